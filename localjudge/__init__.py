@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
+        InputError,
         LocaljudgeError,
         ModelError,
         OutOfResource,
         RunDirectoryError,
-        UsageError,
     )
     from localjudge.metrics.criterion import Criterion
     from localjudge.metrics.metric import Metric
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Criterion",
     "DataError",
+    "InputError",
     "Judge",
     "LocaljudgeError",
     "Metric",
@@ -39,7 +40,6 @@ __all__ = [
     "RunDirectoryError",
     "Sample",
     "ScriptedEngine",
-    "UsageError",
     "calibrate",
     "combine",
     "evaluate",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from localjudge.doctor.calibrate import measure_judge
 from localjudge.engine.protocol import Engine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge
@@ -29,7 +29,7 @@ from localjudge.run.settings import checked
 from localjudge.words import option_name
 
 if TYPE_CHECKING:
-    from localjudge.judge.profile import OwnPrompt, ProfileFolder
+    from localjudge.judge.profile import CustomPrompt, ProfileFolder
 
 
 @check_names
@@ -60,7 +60,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     segmenter: str | None = None,
     abbreviations: str | Path | Sequence[str] | None = None,
     profile: "str | Path | ProfileFolder | None" = None,
-    prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+    prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
     reasons: Reasons | None = None,
     protocol: JudgingProtocol | None = None,
     n_ctx: int | None = None,
@@ -139,13 +139,13 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     ray_workers: how many, each with the model in its memory; None for as many as it has room for.
     allow_host: host beyond this machine that the judge's address may name, or several: the texts go there.
 
-    Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
+    Raises InputError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
     options = named_settings(locals())
     if isinstance(judge, Judge):
         if engine is not None:
-            raise UsageError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
+            raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
         return judge._evaluate(data, metrics, options, out=out, progress=progress)
     settings = checked(options)
     directory, folder = directory_for(out)
@@ -161,7 +161,7 @@ def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
     shards: all of them, in any order: runs, or the directories that `evaluate(..., shard="1/4")` left.
     out: the directory of the whole run, whose result files are those of a run that was not sharded, byte for byte.
 
-    Raises UsageError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
+    Raises InputError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
     RunDirectoryError where one cannot be read or is not finished. What `progress` may be, `evaluate` says.
     """
     with closing(progress_for(progress)) as shown:
@@ -179,7 +179,7 @@ def combine(
     weights: calibrations of a combined run of the same judges, made with `weights=True`, which decide the metrics that
         ask their questions.
 
-    Raises UsageError for runs that do not judge the same units, and RunDirectoryError where one cannot be read. What
+    Raises InputError for runs that do not judge the same units, and RunDirectoryError where one cannot be read. What
     `progress` may be, `evaluate` says.
     """
     with closing(progress_for(progress)) as shown:
@@ -200,7 +200,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     progress: Progress | bool | None = None,
     cluster_by: str | None = None,
     profile: "str | Path | ProfileFolder | None" = None,
-    prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+    prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
     reasons: Reasons | None = None,
     min_legal_mass: float | None = None,
     reuse: str | Path | Sequence[str | Path] | None = None,

@@ -1,7 +1,7 @@
 """Every error that localjudge raises on purpose.
 
     LocaljudgeError
-    ├── UsageError        the request cannot be met as it stands; nothing was judged      (exit 1)
+    ├── InputError        the request cannot be met as it stands; nothing was judged      (exit 1)
     │   ├── DataError     a data file or row is not what it should be
     │   ├── ModelError    a judge's model cannot be found, read or used
     │   └── RunDirectoryError  a run directory belongs to something else or is in use
@@ -41,19 +41,19 @@ class LocaljudgeError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
-class UsageError(LocaljudgeError):
+class InputError(LocaljudgeError):
     """The request cannot be met as it stands; nothing was judged."""
 
 
-class DataError(UsageError):
+class DataError(InputError):
     """A data file or row is not what it should be."""
 
 
-class ModelError(UsageError):
+class ModelError(InputError):
     """A judge's model cannot be found, read or used."""
 
 
-class RunDirectoryError(UsageError):
+class RunDirectoryError(InputError):
     """A run directory belongs to something else, or another process is writing it."""
 
 

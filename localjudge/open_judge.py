@@ -23,13 +23,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from localjudge.engine.protocol import Engine, EngineSettings
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
-from localjudge.record.store import Asking, KeyedRequest
+from localjudge.record.store import KeyedRequest, TaskLink
 from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
 from localjudge.run import judges
 from localjudge.run.job import run_plan
@@ -41,7 +41,7 @@ from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
 if TYPE_CHECKING:
-    from localjudge.judge.profile import OwnPrompt, ProfileFolder
+    from localjudge.judge.profile import CustomPrompt, ProfileFolder
 
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
@@ -75,7 +75,7 @@ class Judge:
         segmenter: str | None = None,
         abbreviations: str | Path | Sequence[str] | None = None,
         profile: "str | Path | ProfileFolder | None" = None,
-        prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+        prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
         reasons: Reasons | None = None,
         protocol: JudgingProtocol | None = None,
         cache: bool | int | None = None,
@@ -89,7 +89,7 @@ class Judge:
         """Load a judge: a registered name, the path of a GGUF file, a server's address.
 
         The arguments are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not
-        closed. Raises ModelError if the model cannot be found or used, UsageError for options that cannot be,
+        closed. Raises ModelError if the model cannot be found or used, InputError for options that cannot be,
         OutOfResource if there is too little memory.
         """
         return cls.with_settings(judge, checked(named_settings(locals())), engine)
@@ -105,22 +105,22 @@ class Judge:
     def in_use(self) -> Iterator[OpenJudge]:
         """Its model, with its profile and engine, for one use: all other threads wait until it ends.
 
-        Raises UsageError if the judge is closed, was opened by another process, or is in use by this very thread.
+        Raises InputError if the judge is closed, was opened by another process, or is in use by this very thread.
         """
         with self._alone():
             if not self._open:
-                raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
+                raise InputError("the judge is closed", hint="use it inside its `with` block, or open another one")
             yield self._opened
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if self._process != os.getpid():
-            raise UsageError(
+            raise InputError(
                 "the judge was opened by another process, and its model cannot be used in a forked one",
                 hint="open a judge in each process, after the fork",
             )
         if self._user == get_ident():
-            raise UsageError(
+            raise InputError(
                 "the judge is in use by this thread already: its own engine, metric or progress asked or closed it",
                 hint="let it end first, or open a second judge",
             )
@@ -137,14 +137,14 @@ class Judge:
         return self._opened.card
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
-        """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
+        """Its settings but for these options. Raises InputError for one that a loaded model cannot change."""
         before = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
         if options.keys() & {"threshold", "calibration"}:  # one takes the place of the other
             before = {name: value for name, value in before.items() if name not in ("threshold", "calibration")}
         settings = checked({**before, **options})
         for name in EngineSettings.model_fields:
             if getattr(settings, name) != getattr(self.settings, name):
-                raise UsageError(
+                raise InputError(
                     f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
                 )
         return settings
@@ -160,7 +160,7 @@ class Judge:
         """Score data, as `localjudge.evaluate` does; by default no run directory is left.
 
         What was asked while the judge was open is not asked again. `localjudge.evaluate(..., judge=judge)` takes other
-        settings, too. Raises what that raises, and UsageError for a judge that is closed.
+        settings, too. Raises what that raises, and InputError for a judge that is closed.
         """
         return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
@@ -203,7 +203,7 @@ class Judge:
                 self._undo.close()
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError(
+        raise InputError(
             "an open judge cannot be pickled or copied: its model is in the memory of this process",
             hint="pass its name or path, and open a judge in each process",
         )
@@ -230,7 +230,7 @@ class _Memory:
         """The answers to the questions with these keys, as far as there are any."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
-    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         """What is asked is not kept."""
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:

@@ -170,7 +170,7 @@ def assert_score(
         """The score of one sample on one metric, from 0 to 1.
 
         The test fails where the score is below `at_least` or above `at_most`, and where there is none, with the
-        reason. Raises DataError for a sample that cannot be used, UsageError for a metric that there is not.
+        reason. Raises DataError for a sample that cannot be used, InputError for a metric that there is not.
         """
         __tracebackhide__ = True
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
@@ -205,7 +205,7 @@ def assert_gates(
         """Evaluate a data set with the session's judge and hold it to gates such as `context_recall>=0.8`.
 
         The metrics are those that the gates name, unless `metrics` names others; other options are those of
-        `localjudge.evaluate`. Returns the run. Raises UsageError for a gate that is none.
+        `localjudge.evaluate`. Returns the run. Raises InputError for a gate that is none.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate

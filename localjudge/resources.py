@@ -15,17 +15,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from localjudge.errors import RETRY_HINTS, OutOfResource, UsageError
+from localjudge.errors import RETRY_HINTS, InputError, OutOfResource
 
 
 def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dict[str, Any]:
-    """The table. Raises UsageError, which calls the file what `file` says, for anything else."""
+    """The table. Raises InputError, which calls the file what `file` says, for anything else."""
     try:
         return tomllib.loads(content.decode())
     except RecursionError as error:
-        raise UsageError(f"{file} is not TOML: its values are nested too deep", hint=hint) from error
+        raise InputError(f"{file} is not TOML: its values are nested too deep", hint=hint) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} is not TOML: {error}", hint=hint) from error
+        raise InputError(f"{file} is not TOML: {error}", hint=hint) from error
 
 
 OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
@@ -58,14 +58,14 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:
-    """The same for a file that the user named. Raises UsageError, or OutOfResource where there is no room."""
+    """The same for a file that the user named. Raises InputError, or OutOfResource where there is no room."""
     try:
         return write_whole(file, parts)
     except OSError as error:
         problem = f"{file} cannot be written: {error.strerror or error}"
         if error.errno in RETRY_HINTS:
             raise OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again") from error
-        raise UsageError(problem, hint="name another file") from error
+        raise InputError(problem, hint="name another file") from error
 
 
 def _is_stream(file: Path) -> bool:
@@ -78,7 +78,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def grammar_file(name: str) -> Path:
-    """Path of the bundled grammar `name`. Raises UsageError if there is none."""
+    """Path of the bundled grammar `name`. Raises InputError if there is none."""
     return _bundled("grammars", f"{name}.json")
 
 
@@ -88,7 +88,7 @@ def model_registry_file() -> Path:
 
 
 def model_file(name: str) -> Path:
-    """Path of the bundled model file `name`. Raises UsageError if there is none."""
+    """Path of the bundled model file `name`. Raises InputError if there is none."""
     return _bundled("models", name)
 
 
@@ -114,16 +114,16 @@ def state_directory() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder of the state directory that its owner alone can open. Raises UsageError if it cannot be made."""
+    """Make a folder of the state directory that its owner alone can open. Raises InputError if it cannot be made."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
+        raise InputError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
 
 
 def require_private(folder: Path, others_could: str) -> None:
-    """Raise UsageError for a folder that others may look or write into, and OSError for one that is not there.
+    """Raise InputError for a folder that others may look or write into, and OSError for one that is not there.
 
     Windows has no such modes: a folder of the user's profile is the user's there.
     """
@@ -132,7 +132,7 @@ def require_private(folder: Path, others_could: str) -> None:
     if sys.platform != "win32":
         is_private = is_private and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
     if not is_private:
-        raise UsageError(
+        raise InputError(
             f"{folder} is not a folder of yours alone: others could {others_could}",
             hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",
         )
@@ -152,7 +152,7 @@ def _bundled(folder: str, name: str) -> Path:
         path = base / folder / name
         if path.is_file():
             return path
-    raise UsageError(
+    raise InputError(
         f"the file {folder}/{name} that belongs to localjudge is missing (looked in {_PACKAGE} and {_PACKAGE.parent})",
         hint="install localjudge again",
     )

@@ -25,7 +25,7 @@ from localjudge.analysis import check as gate_checks
 from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
 from localjudge.engine.protocol import Engine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
@@ -54,16 +54,16 @@ _Result = TypeVar("_Result")
 
 
 def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """A function that raises UsageError for an argument that it does not have, with the name that may be meant."""
+    """A function that raises InputError for an argument that it does not have, with the name that may be meant."""
     names = signature(function).parameters
 
     @wraps(function)
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
         for name in options:
             if name == "gates" and name not in names:
-                raise UsageError("a run takes no gates", hint="decide them when it is done: run.check(gates)")
+                raise InputError("a run takes no gates", hint="decide them when it is done: run.check(gates)")
             if name not in names:
-                raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
+                raise InputError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
         return function(*arguments, **options)
 
     return call
@@ -120,14 +120,14 @@ class Run(record.Run):
         """A row for each sample, in the order of the data and with its index: texts, your own columns, scores.
 
         `rows` are "samples", "scores" or "verdicts". A metric has two columns: its score in [0, 1], NaN where there is
-        none, and its status: scored, undefined or failed. Raises UsageError if pandas is not installed.
+        none, and its status: scored, undefined or failed. Raises InputError if pandas is not installed.
         """
         from localjudge.report.export import pandas_frame
 
         return pandas_frame(self, rows)
 
     def to_polars(self, rows: "Rows" = "samples") -> "polars.DataFrame":
-        """As `to_pandas`, with null where there is no score. Raises UsageError if polars is not installed."""
+        """As `to_pandas`, with null where there is no score. Raises InputError if polars is not installed."""
         from localjudge.report.export import polars_frame
 
         return polars_frame(self, rows)
@@ -136,7 +136,7 @@ class Run(record.Run):
         """What changed from the baseline to this run, by paired intervals.
 
         `by` names a column of this run's data: each metric is then also compared by its values. At most `moved` samples
-        of each metric are listed. Raises RunDirectoryError for a directory without a finished run, UsageError for a
+        of each metric are listed. Raises RunDirectoryError for a directory without a finished run, InputError for a
         column that cannot be compared by.
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
@@ -146,7 +146,7 @@ class Run(record.Run):
     ) -> CheckedGates:
         """Decide gates such as "context_recall>=0.8" on their 95 % intervals; "delta(...)" ones against a baseline.
 
-        `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises UsageError for
+        `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises InputError for
         a gate that cannot be decided.
         """
         checked = gate_checks.check(self, gates=_texts(gates, "gates"), baseline=baseline, undecided=undecided)
@@ -172,7 +172,7 @@ class Run(record.Run):
         count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
         metrics: metric objects of yours that the run computed.
 
-        `progress`, `threads`, `ray`, `allow_host` and `engine` are those of `localjudge.evaluate`. Raises UsageError
+        `progress`, `threads`, `ray`, `allow_host` and `engine` are those of `localjudge.evaluate`. Raises InputError
         (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
         """
         options = named_settings(locals())
@@ -202,7 +202,7 @@ class Run(record.Run):
         """Score the samples once more, with other metrics or settings: only what this run did not ask is asked.
 
         The result is a run of its own. What is None is as it is here; `judge` says where the run's model is now. The
-        arguments are those of `localjudge.evaluate`. Raises what that raises, and UsageError if the judge, or a package
+        arguments are those of `localjudge.evaluate`. Raises what that raises, and InputError if the judge, or a package
         that it rests on, is another one now.
         """
         options = named_settings(locals())
@@ -223,7 +223,7 @@ class Run(record.Run):
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
         Takes baseline and gates as `check` does, labels as `corrected_means` does. An earlier report is replaced;
-        UsageError for another file of that name.
+        InputError for another file of that name.
         """
         from localjudge.report.html_page import write_report
 
@@ -243,7 +243,7 @@ class Run(record.Run):
 
         format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with the `texts` and your own
             `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet", "ragas-classifications" or "inspect". None for
-            the one that the file's name ends with. Raises UsageError for what the run does not hold.
+            the one that the file's name ends with. Raises InputError for what the run does not hold.
         """
         from localjudge.report.export import Added, Format, exported_parts
         from localjudge.resources import write_output
@@ -251,7 +251,7 @@ class Run(record.Run):
         path = Path(file).expanduser()
         name = cast("Format", format or path.suffix.removeprefix("."))
         if name not in get_args(Format):
-            raise UsageError(
+            raise InputError(
                 f"{path.name} does not say in which format", hint=f"name one: format={get_args(Format)[-3]!r}"
             )
         write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
@@ -262,7 +262,7 @@ class Run(record.Run):
     ) -> Path:
         """Draw `n` verdicts, evenly over the metrics, and write them as .csv or .jsonl for people to label.
 
-        `metrics` are None for those whose means labels can correct. Raises UsageError for a metric without verdicts of
+        `metrics` are None for those whose means labels can correct. Raises InputError for a metric without verdicts of
         a judge, and for a file that is there already.
         """
         from localjudge.analysis.label_sheet import label_sheet
@@ -285,25 +285,25 @@ class Run(record.Run):
 
 
 def directory_for(out: object) -> tuple[Path | None, _Folder | None]:
-    """The directory of a new run, and its folder where it goes with the run. Raises UsageError for what names none."""
+    """The directory of a new run, and its folder where it goes with the run. Raises InputError for what names none."""
     if out is None:
         return None, None
     if out is False:
         folder = _Folder()
         return folder.path / "run", folder
     if not isinstance(out, str | Path):
-        raise UsageError(f"out must be a directory, None or False, got {out!r:.80}", hint="False leaves none behind")
+        raise InputError(f"out must be a directory, None or False, got {out!r:.80}", hint="False leaves none behind")
     return Path(out).expanduser(), None
 
 
 def progress_for(wanted: object) -> Progress:
-    """What shows the progress. Raises UsageError for what is none."""
+    """What shows the progress. Raises InputError for what is none."""
     if wanted is None:
         wanted = in_notebook() or sys.stderr.isatty()
     if isinstance(wanted, Progress):
         return wanted
     if not isinstance(wanted, bool):
-        raise UsageError(
+        raise InputError(
             f"progress must be True, False, None or a localjudge.progress.Progress, got {wanted!r:.80}",
             hint="leave it out for a bar in notebooks and on terminals",
         )
@@ -330,15 +330,15 @@ def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs_in(runs: object) -> list[RunLike]:
-    """The runs in a list. Raises UsageError for one alone, and for what is no list."""
+    """The runs in a list. Raises InputError for one alone, and for what is no list."""
     if isinstance(runs, record.Run | str | Path) or not isinstance(runs, Iterable):
-        raise UsageError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
+        raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
     return list(runs)
 
 
 def _texts(values: object, name: str) -> list[str]:
-    """The texts in a list, or the one. Raises UsageError for anything else."""
+    """The texts in a list, or the one. Raises InputError for anything else."""
     texts = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     if not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"{name} must be a list of texts, got {values!r:.80}", hint="such as 'context_recall>=0.8'")
+        raise InputError(f"{name} must be a list of texts, got {values!r:.80}", hint="such as 'context_recall>=0.8'")
     return cast("list[str]", texts)

@@ -28,7 +28,7 @@ from pydantic import ConfigDict
 
 from localjudge import model_registry
 from localjudge.engine.opening import may_be_elsewhere
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.resources import parse_toml
 from localjudge.run.settings import NOT_IN_FILES, SETTINGS, checked, declared
@@ -120,7 +120,7 @@ def suite_here() -> Path | None:
 
 
 def read_suite(file: str | Path, *, found: bool = False) -> Suite:
-    """Read and check a suite. Raises UsageError for a file that cannot be read, and for a wrong key or value.
+    """Read and check a suite. Raises InputError for a file that cannot be read, and for a wrong key or value.
 
     It may be a stranger's: what a run writes lies below its folder, and texts stay on this machine. One that was
     `found`, and not named by the user, reads what is below its folder and nothing else, but for models.
@@ -129,35 +129,35 @@ def read_suite(file: str | Path, *, found: bool = False) -> Suite:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise UsageError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
+        raise InputError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
     says = parse_toml(content, f"the suite {file}")
     try:
         arguments = {key: _reach(key, _value(key, value), file.parent, found) for key, value in says.items()}
         checked({key: value for key, value in arguments.items() if key in SETTINGS})
-    except UsageError as error:
-        raise UsageError(f"{file}: {error.message}", hint=error.hint or "correct the file") from error
+    except InputError as error:
+        raise InputError(f"{file}: {error.message}", hint=error.hint or "correct the file") from error
     except RecursionError as error:
-        raise UsageError(f"the suite {file} has values that are nested too deep", hint="no setting is") from error
+        raise InputError(f"the suite {file} has values that are nested too deep", hint="no setting is") from error
     return Suite(file, hashlib.sha256(content).hexdigest(), says, arguments)
 
 
 def _value(key: str, value: Any) -> Any:
-    """The value, a tuple where there may be several. Raises UsageError for an unknown key, and for a wrong type."""
+    """The value, a tuple where there may be several. Raises InputError for an unknown key, and for a wrong type."""
     if key in SETTINGS:
         return value
     if key not in KEYS:
-        raise UsageError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
+        raise InputError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
     field = SuiteKeys.model_fields[key]
     if field.annotation == Texts:
         value = tuple([value] if isinstance(value, str) else value) if isinstance(value, str | list) else value
     try:
         return getattr(SuiteKeys.model_validate({key: value}, strict=True), key)
     except ValueError as error:
-        raise UsageError(f"{key} must be {field.description}, got {excerpt(value)}", hint="correct the file") from error
+        raise InputError(f"{key} must be {field.description}, got {excerpt(value)}", hint="correct the file") from error
 
 
 def _reach(key: str, value: Any, folder: Path, found: bool) -> Any:
-    """The value, its paths resolved. Raises UsageError for what only the user may name."""
+    """The value, its paths resolved. Raises InputError for what only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
     if names == "address" and any(host != "local" or key != "ray" for host in values):
@@ -167,7 +167,7 @@ def _reach(key: str, value: Any, folder: Path, found: bool) -> Any:
     try:
         paths = [_path(key, item, folder, found) for item in values]
     except (OSError, ValueError) as error:
-        raise UsageError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="correct the file") from error
+        raise InputError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="correct the file") from error
     return paths if isinstance(value, list | tuple) else paths[0]
 
 
@@ -211,9 +211,9 @@ def _check_written(key: str, value: str, folder: Path) -> None:
         raise _not_in_a_suite(key, value, "would replace a file that no run wrote")
 
 
-def _not_in_a_suite(key: str, value: Any, why: str, *, read: bool = False) -> UsageError:
+def _not_in_a_suite(key: str, value: Any, why: str, *, read: bool = False) -> InputError:
     ways = [f"type {flag(key)} on the command line"] if key not in SETTINGS or SETTINGS[key].group else []
     ways += ["name the suite with --suite"] if read else []
-    return UsageError(
+    return InputError(
         f"{key} = {excerpt(value)} {why}", hint=f"take it out of the file; if it is meant, {', or '.join(ways)}"
     )

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 
 FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
@@ -37,7 +37,7 @@ class Record(BaseModel):
 
 
 class UserValue(Record):
-    """A value that users make themselves. Raises UsageError for what it cannot be."""
+    """A value that users make themselves. Raises InputError for what it cannot be."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -46,7 +46,7 @@ class UserValue(Record):
             problem = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, problem["loc"]))
             message = problem["msg"].removeprefix("Value error, ")
-            raise UsageError(
+            raise InputError(
                 f"a {type(self).__name__} cannot be made: {place}{': ' if place else ''}{message}",
                 hint=f"its fields are {', '.join(type(self).model_fields)}",
             ) from error

@@ -155,7 +155,7 @@ def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
     assert list(localjudge.evaluate([row], metrics=KIND, engine=engine, out=False)) == ["kind"]
     assert run.verify(engine=ScriptedEngine({}, default=1.0), metrics=[words]).result == "bit-identical"
     assert list(run.rescore([words, "kind"], engine=engine, out=tmp_path / "again")) == ["kind", "words"]
-    with pytest.raises(localjudge.UsageError, match="no metric is called 'words'"):
+    with pytest.raises(localjudge.InputError, match="no metric is called 'words'"):
         run.rescore(engine=engine)
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import localjudge
 from localjudge.analysis.check import check, parse_gate
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.report.ci import unfinished, unfinished_markdown
-from localjudge.run.settings import RunSettings, settings_again
+from localjudge.run.settings import RunSettings, settings_of
 from localjudge.run.verify import verify_run as verify
 from localjudge.suite import KEYS, read_suite
 
@@ -68,7 +68,7 @@ def refusal_of_suite() -> str:
         suite = read_suite("localjudge.toml", found=True)
         run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
         check(run, **suite.promises)
-    except UsageError as refused:
+    except InputError as refused:
         return str(refused)
     return ""
 
@@ -130,7 +130,7 @@ def test_a_link_inside_a_folder_leads_nowhere(outside: Path) -> None:
 @pytest.mark.parametrize("text", ["x = " + "[" * 100_000, ".".join(["mapping"] * 5_000) + " = 1"])
 def test_a_suite_that_is_nested_too_deep_is_refused(outside: Path, text: str) -> None:
     Path("localjudge.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match="nested"):
+    with pytest.raises(InputError, match="nested"):
         read_suite("localjudge.toml")
 
 
@@ -142,8 +142,8 @@ def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str)
     words, profile = str(outside / "words.txt"), str(outside / "profile")
     for value in (words, [words], profile, {"path": profile, "files": {}}):
         run.manifest.environment["settings"][name] = value
-        with suppress(UsageError):
-            settings_again(run.manifest)
+        with suppress(InputError):
+            settings_of(run.manifest)
             verify(run, engine=engine)
             run.rescore(engine=engine, out="again")
     assert not _opened

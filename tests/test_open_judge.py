@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Judge, ModelError, ScriptedEngine, UsageError, open_judge
+from localjudge import InputError, Judge, ModelError, ScriptedEngine, open_judge
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics import Sample, Scored, Sentences, Steps, catalog
 from localjudge.run.verify import verify_run as verify
@@ -83,7 +83,7 @@ def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
 
 
 def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="n_ctx cannot be changed while the judge is open"):
+    with pytest.raises(InputError, match="n_ctx cannot be changed while the judge is open"):
         localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")
 
 
@@ -92,7 +92,7 @@ def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
     judge.close()
     judge.close()
     assert repr(judge).endswith(", closed>")
-    with pytest.raises(UsageError, match="the judge is closed"):
+    with pytest.raises(InputError, match="the judge is closed"):
         judge.evaluate(ROWS, ["context_recall"])
 
 
@@ -172,7 +172,7 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
     running.join()
     closing.join()
     assert means == [1.0]
-    with pytest.raises(UsageError, match="the judge is closed"):
+    with pytest.raises(InputError, match="the judge is closed"):
         localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "other")
 
 
@@ -191,7 +191,7 @@ def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Ca
         return 1.0
 
     own = Judge.open(engine=ScriptedEngine(answer))
-    with pytest.raises(UsageError, match="in use by this thread already"):
+    with pytest.raises(InputError, match="in use by this thread already"):
         own.evaluate(ROWS, ["context_recall"])
 
 
@@ -208,7 +208,7 @@ def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
             return Scored(value=row.score or 0.0)
 
     monkeypatch.setattr(catalog, "get", lambda _name: Nested())
-    with pytest.raises(UsageError, match="in use by this thread already"):
+    with pytest.raises(InputError, match="in use by this thread already"):
         judge.evaluate(ROWS, ["nested"])
     monkeypatch.undo()
     assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 1]
@@ -216,13 +216,13 @@ def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])
 def test_an_open_judge_cannot_be_pickled(judge: Judge, copied: Callable[[Judge], object]) -> None:
-    with pytest.raises(UsageError, match="cannot be pickled"):
+    with pytest.raises(InputError, match="cannot be pickled"):
         copied(judge)
 
 
 def test_an_engine_beside_an_open_judge_is_refused(judge: Judge, engine: ScriptedEngine) -> None:
     """It was ignored in silence."""
-    with pytest.raises(UsageError, match="an open judge has its engine"):
+    with pytest.raises(InputError, match="an open judge has its engine"):
         localjudge.evaluate(ROWS, judge=judge, engine=engine)
 
 
@@ -230,7 +230,7 @@ def test_an_option_of_the_model_may_be_said_again(engine: ScriptedEngine) -> Non
     """However it is written: one host, or a list of it."""
     with Judge.open(engine=engine, allow_host="gpu", threads=2) as judge:
         assert judge.settings_with({"allow_host": "gpu", "threads": 2}).allow_host == ("gpu",)
-        with pytest.raises(UsageError, match="allow_host cannot be changed while the judge is open"):
+        with pytest.raises(InputError, match="allow_host cannot be changed while the judge is open"):
             judge.settings_with({"allow_host": "other"})
 
 

@@ -112,7 +112,7 @@ def test_other(assert_score):
     done = session(folder, "--localjudge-out", "left")
     assert "2 failed, 2 passed in" in done.stdout, done.stdout
     assert '>       assert_score(S, "faithfulnes", at_least=0.5)\n' in done.stdout
-    assert "E       localjudge.errors.UsageError: no metric is called 'faithfulnes'" in done.stdout
+    assert "E       localjudge.errors.InputError: no metric is called 'faithfulnes'" in done.stdout
     assert ".py:" not in done.stdout.replace("test_it.py:", ""), done.stdout
     assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
 

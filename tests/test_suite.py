@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import localjudge
-from localjudge import UsageError
+from localjudge import InputError
 from localjudge.analysis.check import check
 from localjudge.suite import read_suite
 
@@ -61,19 +61,19 @@ def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said_by_file_and_key(tmp_path: Path, text: str, message: str) -> None:
     file = written(tmp_path, text)
-    with pytest.raises(UsageError, match=r"localjudge\.toml") as raised:
+    with pytest.raises(InputError, match=r"localjudge\.toml") as raised:
         read_suite(file)
     assert message in raised.value.message
 
 
 def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(InputError) as raised:
         read_suite(written(tmp_path, "treshold = 1"))
     assert raised.value.hint == "did you mean threshold?"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         read_suite(tmp_path / "none.toml")
 
 
@@ -106,7 +106,7 @@ def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: 
 )
 def test_a_suite_sends_no_text_away(tmp_path: Path, text: str, option: str) -> None:
     """It may have come with somebody else's repository: where texts go is typed, and not copied from advice."""
-    with pytest.raises(UsageError, match="would send the texts to another machine") as error:
+    with pytest.raises(InputError, match="would send the texts to another machine") as error:
         read_suite(written(tmp_path, text))
     assert str(error.value.hint).endswith(f"type {option} on the command line")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import OutOfResource, UsageError
+from localjudge.errors import InputError, OutOfResource
 from localjudge.resources import write_output, write_whole
 
 
@@ -71,9 +71,9 @@ def test_a_link_is_replaced_and_a_pipe_is_written_through(tmp_path: Path) -> Non
 
 
 def test_why_it_cannot_be_written_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no/file cannot be written: No such file"):
+    with pytest.raises(InputError, match=r"no/file cannot be written: No such file"):
         write_output(tmp_path / "no" / "file", [b"x"])
-    with pytest.raises(UsageError, match="Is a directory"):
+    with pytest.raises(InputError, match="Is a directory"):
         write_output(tmp_path, [b"x"])
     with pytest.raises(OutOfResource, match="No space left"):
         write_output(Path("/dev/full"), [b"x"])

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from localjudge.analysis.compare import RunComparison, compare
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, decide
@@ -68,39 +68,39 @@ class GateDecision(Record):
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate as it is written on the command line. Raises UsageError for anything else."""
+    """A gate as it is written on the command line. Raises InputError for anything else."""
     parts = _FORM.fullmatch(text)
     if not parts:
-        raise UsageError(f"{text!r} is not a gate", hint=_EXAMPLES)
+        raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
     number, delta = parts["threshold"], parts["delta"] is not None
     if not _DECIMAL.fullmatch(number):
-        raise UsageError(f"{number!r} in the gate {text!r} is not a number", hint=_EXAMPLES)
+        raise InputError(f"{number!r} in the gate {text!r} is not a number", hint=_EXAMPLES)
     threshold = float(number)
     if threshold == 0 and Decimal(number) != 0:
-        raise UsageError(f"{number!r} in the gate {text!r} is too close to 0", hint="write 0")
+        raise InputError(f"{number!r} in the gate {text!r} is too close to 0", hint="write 0")
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
-        raise UsageError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
+        raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
     comparison = cast(Comparison, parts["comparison"])
     return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold)
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
-    """Raise UsageError for a gate about a metric that is not among these."""
+    """Raise InputError for a gate about a metric that is not among these."""
     for gate in gates:
         if gate.metric not in metrics:
             hint = suggestion(gate.metric, metrics, "the metrics")
-            raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
+            raise InputError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
 
 
 def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
-    """Raise UsageError for a gate about a difference where there is no baseline, or it lacks the metric."""
+    """Raise InputError for a gate about a difference where there is no baseline, or it lacks the metric."""
     deltas = [gate for gate in gates if gate.delta]
     if baseline is not None:
         check_metrics(deltas, baseline.summary.metrics, "is not in the baseline")
     elif deltas:
         hint = f"name an earlier run with {option('baseline')}"
-        raise UsageError(f"the gate {deltas[0]} needs a baseline", hint=hint)
+        raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
 def decide_gates(
@@ -108,7 +108,7 @@ def decide_gates(
 ) -> tuple[GateDecision, ...]:
     """Decide each gate on a finished run; gates about differences on its comparison with the baseline.
 
-    Raises UsageError for a gate about a metric that neither has.
+    Raises InputError for a gate about a metric that neither has.
     """
     check_metrics(gates, run.summary.metrics)
     return tuple(_decide(gate, run, comparison, undecided) for gate in gates)
@@ -119,7 +119,7 @@ def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: U
     failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
     if gate.delta:
         if comparison is None or gate.metric not in comparison.metrics:
-            raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+            raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
         failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
         remark = f"; {comparison.samples.without_partner}" if unpaired else ""
@@ -185,7 +185,7 @@ def check(
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals.
 
-    Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises UsageError for what is
+    Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises InputError for what is
     not a gate, for a gate about a metric that was not computed, or about a difference without a baseline;
     RunDirectoryError for a directory that cannot be read.
     """

@@ -37,7 +37,7 @@ import numpy as np
 
 from localjudge.dataset.identity import content_hash
 from localjudge.dataset.problems import MISSING, lookup
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.directory import BY_HAND, excerpt
 from localjudge.record.files import MetricSummary, Totals
 from localjudge.record.manifest import Difference, differences
@@ -350,7 +350,7 @@ def compare(
 
     Each is a run or its directory. `by` names a column of the new run's data: each metric is then also compared by its
     values. Runs that share no sample or no metric give a comparison without differences, and a warning. Raises
-    RunDirectoryError for a directory without a finished run, UsageError for a column that the new run does not hold, or
+    RunDirectoryError for a directory without a finished run, InputError for a column that the new run does not hold, or
     that has no single values, or too many.
     """
     baseline, run = as_run(baseline), as_run(run)
@@ -574,7 +574,7 @@ class Slices(Record):
 def slices(run: Run, column: str) -> Slices:
     """The metrics of a run by the values of a column of the user's own; dots reach into objects.
 
-    What grows with the data is an entry for each sample: its id and its value. Raises UsageError for a column that the
+    What grows with the data is an entry for each sample: its id and its value. Raises InputError for a column that the
     run does not hold, whose values are not texts or numbers, or are too many.
     """
     value_of = _column_values(run, column)
@@ -610,7 +610,7 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
         if isinstance(value, int | float):
             value = json.dumps(value)
         if not isinstance(value, str | None):
-            raise UsageError(
+            raise InputError(
                 f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
                 hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
             )
@@ -618,12 +618,12 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
         if len(columns) < _COLUMNS_LISTED:
             columns.update(dict.fromkeys(extras))
         if len(names) > MOST_SLICES:
-            raise UsageError(
+            raise InputError(
                 f"the column {excerpt(column)} has more than {MOST_SLICES:,} different values",
                 hint="name one with fewer, such as a topic or a source",
             )
     if not exists:
         listed = ", ".join(map(excerpt, list(columns)[:_COLUMNS_LISTED]))
         hint = f"its columns are {listed}" if listed else "it holds none beside those that are judged"
-        raise UsageError(f"the run holds no column {excerpt(column)}", hint=hint)
+        raise InputError(f"the run holds no column {excerpt(column)}", hint=hint)
     return values

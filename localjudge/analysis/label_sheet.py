@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from localjudge.analysis.labels import HUMAN, UnitFrame, VerdictKey, labelled_rows, read_labels, unit_frames
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.record.manifest import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import VerdictRow, json_line
@@ -53,20 +53,20 @@ def label_sheet(
     """Draw `n` verdicts of a run, in all and evenly over the metrics, and write them as .csv or .jsonl to be labelled.
 
     `metrics` defaults to those that a judge was asked for and whose means labels can correct, or if there are none, to
-    all that a judge was asked for. Returns the path of the file. Raises UsageError for a metric without verdicts of a
+    all that a judge was asked for. Returns the path of the file. Raises InputError for a metric without verdicts of a
     judge, a file that exists already or of another kind; RunDirectoryError for a directory without a run.
     """
     path = Path(os.path.expanduser(out))
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
+        raise InputError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
     _write_sheet(path, draw_rows(as_run(run), n, metrics, seed))
     return path
 
 
 def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> list[SheetRow]:
-    """The rows of the sheet. Raises UsageError as `label_sheet` does."""
+    """The rows of the sheet. Raises InputError as `label_sheet` does."""
     if n < 1:
-        raise UsageError(f"{option_name('n')} must be at least 1, got {n}")
+        raise InputError(f"{option_name('n')} must be at least 1, got {n}")
     frames = _judged_frames(run, metrics)
     judged = {name: np.flatnonzero(~np.isnan(frame.p_yes)) for name, frame in frames.items()}
     shares = even_shares([len(indices) for indices in judged.values()], n)
@@ -103,10 +103,10 @@ def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> lis
 
 
 def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFrame]:
-    """The frames of the metrics that a judge gave labels for. Raises UsageError for a named one that has none."""
+    """The frames of the metrics that a judge gave labels for. Raises InputError for a named one that has none."""
     for name in metrics or ():
         if name not in run.summary.metrics:
-            raise UsageError(
+            raise InputError(
                 f"the run has no metric {name!r}", hint=suggestion(name, run.summary.metrics, "its metrics")
             )
     rubrics = kept_rubrics(run.manifest)
@@ -115,9 +115,9 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
     for name in metrics or ():
         if name not in judged:
             why = "its answers are levels" if name in rubrics else "no judge gave any"
-            raise UsageError(f"{name} has no verdicts of 1 or 0 to label: {why}", hint="name another metric")
+            raise InputError(f"{name} has no verdicts of 1 or 0 to label: {why}", hint="name another metric")
     if not judged:
-        raise UsageError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
+        raise InputError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
     shares = {name: frame for name, frame in judged.items() if frame.share_of}
     return shares if shares and not metrics else judged
 
@@ -126,7 +126,7 @@ def _metric(run: Run, name: str) -> Metric | None:
     """The definition of the metric; None for one of a package that is not installed."""
     try:
         return kept_criteria(run.manifest).get(name) or catalog.get(name)
-    except UsageError:
+    except InputError:
         return None
 
 
@@ -154,9 +154,9 @@ def _evidence(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dic
 
 
 def _write_sheet(path: Path, rows: Iterable[SheetRow]) -> None:
-    """Write the rows, the file whole or not at all, for its owner alone. Raises UsageError for another ending."""
+    """Write the rows, the file whole or not at all, for its owner alone. Raises InputError for another ending."""
     if path.suffix not in ENDINGS:
-        raise UsageError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
+        raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
     lines = _csv_lines(rows, path) if path.suffix == ".csv" else map(json_line, rows)
     write_output(path, (line.encode() for line in lines))
 
@@ -170,7 +170,7 @@ def _csv_lines(rows: Iterable[SheetRow], path: Path) -> Iterator[str]:
         cells = row | {"contexts": numbered if row["contexts"] is not None else None}
         line = _csv_line(map(inert, cells.values()))
         if "\0" in line or any("\ud800" <= letter <= "\udfff" for letter in line):
-            raise UsageError(
+            raise InputError(
                 f"{path} cannot hold a text of {row['sample_id']!r:.40}: CSV has no such character",
                 hint="name a file that ends in .jsonl",
             )
@@ -196,10 +196,10 @@ class Labelling:
     def begin(cls, path: Path, run: Run, drawing: Mapping[str, Any]) -> "Labelling":
         """Continue the sheet at the path, or draw one: `drawing` may name `n`, `metrics` and `seed`.
 
-        Raises UsageError for a sheet of another run, or that was drawn otherwise; DataError for a file without labels.
+        Raises InputError for a sheet of another run, or that was drawn otherwise; DataError for a file without labels.
         """
         if path.suffix != SHEET:
-            raise UsageError(f"{path} cannot be labelled here", hint=f"name a file that ends in {SHEET}")
+            raise InputError(f"{path} cannot be labelled here", hint=f"name a file that ends in {SHEET}")
         if path.exists() or path.is_symlink():
             return cls(path, _read_sheet(path, run, drawing))
         rows = draw_rows(run, drawing.get("n", DEFAULT_COUNT), drawing.get("metrics"), drawing.get("seed", 0))
@@ -249,15 +249,15 @@ def default_path(run: Run) -> Path:
 def _read_sheet(path: Path, run: Run, drawing: Mapping[str, Any]) -> list[SheetRow]:
     labels = read_labels(path)
     if labels.shape != "verdicts":
-        raise UsageError(f"{path} is not a sheet of verdicts", hint=f"name another with {option('out')}")
+        raise InputError(f"{path} is not a sheet of verdicts", hint=f"name another with {option('out')}")
     rows = [{**row.columns, HUMAN: row.human} for row in labels.verdicts]
     if any(row.get("run") != run.summary.signature for row in rows):
-        raise UsageError(f"{path} is a sheet of another run", hint=f"name another with {option('out')}")
+        raise InputError(f"{path} is a sheet of another run", hint=f"name another with {option('out')}")
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
     for name, value in drawing.items():
         if drawn[name] != value:
-            raise UsageError(
+            raise InputError(
                 f"{path} was drawn with {name} {drawn[name]}, not {value}",
                 hint=f"leave it out to go on with the sheet, or name another with {option('out')}",
             )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.resources import write_output
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Checks:
     """The baseline, the gates and the files among the arguments of a command, of a run to come.
 
-    Raises UsageError for a gate that could not be decided.
+    Raises InputError for a gate that could not be decided.
     """
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
@@ -39,18 +39,18 @@ class Checks:
         }
         check_baseline(self._gates, self._baseline)
         if "junit" in self._files and not self._gates:
-            raise UsageError(
+            raise InputError(
                 "--junit writes the outcome of gates, and there are none", hint="add --gate, or omit --junit"
             )
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
-        """Raise UsageError for a gate about a metric that is not going to be computed."""
+        """Raise InputError for a gate about a metric that is not going to be computed."""
         from localjudge.analysis.check import check_metrics
 
         check_metrics(self._gates, metrics)
         if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
             it_has = ", ".join(self._baseline.summary.metrics)
-            raise UsageError(
+            raise InputError(
                 f"the baseline {self._baseline.directory} has no metric in common with this run",
                 hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
             )

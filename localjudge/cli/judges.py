@@ -26,7 +26,7 @@ from localjudge.cli.options import (
     suite_option,
     with_suite,
 )
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.run.settings import settings_with
 
 
@@ -159,9 +159,9 @@ def _text(file: str) -> str:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a text file") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}", hint="name a text file") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
+        raise InputError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
 
 
 @click.command("models", cls=GroupedCommand, example="localjudge models ~/models")

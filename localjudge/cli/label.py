@@ -24,7 +24,7 @@ from localjudge.cli.options import (
     run_argument,
     typed_arguments,
 )
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 
 if TYPE_CHECKING:
     from localjudge.analysis.label_sheet import Labelling
@@ -96,9 +96,9 @@ def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bo
 
         return _print_sheet(label_sheet(run, out, **how), as_json)
     if as_json:
-        raise UsageError("labelling in the terminal prints no JSON", hint="add --out, or omit --json")
+        raise InputError("labelling in the terminal prints no JSON", hint="add --out, or omit --json")
     if not terminal and not sys.stdin.isatty():
-        raise UsageError("there is no terminal to label in", hint="name a sheet to write with --out")
+        raise InputError("there is no terminal to label in", hint="name a sheet to write with --out")
     from localjudge.analysis.label_sheet import Labelling, default_path
 
     return _label(Labelling.begin(out or default_path(run), run, how), directory)

@@ -24,7 +24,7 @@ from localjudge.cli.options import (
     run_argument,
     typed_arguments,
 )
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.resources import write_output
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     run, names = Run.open(directory, unfinished=True), options["metrics"]
     for name in names or ():
         if name not in run:
-            raise UsageError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
+            raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
     if sum(part is not None for part in (sample, column, options["labels"])) > 1:
-        raise UsageError("SAMPLE, --by and --labels are three views", hint="ask for one of them")
+        raise InputError("SAMPLE, --by and --labels are three views", hint="ask for one of them")
     if options["labels"]:
         _show_corrected(run, names, options["labels"], options["foreign_labels"], as_json)
     elif column is not None:
@@ -221,9 +221,9 @@ def export_command(
 
     encoding = as_format.rpartition("-")[2]
     if as_json and out is None and encoding in {"csv", "parquet"}:
-        raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
+        raise InputError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
     if encoding == "parquet" and out is None and sys.stdout.isatty():
-        raise UsageError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
+        raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
     written = _write(exported_parts(Run.open(directory), as_format, rows, Added(**added)), out)
     if as_json and out is not None:
         click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": written}))
@@ -246,9 +246,9 @@ def redact_command(directory: Path, out: Path | None, salt: Path | None, keep_id
     from localjudge.report.redacted import redacted_lines, salt_in, salt_of, still_tells
 
     if salt and keep_ids:
-        raise UsageError("--salt and --keep-ids cannot both be given", hint="omit one of them")
+        raise InputError("--salt and --keep-ids cannot both be given", hint="omit one of them")
     if out is not None and (not out.name.isprintable() or "\\" in out.name):
-        raise UsageError(f"{out.name!r} cannot stand in a list of checksums", hint="name another file with --out")
+        raise InputError(f"{out.name!r} cannot stand in a list of checksums", hint="name another file with --out")
     run, sha256 = Run.open(directory), hashlib.sha256()
     key = b"" if keep_ids else salt_in(salt) if salt else salt_of(run)
 
@@ -290,5 +290,5 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
 
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
-        raise UsageError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
+        raise InputError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
     print_result(as_json, comparison, lambda: comparison_view(comparison))

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import click
 
-from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UnfinishedRun, UsageError
+from localjudge.errors import NO_ROOM, InputError, LocaljudgeError, OutOfResource, UnfinishedRun
 from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
@@ -165,7 +165,7 @@ def _file_error(error: OSError, advice: str) -> LocaljudgeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {advice}")
     message = f"{error.filename or 'a file'}: {error.strerror or error}"
-    return OutOfResource(message, hint=f"make room; {advice}") if error.errno in NO_ROOM else UsageError(message)
+    return OutOfResource(message, hint=f"make room; {advice}") if error.errno in NO_ROOM else InputError(message)
 
 
 def _advice(arguments: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from localjudge.doctor.health_check import USES
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.record.manifest import Manifest
 from localjudge.run.settings import SETTINGS, RunSettings
@@ -166,7 +166,7 @@ def judge_option(default: str = "reference") -> _Decorator[Any]:
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
     if len(judges) > 1:
-        raise UsageError("--judge was given twice", hint="run each judge, then: localjudge combine A B --out DIR")
+        raise InputError("--judge was given twice", hint="run each judge, then: localjudge combine A B --out DIR")
     return judges[0] if judges else None
 
 

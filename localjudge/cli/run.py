@@ -30,7 +30,7 @@ from localjudge.cli.options import (
     typed_arguments,
     with_suite,
 )
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.run.settings import settings_with
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
     """
     alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if alone and data:
-        raise UsageError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
+        raise InputError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
     if options["demo"] and options["suite"]:
-        raise UsageError("--demo takes no suite", hint="omit --suite")
+        raise InputError("--demo takes no suite", hint="omit --suite")
     if options["rescore"] and options["dry_run"]:
-        raise UsageError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
+        raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
     arguments, suite = with_suite(options["suite"] or ("none" if alone else None))
     if options["demo"]:
         from localjudge import resources
@@ -128,7 +128,7 @@ def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any,
 
     if not arguments.get("data"):
         where = f", nor in {suite.file}" if suite else ""
-        raise UsageError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
+        raise InputError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
     if suite:
         progress.note(f"suite {suite.file}: what the command does not name is taken from it")
     planned = plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
@@ -263,7 +263,7 @@ def verify_command(directory: Path, redacted: Path | None, quiet: bool, as_json:
     if redacted is not None:
         return _check_redacted(directory, redacted, options["salt"], as_json)
     if options["salt"]:
-        raise UsageError("--salt is about a redacted file", hint="name the file after RUN")
+        raise InputError("--salt is about a redacted file", hint="name the file after RUN")
     from localjudge.report.checks import verification_view
     from localjudge.run.verify import verify_run
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from localjudge.dataset.problems import lookup
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS, FieldName
 from localjudge.words import option
 
@@ -94,10 +94,10 @@ def columns_of(resolved: Mapping[str, str]) -> set[str]:
 
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
-    """Raise UsageError if a mapping names a field that is not ours."""
+    """Raise InputError if a mapping names a field that is not ours."""
     for field in [field for field in mapping if field not in ALIASES]:
         form = option("mapping", {"FIELD": "COLUMN"})
-        raise UsageError(
+        raise InputError(
             f"the mapping {field}={mapping[field]} names no field of ours",
             hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
         )

@@ -66,7 +66,7 @@ from localjudge.dataset.problems import (
 from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
 from localjudge.dataset.samples import in_temporary_file
 from localjudge.dataset.sources import ALWAYS_UNPACKED, NOT_UTF8, OpenSource, Source, check_expansion, undecodable
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import Sample
 from localjudge.words import option
 
@@ -80,7 +80,7 @@ _LINES = {".jsonl", ".ndjson"}
 
 
 def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """Rows of a source, from its beginning. Raises DataError if it cannot be read, UsageError if pyarrow is missing.
+    """Rows of a source, from its beginning. Raises DataError if it cannot be read, InputError if pyarrow is missing.
 
     `mapping` and `rows_path` are what the user said about columns and about where the rows are, as for `expand`.
     """
@@ -303,12 +303,12 @@ def _size(value: Any) -> int:
 
 
 def _pyarrow_for(what: str) -> Any:
-    """The package pyarrow. Raises UsageError if it is not installed: `what` says what needs it."""
+    """The package pyarrow. Raises InputError if it is not installed: `what` says what needs it."""
     try:
         import pyarrow
     except ImportError as error:
         hint = "install it with: pip install pyarrow"
-        raise UsageError(f"{what}, and pyarrow is not installed", hint=hint) from error
+        raise InputError(f"{what}, and pyarrow is not installed", hint=hint) from error
     return pyarrow
 
 
@@ -491,21 +491,21 @@ _LISTS = ("test_cases", "goldens")
 def rows_of_table(data: Any, name: str) -> Rows | None:
     """The rows of a table; None if the data are not a table.
 
-    Raises UsageError for several tables or a package that is not installed, DataError for a column that stands twice.
+    Raises InputError for several tables or a package that is not installed, DataError for a column that stands twice.
     """
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
             return None
         if len(data) > 1:
             names = [str(split) for split in data]
-            raise UsageError(
+            raise InputError(
                 f"the data are {len(data)} splits: {', '.join(map(shown, names))}",
                 hint=f"give one of them: data[{names[0]!r}]",
             )
         (data,) = data.values()
         return rows_of_table(data, name) or rows_of_iterable(data, name)
     if hasattr(data, "to_frame"):
-        raise UsageError(
+        raise InputError(
             f"the data are one column (a {type(data).__name__})",
             hint="give the whole frame, or data.to_frame() if a metric needs nothing else",
         )
@@ -525,7 +525,7 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
-    """The rows of what can be gone through. Raises UsageError for anything else, DataError for DeepEval's empty one."""
+    """The rows of what can be gone through. Raises InputError for anything else, DataError for DeepEval's empty one."""
     if isinstance(data, Iterable):
         lasts = hasattr(data, "__len__") and hasattr(data, "__getitem__")
         rows = data if lasts else _RowsOnDisk(_without_tables(data, name))
@@ -535,7 +535,7 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
         if not lists:
             raise DataError(f"{name} has no rows", hint="add test cases or goldens")
         return lambda: lists[0]
-    raise UsageError(
+    raise InputError(
         f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
     )
 

@@ -65,7 +65,7 @@ from localjudge.dataset.rows import (
 )
 from localjudge.dataset.samples import SampleTable
 from localjudge.dataset.sources import STDIN, Source, shown_name
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
 from localjudge.words import option, option_name, suggestion
@@ -163,7 +163,7 @@ class Dataset:
     def column(self, name: str) -> tuple[Scalar, ...]:
         """One value for each sample: a column of theirs (dots reach into objects), or our id or one of our text fields.
 
-        None where a row has no value. Raises UsageError for a name that no row has, and for values that are not single.
+        None where a row has no value. Raises InputError for a name that no row has, and for values that are not single.
         Equal values are one object, so of a million rows there are as many as differ.
         """
         ours = {column: field for mapping in self.mappings for field, column in mapping.items()}
@@ -179,14 +179,14 @@ class Dataset:
                 cell = None if sample is None else getattr(sample, str(field))
             if (is_unknown := str(cell).startswith(UNKNOWN)) or not isinstance(cell, Scalar):
                 held = f"{cell if is_unknown else describe(cell)} in the sample {self.samples[position].id}"
-                raise UsageError(
+                raise InputError(
                     f"the column {shown(name)} holds {held}, not a text or a number",
                     hint=f"a value inside an object is named with a dot: {shown(name)}.NAME",
                 )
             values.append(distinct.setdefault((type(cell), cell), cell))
         if not exists:
             known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
-            raise UsageError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
+            raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
         return tuple(values)
 
 
@@ -267,7 +267,7 @@ def load(
     `context_separator` each text that stands for a list of contexts is split. `rows_path` names the list of rows inside
     the objects of a file. The samples are kept in a temporary file, in the directory that TMPDIR names.
 
-    Raises DataError for files that cannot be read or rows that are not what they should be, UsageError for a mapping
+    Raises DataError for files that cannot be read or rows that are not what they should be, InputError for a mapping
     that names nothing, OutOfResource where there is no room for the temporary file.
     """
     names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
@@ -292,7 +292,7 @@ def from_rows(
     """Check rows from Python, as `load` does: mappings or objects with anybody's names, or samples.
 
     They may be a data frame, a table or a data set of another package, as `formats` says. One mapping is columns, each
-    a list, or an object that holds rows. A NaN in place of a value is null: pandas writes that. Raises UsageError for
+    a list, or an object that holds rows. A NaN in place of a value is null: pandas writes that. Raises InputError for
     what is not rows at all.
     """
     mapping = mapping or {}
@@ -351,14 +351,14 @@ class _Facts:
 
 def _check_names(names: Sequence[str]) -> None:
     if not names:
-        raise UsageError("no data was named", hint="name a file, or - for standard input")
+        raise InputError("no data was named", hint="name a file, or - for standard input")
     files: set[str] = set()
     for name in names:
         if "\0" in name:
-            raise UsageError(f"{name!r} is no name of a file")
+            raise InputError(f"{name!r} is no name of a file")
         file = name if name == STDIN else os.path.realpath(name)
         if file in files:
-            raise UsageError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
+            raise InputError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
         files.add(file)
 
 
@@ -400,7 +400,7 @@ def _build(
 ) -> Dataset:
     check_mapping(mapping)
     if context_separator == "":
-        raise UsageError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
+        raise InputError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
     opened = [(name, partial(_opened, rows, mapping)) for name, rows in tables]
     surveys = [_Survey(counted(rows(), progress, f"reading {name}"), mapping) for name, rows in opened]
     if any(survey.readable for survey in surveys):
@@ -495,7 +495,7 @@ def _unused(source: _Source) -> tuple[str, ...]:
 def _check_mapped_columns_exist(
     tables: Sequence[tuple[str, Rows]], surveys: Sequence[_Survey], mapping: Mapping[str, str]
 ) -> None:
-    """Raise UsageError for a mapping that reaches nothing in any source: it may lack what the names inside hold."""
+    """Raise InputError for a mapping that reaches nothing in any source: it may lack what the names inside hold."""
     for field, column in mapping.items():
         if any(is_there(field, column, survey.has) for survey in surveys):
             continue
@@ -506,7 +506,7 @@ def _check_mapped_columns_exist(
         below = [name.removesuffix(f"[].{column}") for name in names if name.endswith(f"[].{column}")]
         if below and reaches_inside(below[0]):
             hint = f"if the rows are there: {option('rows', below[0])}"
-        raise UsageError(
+        raise InputError(
             f"the mapping {field}={column} names a column that no row of {', '.join(name for name, _ in tables)} has",
             hint=f"give each field a {option_name('mapping')} of its own" if "=" in column else hint,
         )

@@ -13,7 +13,7 @@ import re
 from typing import NamedTuple, Self
 
 from localjudge.dataset.load import Dataset
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.words import option_name
 
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
@@ -27,11 +27,11 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The shard that `2/4` names. Raises UsageError for a text that names none."""
+        """The shard that `2/4` names. Raises InputError for a text that names none."""
         match = _SHARD.fullmatch(text)
         number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count:
-            raise UsageError(
+            raise InputError(
                 f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
                 hint="the second of four shards is 2/4",
             )

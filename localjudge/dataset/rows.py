@@ -55,7 +55,7 @@ from localjudge.dataset.problems import (
     shown,
     through_each,
 )
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
 
@@ -178,12 +178,12 @@ def _list_in(value: Any, field: str, row: RawRow, report: Report) -> Any:
 
 
 def _check_all_of_a_list(row: RawRow, field: str, column: str, value: Any) -> None:
-    """Raise UsageError for a name that takes one context of a list: the others would be missing without a word."""
+    """Raise InputError for a name that takes one context of a list: the others would be missing without a word."""
     all_of_them = through_each(column)
     if column in row.values or all_of_them == column or not isinstance(value, str | Mapping):
         return
     if isinstance(lookup(row.values, all_of_them), list | tuple):
-        raise UsageError(
+        raise InputError(
             f"{row.place}: {field}={column} takes one context of a list",
             hint=f"to take all of them: {option('mapping', {field: all_of_them})}",
         )

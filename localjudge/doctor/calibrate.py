@@ -31,7 +31,7 @@ from localjudge.analysis.labels import (
 from localjudge.dataset import from_rows
 from localjudge.dataset.problems import lookup
 from localjudge.engine.protocol import Engine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
@@ -84,7 +84,7 @@ def measure_judge(
     directory in which the judge is asked. With `weights`, the judges of a combined run are weighed by the labels.
 
     Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
-    asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, UsageError for what does
+    asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, InputError for what does
     not go together, and what a run raises.
     """
     if name is not None:
@@ -95,7 +95,7 @@ def measure_judge(
     human = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(settings.values())
     if asked and (run is not None or human.shape == "verdicts"):
-        raise UsageError(
+        raise InputError(
             f"the judge of the labels in {human.name} is that of their run, and is not asked",
             hint=f"give nothing but {option('run', 'RUN')}",
         )
@@ -103,7 +103,7 @@ def measure_judge(
         judged = _of_verdicts(human, run, metrics, column)
     else:
         if metrics is not None:
-            raise UsageError(
+            raise InputError(
                 f"{human.name} holds texts, not verdicts of a run: the judge is asked about them",
                 hint=f"leave out {option_name('metrics')}",
             )
@@ -120,7 +120,7 @@ def _check_options(settings: Collection[str]) -> None:
     for key in settings:
         if key not in names:
             hint = f"it takes {', '.join(map(option_name, names))}"
-            raise UsageError(f"a calibration takes no {option_name(key)}", hint=hint)
+            raise InputError(f"a calibration takes no {option_name(key)}", hint=hint)
 
 
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
@@ -130,7 +130,7 @@ def _of_verdicts(
     human: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
 ) -> _Judged:
     if run is None:
-        raise UsageError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
+        raise InputError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
     judged, names = as_run(run), wanted_metrics(metrics).names
     labels = [
         VerdictLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
@@ -182,10 +182,10 @@ def _ids(rows: Sequence[LabelledStatement | LabelledSentences]) -> list[str]:
 
 
 def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:
-    """What groups the row. Raises UsageError where the column has nothing."""
+    """What groups the row. Raises InputError where the column has nothing."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
-        raise UsageError(
+        raise InputError(
             f"{row.place} has no text or number in the column {column!r}",
             hint=f"{option_name('cluster_by')} needs a value for every labelled row",
         )
@@ -250,12 +250,12 @@ class _Weighed(NamedTuple):
 def _weigh(run: Run, matched: MatchedLabels) -> _Weighed:
     combination = combination_of(run.manifest)
     if combination is None:
-        raise UsageError(
+        raise InputError(
             f"{run.directory} was judged by one judge: there is nothing to weigh",
             hint=f"combine the runs of several: localjudge combine, or leave out {option_name('weights')}",
         )
     if matched.weighted:
-        raise UsageError(
+        raise InputError(
             "weights cannot be fitted to labels of which some were likelier to be drawn than others",
             hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
         )

@@ -22,7 +22,7 @@ from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, Us
 from localjudge.doctor.probes import PER_PASSAGE, probe_tasks
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import NamedModel, ReadableEngine
-from localjudge.errors import OutOfResource, SampleError, UsageError
+from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.profile import PromptProfile
 from localjudge.metrics.catalog import one_for_each_task
 from localjudge.model_registry import ModelFile
@@ -30,7 +30,7 @@ from localjudge.progress import Progress, Silence
 from localjudge.record.examination import Examination, remember_examination
 from localjudge.run import judges
 from localjudge.run.estimate import first_tasks
-from localjudge.run.loop import AskedTask
+from localjudge.run.loop import TaskRef
 from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds, Task, VerdictRequest
@@ -39,7 +39,7 @@ _OF_THE_JUDGE = (
     *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers", "asked again"),
     *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
-_FINDINGS = (UsageError, SampleError, OutOfResource)
+_FINDINGS = (InputError, SampleError, OutOfResource)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 
 
@@ -70,7 +70,7 @@ def examine(
     minutes. `probes` is how many labelled items are asked, in whole passages of twelve, up to all: none if 0; if None,
     as many as take about five minutes, and none of a judge that fails the plain cases. Below `required` the admission,
     which is the last check, is failed. `on_check` is called with each finding when it is there. What is wrong with the
-    judge or with the machine is a failed check, not an error. Raises UsageError for options that cannot be.
+    judge or with the machine is a failed check, not an error. Raises InputError for options that cannot be.
     """
     order = _Order(judge, checked(options), injections, probes, required, progress or Silence())
     checks: list[HealthCheck] = []
@@ -102,7 +102,7 @@ def _checks(order: _Order) -> Iterator[HealthCheck]:
     yield machine.processor(order.settings)
     try:
         model = opening.find_model(order.judge, order.settings.engine)
-    except (UsageError, OutOfResource) as error:
+    except (InputError, OutOfResource) as error:
         yield failed_with("model file", error)
         return
     if isinstance(model, ModelFile):
@@ -121,7 +121,7 @@ def _checks_of_the_model(order: _Order, model: NamedModel) -> Iterator[HealthChe
         name = "model"
         free = hardware.available_bytes()
         engine = opening.open_engine(model, settings.engine, begin_of_text=profile.begin_of_text)
-    except UsageError as error:
+    except InputError as error:
         yield failed_with(name, error)
         return
     except OutOfResource as error:
@@ -131,7 +131,7 @@ def _checks_of_the_model(order: _Order, model: NamedModel) -> Iterator[HealthChe
         yield from machine.engine_checks(engine, free)
         try:
             ends = judges.chat_around(profile, engine)
-        except UsageError as error:
+        except InputError as error:
             yield failed_with("chat template", error)
             return
         yield machine.template_check(profile, ends)
@@ -177,7 +177,7 @@ class Interview:
         yield speed
         yield from self._admission(figures, is_judge=is_judge)
 
-    def _all_requests(self, tasks: list[AskedTask]) -> list[VerdictRequest]:
+    def _all_requests(self, tasks: list[TaskRef]) -> list[VerdictRequest]:
         """What the judge may be shown by this examination."""
         cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
         cases += [attempt.attacked for attempt in judgement.attempts()]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from localjudge import local_models, model_registry
 from localjudge.engine import hardware
 from localjudge.engine.opening import model_facts
-from localjudge.errors import ModelError, UsageError
+from localjudge.errors import InputError, ModelError
 from localjudge.local_models import SkippedFile, quantisation_in, size_of
 from localjudge.types import Record
 
@@ -66,7 +66,7 @@ class _Source(NamedTuple):
 def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     """All models that are found: registered ones, those of other programs, those in the folders (or files) given.
 
-    A file that several have is listed for the first. Raises UsageError for a folder that is not there, ModelError for
+    A file that several have is listed for the first. Raises InputError for a folder that is not there, ModelError for
     a registry that cannot be read.
     """
     sources: dict[Path, list[_Source]] = {}
@@ -126,6 +126,6 @@ def _sources(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
     for folder in map(Path, folders):
         place = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(place):
-            raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
+            raise InputError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
         for entry in local_models.models_in("folder", place):
             yield entry if isinstance(entry, SkippedFile) else _Source(str(entry.path), "folder", entry.path)

@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, ok, warning, warning_if
 from localjudge.engine.protocol import Engine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import PromptProfile
 from localjudge.judge.wording import JudgingProtocol, PromptWriter, Reasons, require
 from localjudge.progress import Progress
-from localjudge.run.loop import AskedTask, answers_in_order
+from localjudge.run.loop import TaskRef, answers_in_order
 from localjudge.stats.interval import binomial_cdf
 from localjudge.types import (
     Answer,
@@ -223,7 +223,7 @@ class AskingMode(NamedTuple):
     reasons: Reasons
     protocol: JudgingProtocol
 
-    def requests(self, writer: PromptWriter, asked: Sequence[AskedTask]) -> list[VerdictRequest]:
+    def requests(self, writer: PromptWriter, asked: Sequence[TaskRef]) -> list[VerdictRequest]:
         """One task of each kind; in a joint answer, all statements of the first sample."""
         if self.protocol == "joint":
             first = [task.task for task in asked if task.sample_id == asked[0].sample_id]
@@ -247,7 +247,7 @@ _ASKING_MODES = (
 def asking_modes(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[tuple[AskingMode, PromptWriter]]:
     """All that the profile can be asked for, the verdict alone first."""
     for mode in _ASKING_MODES:
-        with suppress(UsageError):
+        with suppress(InputError):
             require(profile, mode.reasons, mode.protocol)
             yield mode, PromptWriter(profile, ends, reasons=mode.reasons, protocol=mode.protocol)
 

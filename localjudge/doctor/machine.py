@@ -180,7 +180,7 @@ def memory_check(engine: Engine, free: int | None) -> HealthCheck:
 def fork_check(engine: Engine, how: str) -> HealthCheck:
     """What was found about returning to a shared prompt; `how`, where the engine does."""
     figures = {name: engine.identity[name] for name in ("self_check",) if name in engine.identity}
-    if engine.forks:
+    if engine.shares_prefixes:
         return ok("shared prompts", how, **figures)
     finding = "a return to a shared prompt is not possible, or gives other logits: every verdict costs a whole prompt"
     advice = (

@@ -16,7 +16,7 @@ from localjudge.engine.protocol import (
     ReadableEngine,
 )
 from localjudge.engine.server.address import is_loopback, names_a_server, read_address
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.model_registry import ModelFile
 from localjudge.words import option, option_name
 
@@ -33,7 +33,7 @@ def is_in_place(judge: str) -> bool:
 def may_be_elsewhere(judge: str) -> bool:
     """Whether a judge is named by an address that is not this machine's by what is written: nothing is looked up.
 
-    Raises UsageError for an address that is none.
+    Raises InputError for an address that is none.
     """
     return names_a_server(judge) and not is_loopback(read_address(judge))
 
@@ -41,7 +41,7 @@ def may_be_elsewhere(judge: str) -> bool:
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
 
-    Raises as `model_registry.find` does, ModelError for a server that cannot judge, UsageError for an address that is
+    Raises as `model_registry.find` does, ModelError for a server that cannot judge, InputError for an address that is
     none or not this machine's.
     """
     if not names_a_server(judge):
@@ -54,12 +54,12 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
 def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> Engine:
     """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
 
-    Close it after use. Raises as `open_engine` does, and UsageError for a cluster that is not there or cannot be asked.
+    Close it after use. Raises as `open_engine` does, and InputError for a cluster that is not there or cannot be asked.
     """
     if settings.ray is None:
         return open_engine(model, settings, begin_of_text=begin_of_text)
     if not isinstance(model, ModelFile):
-        raise UsageError(
+        raise InputError(
             "workers of a Ray cluster open a model's file, and the judge is behind a server",
             hint=f"name the file with {option('judge')}, or leave out {option_name('ray')}",
         )

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, TypeGuar
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 from localjudge.words import Setting, option, option_name
 
@@ -86,7 +86,7 @@ class EngineSettings(Record):
         hosts = (value,) if isinstance(value, str) else value
         for host in hosts if isinstance(hosts, list | tuple) else ():
             if isinstance(host, str) and not _HOST.fullmatch(host):
-                raise UsageError(
+                raise InputError(
                     f"{option_name('allow_host')} takes the name or the number of a host alone, got {host!r:.80}",
                     hint=f"without http:// and without the port, as in {option('allow_host', 'gpu.example')}",
                 )
@@ -95,9 +95,9 @@ class EngineSettings(Record):
     @model_validator(mode="after")
     def _of_a_cluster(self) -> Self:
         if self.ray is not None and not self.ray.strip():
-            raise UsageError(f"{option_name('ray')} names no cluster", hint=f"take {option('ray', 'local')}")
+            raise InputError(f"{option_name('ray')} names no cluster", hint=f"take {option('ray', 'local')}")
         if self.ray is None and self.ray_workers:
-            raise UsageError(
+            raise InputError(
                 f"{option_name('ray_workers')} is about a Ray cluster", hint=f"name one with {option('ray')}"
             )
         return self
@@ -195,7 +195,7 @@ class Engine(TokenCounter, Protocol):
         ...
 
     @property
-    def forks(self) -> bool:
+    def shares_prefixes(self) -> bool:
         """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
         ...
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
 from typing import Any
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.words import option, option_name
 
 LOCAL = "local"
@@ -46,7 +46,7 @@ _undo = ExitStack()
 def connected(address: str, processors: int) -> Iterator[Any]:
     """Ray, connected; `address` is `local`, `auto` or host:port. `processors` is what a local cluster has.
 
-    Where the program has connected to Ray itself, that is taken as it is. Raises UsageError without the package, for an
+    Where the program has connected to Ray itself, that is taken as it is. Raises InputError without the package, for an
     address where no cluster is, and if Ray does not start.
     """
     with _lock:
@@ -54,11 +54,11 @@ def connected(address: str, processors: int) -> Iterator[Any]:
             with _environment(_IMPORTED | (_STARTED if address == LOCAL else {})):
                 import ray
         except ImportError as error:
-            raise UsageError(
+            raise InputError(
                 f"{option_name('ray')} needs the package ray: {error}", hint="install it with: pip install ray"
             ) from error
         if _addresses and _addresses[0] != address:
-            raise UsageError(
+            raise InputError(
                 f"this process is in the Ray cluster {_addresses[0]} already, and not in {address}",
                 hint="close the judges that are open there first",
             )
@@ -75,7 +75,7 @@ def connected(address: str, processors: int) -> Iterator[Any]:
 
 
 def _connect(ray: Any, address: str, processors: int) -> None:
-    """Connect until `_undo` is closed. Raises UsageError if it cannot be done."""
+    """Connect until `_undo` is closed. Raises InputError if it cannot be done."""
     with ExitStack() as undo:
         # What Ray says to people who write programs on it; what concerns a run, we say.
         logger = logging.getLogger("ray")
@@ -85,7 +85,7 @@ def _connect(ray: Any, address: str, processors: int) -> None:
         try:
             _start(ray, processors, undo) if address == LOCAL else _join(ray, address, undo)
         except (OSError, RuntimeError, ValueError) as error:
-            raise UsageError(
+            raise InputError(
                 f"Ray cannot be used ({address}): {' '.join(str(error).split())}",
                 hint=f"name HOST:6379 of a head node, or use {option('ray', LOCAL)}; a program that imports ray itself "
                 "calls ray.init() before",

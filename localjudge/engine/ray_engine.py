@@ -73,7 +73,7 @@ class JudgeWorker:
             self._engine = open_engine()
         except LocaljudgeError as error:
             raise type(error)(f"on node {node}: {error.message}", hint=error.hint) from error
-        return Report(node, _kind(self._engine.identity), self._engine.identity, self._engine.forks)
+        return Report(node, _kind(self._engine.identity), self._engine.identity, self._engine.shares_prefixes)
 
     def answers(self, requests: Sequence[VerdictRequest]) -> tuple[_Pairs, EngineStats]:
         """The answers to a portion by their places in it, and the work done so far."""
@@ -86,7 +86,7 @@ class Report(NamedTuple):
     node: str
     kind: dict[str, Any]
     identity: dict[str, Any]
-    forks: bool
+    shares_prefixes: bool
 
 
 @dataclass(eq=False)
@@ -137,7 +137,7 @@ class Work:
 class RayEngine:
     """Answers requests with workers in a Ray cluster, each with the model in its memory.
 
-    Raises UsageError if there is no Ray or no cluster, ModelError if no worker can open the model, or none is of this
+    Raises InputError if there is no Ray or no cluster, ModelError if no worker can open the model, or none is of this
     machine's kind.
     """
 
@@ -287,7 +287,7 @@ class RayEngine:
         except ModelError as error:
             refusal = error
         else:
-            self.identity, self._kind, self.forks = report.identity, report.kind, report.forks
+            self.identity, self._kind, self.shares_prefixes = report.identity, report.kind, report.shares_prefixes
             self._workers.append(_Worker(actor, report.node))
             return
         self._refusals.append(refusal)

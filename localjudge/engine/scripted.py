@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.engine.protocol import EngineStats
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
@@ -40,12 +40,12 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answers from a mapping of unit texts, or from a function of the request.
 
-    Raises KeyError for a unit that the mapping does not hold, unless `default` is given, and UsageError for a value
+    Raises KeyError for a unit that the mapping does not hold, unless `default` is given, and InputError for a value
     that is not `Scripted`. Requests are remembered as `asked`, unless `remember` is False: then nothing grows with the
     data.
     """
 
-    forks = True
+    shares_prefixes = True
     memory_bytes = 0
 
     def __init__(
@@ -121,7 +121,7 @@ class ScriptedEngine:
                 return NoAnswer(error=scripted)
             case float() | int() if 0 <= scripted <= 1:
                 return Answer(p_yes=scripted, legal_mass=1.0, raw="")
-        raise UsageError(
+        raise InputError(
             f"the script answers {scripted!r:.80} about {unit_text(request)!r:.80}",
             hint="give a probability from 0 to 1, the message of an error, an Answer or a NoAnswer",
         )

@@ -23,7 +23,7 @@ from inspect import signature
 from itertools import accumulate, pairwise
 from typing import Any
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.open_judge import Judge
 from localjudge.run.judges import JudgeName
 from localjudge.words import suggestion
@@ -33,13 +33,13 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise UsageError for options of a judge that is open, and for what is none, before anything is loaded."""
+    """Raise InputError for options of a judge that is open, and for what is none, before anything is loaded."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
-            raise UsageError(f"an open judge takes no {name}", hint=suggestion(name, names, "its options"))
+            raise InputError(f"an open judge takes no {name}", hint=suggestion(name, names, "its options"))
     if isinstance(judge, Judge) and options:
-        raise UsageError(
+        raise InputError(
             f"the judge is open, and {', '.join(options)} cannot be given any more", hint="give it to Judge.open"
         )
 

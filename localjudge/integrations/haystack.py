@@ -28,7 +28,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 from pydantic import TypeAdapter
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
@@ -58,7 +58,7 @@ class LocaljudgeEvaluator:
         that one, or with a metric object, cannot be written to YAML.
     options: those of `localjudge.Judge.open`; names of files where they take files.
 
-    Raises UsageError for metrics that do not exist and options that cannot be.
+    Raises InputError for metrics that do not exist and options that cannot be.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class LocaljudgeEvaluator:
         self._open = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack writes it. Raises UsageError for an open judge or a metric object."""
+        """The component as Haystack writes it. Raises InputError for an open judge or a metric object."""
         if isinstance(self.judge, Judge):
-            raise UsageError("an open judge cannot be written into a pipeline's file", hint="name its model instead")
+            raise InputError("an open judge cannot be written into a pipeline's file", hint="name its model instead")
         for metric in self.metrics:
             if not isinstance(metric, str | Criterion):
-                raise UsageError(f"{metric!r:.80} cannot be written into a pipeline's file", hint="name the metric")
+                raise InputError(f"{metric!r:.80} cannot be written into a pipeline's file", hint="name the metric")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
@@ -112,7 +112,7 @@ class LocaljudgeEvaluator:
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Score the samples: each input is a list with one value for each. An output for each metric.
 
-        Raises UsageError for lists of different lengths, and what `Judge.evaluate` raises.
+        Raises InputError for lists of different lengths, and what `Judge.evaluate` raises.
         """
         self.warm_up()
         assert self._open is not None
@@ -124,7 +124,7 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
     given = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
     counts = {_INPUTS[field][0]: len(values) for field, values in given.items()}
     if len(set(counts.values())) > 1:
-        raise UsageError(
+        raise InputError(
             f"the inputs have different lengths: {', '.join(f'{name} {count}' for name, count in counts.items())}",
             hint="give each of them one value for each question",
         )

@@ -44,7 +44,7 @@ def localjudge_scorer(
     contexts: under which name a sample's metadata hold what was retrieved.
     options: those of `localjudge.Judge.open`, such as `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluate` raise: UsageError where a metric lacks what it needs,
+    A sample raises what `Judge.open` and `Judge.evaluate` raise: InputError where a metric lacks what it needs,
     DataError for a sample that no reader of data would take.
     """
     check_options(judge, options)

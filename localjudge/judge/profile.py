@@ -47,7 +47,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, ValidationError, model_validator
 
 from localjudge import resources
-from localjudge.errors import SampleError, UsageError
+from localjudge.errors import InputError, SampleError
 from localjudge.resources import parse_toml
 from localjudge.types import (
     Attribution,
@@ -93,7 +93,7 @@ PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_questio
 
 @cache
 def load_grammar(name: str) -> Grammar:
-    """The bundled grammar `name`. Raises UsageError if there is none."""
+    """The bundled grammar `name`. Raises InputError if there is none."""
     schema = _schema(name)
     labels = next((_LABELS[key] for key in schema["properties"] if key in _LABELS), _LABELS["attributed"])
     return _grammar(name, schema, labels, reasons_of=schema)
@@ -380,12 +380,12 @@ class ProfileFolder(Record):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The files of a folder. Raises UsageError for one that cannot be read."""
+        """The files of a folder. Raises InputError for one that cannot be read."""
         files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
         return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
 
 
-class OwnPrompt(Record):
+class CustomPrompt(Record):
     """The name of a prompt file and every word of it: what a run keeps of it."""
 
     file: str
@@ -396,9 +396,9 @@ def _text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode()
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a TOML file") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}", hint="name a TOML file") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not TOML: {error}", hint="mend the file") from error
+        raise InputError(f"{file} is not TOML: {error}", hint="mend the file") from error
 
 
 def bundled() -> list[str]:
@@ -414,15 +414,15 @@ def read_profile(profile: object) -> object:
     return ProfileFolder.read(folder.absolute()) if folder.is_dir() else str(profile)
 
 
-def no_profile(name: str) -> UsageError:
+def no_profile(name: str) -> InputError:
     """The error for a name that no profile has."""
-    return UsageError(
+    return InputError(
         f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
     )
 
 
 def load_profile(profile: str | ProfileFolder) -> PromptProfile:
-    """The bundled profile of this name, or the one in a folder, read before or now. Raises UsageError if it is none."""
+    """The bundled profile of this name, or the one in a folder, read before or now. Raises InputError if it is none."""
     if isinstance(profile, str):
         folder = _BUNDLED / profile if profile in bundled() else Path(profile).expanduser()
         if not folder.is_dir():
@@ -442,55 +442,55 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     try:
         return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})
     except (ValidationError, TypeError, re.error) as error:
-        raise UsageError(f"the prompt profile {profile.path} is not valid: {error}", hint="mend its files") from error
+        raise InputError(f"the prompt profile {profile.path} is not valid: {error}", hint="mend its files") from error
 
 
-def read_prompts(files: object) -> tuple[OwnPrompt, ...]:
-    """Prompts from files and from prompts; one, or a list of them. Raises UsageError for what cannot be read."""
+def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
+    """Prompts from files and from prompts; one, or a list of them. Raises InputError for what cannot be read."""
     return tuple(map(_read_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
 
 
-def _read_prompt(file: object) -> OwnPrompt:
-    if isinstance(file, OwnPrompt):
+def _read_prompt(file: object) -> CustomPrompt:
+    if isinstance(file, CustomPrompt):
         return file
     if not isinstance(file, str | Path):
-        raise UsageError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
-    return OwnPrompt(file=str(file), text=_text_of(Path(file)))
+        raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
+    return CustomPrompt(file=str(file), text=_text_of(Path(file)))
 
 
-def with_prompt(profile: PromptProfile, prompt: OwnPrompt) -> PromptProfile:
+def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
     """The profile with one task worded by the prompt.
 
-    Raises UsageError for what is not a wording of a task, and for a judge that reads no instructions: it would answer
+    Raises InputError for what is not a wording of a task, and for a judge that reads no instructions: it would answer
     anything with even odds.
     """
     file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
-        raise UsageError(
+        raise InputError(
             f"the prompt {file} cannot be used: this judge ({profile.description}) would not understand a word of it",
             hint=f"leave out {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
         )
     table = parse_toml(content, f"the prompt {file}")
     task = table.pop("task", None)
     if task not in profile.tasks:
-        raise UsageError(
+        raise InputError(
             f"the prompt {file} {'names no task' if task is None else f'says task = {task!r}'}",
             hint=f"put task = ... above the first [[node]]; it is one of {', '.join(sorted(profile.tasks))}",
         )
     try:
         wording = TaskPrompt.model_validate(table)
     except ValidationError as error:
-        raise UsageError(
+        raise InputError(
             f"the prompt {file} is not valid: {error}", hint="compare it with a bundled profile"
         ) from error
     legal = profile.tasks[task].grammar
     if wording.grammar != legal:
         answer = f'grammar = "{legal}"' if isinstance(legal, str) else "the table [grammar] of the profile's file"
-        raise UsageError(
+        raise InputError(
             f"the prompt {file} asks for the answer {wording.grammar!r}", hint=f"the answer of this task is {answer}"
         )
     if "unit" not in wording.places:
-        raise UsageError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
+        raise InputError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
     digest = hashlib.sha256(profile.sha256.encode() + hashlib.sha256(content).digest()).hexdigest()
     return profile.model_copy(update={"tasks": {**profile.tasks, task: wording}, "sha256": digest})
 
@@ -505,7 +505,7 @@ class ChosenProfile(NamedTuple):
 def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
     """The profile of a model: `named` by the user, `registered` with its checksum, or by what its file says of it.
 
-    Raises UsageError for a name that no profile has.
+    Raises InputError for a name that no profile has.
     """
     if named is not None:
         return ChosenProfile(load_profile(named), f"as {option_name('profile')} says")

@@ -28,7 +28,7 @@ from functools import lru_cache, partial
 from itertools import count
 from typing import Any, Literal, NamedTuple, cast
 
-from localjudge.errors import ModelError, SampleError, UsageError
+from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import (
     JOINT,
     PLACE,
@@ -69,7 +69,7 @@ _SKELETONS_KEPT = 256
 class PromptWriter:
     """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
-    Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements, or needs a chat
+    Raises InputError if the profile cannot ask for reasons, or for one answer to several statements, or needs a chat
     template where there is none; ModelError if the template is not one that the profile can use.
     """
 
@@ -210,20 +210,20 @@ class PromptWriter:
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
-    """Raise UsageError if the profile cannot ask for these reasons or in this protocol."""
+    """Raise InputError if the profile cannot ask for these reasons or in this protocol."""
     if protocol == "joint" and JOINT not in profile.tasks:
-        raise UsageError(
+        raise InputError(
             f"the prompt profile {profile.name!r} cannot judge several statements in one answer",
             hint=f"leave out {option('protocol', 'joint')}, or name another model with {option('judge')}",
         )
     if protocol == "joint" and reasons == "after":
-        raise UsageError(
+        raise InputError(
             "a joint answer gives every reason before its verdict",
             hint=f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}",
         )
     mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
     if reasons != "none" and mute:
-        raise UsageError(
+        raise InputError(
             f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
             hint=f"leave out {option_name('reasons')}, or name another model with {option('judge')}",
         )
@@ -420,7 +420,7 @@ class Skeleton(NamedTuple):
 
 def _rendered_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]) -> Skeleton:
     if chat is None or chat.render is None:
-        raise UsageError(
+        raise InputError(
             f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
             hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
         )

@@ -82,7 +82,7 @@ _COUNTED: dict[AbstentionMode, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Abstention(WithOptions):
-    """Whether answering or refusing was right, given what was retrieved. Raises UsageError for another mode."""
+    """Whether answering or refusing was right, given what was retrieved. Raises InputError for another mode."""
 
     mode: AbstentionMode = "right"
     base = "abstention"

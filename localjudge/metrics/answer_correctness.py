@@ -32,7 +32,7 @@ CorrectnessMode = Literal["f1", "precision", "recall"]
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(WithOptions):
-    """Agreement of response and reference, statement by statement. Raises UsageError for another mode."""
+    """Agreement of response and reference, statement by statement. Raises InputError for another mode."""
 
     mode: CorrectnessMode = "f1"
     base = "answer_correctness"

@@ -28,7 +28,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from localjudge.errors import LocaljudgeError, SampleError, UsageError
+from localjudge.errors import InputError, LocaljudgeError, SampleError
 from localjudge.metrics import metric as naming
 from localjudge.metrics.abstention import Abstention, ResponseRefusal
 from localjudge.metrics.answer_correctness import AnswerCorrectness
@@ -193,7 +193,7 @@ def example(name: str) -> Metric:
 def get(name: str) -> Metric:
     """The metric of this name, with its options: `document_map(compare_by=id)`.
 
-    Raises UsageError for a metric that does not exist, and for an option or a value that it does not have, with what
+    Raises InputError for a metric that does not exist, and for an option or a value that it does not have, with what
     there is.
     """
     parsed = naming.parse(name)
@@ -204,7 +204,7 @@ def get(name: str) -> Metric:
     for option in options:
         if option not in names:
             hint = suggestion(option, names, "the options") if names else f"leave it out: {parsed.base} has no options"
-            raise UsageError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
+            raise InputError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
     return make(**options)
 
 
@@ -266,7 +266,7 @@ def ours(name: str) -> Metric | None:
     """The built-in metric of this name; None for another package's, and for a name with an invalid option."""
     try:
         return get(name) if is_ours(name) else None
-    except UsageError:
+    except InputError:
         return None
 
 
@@ -293,17 +293,17 @@ def _installed_metric(name: str) -> Metric:
     if name in installed:
         return _load(installed[name])
     if base in installed:
-        raise UsageError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
+        raise InputError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
     if len(several := name.split()) > 1:
-        raise UsageError(f"no metric is called {name!r}", hint=f"separate names by commas: {','.join(several)}")
-    raise UsageError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
+        raise InputError(f"no metric is called {name!r}", hint=f"separate names by commas: {','.join(several)}")
+    raise InputError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
 
 
 def _load(point: EntryPoint) -> Metric:
     try:
         metric: Metric = point.load()
     except Exception as error:  # the package's own code may raise anything
-        raise UsageError(
+        raise InputError(
             f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}",
             hint="repair or remove the package that installs it",
         ) from error
@@ -311,14 +311,14 @@ def _load(point: EntryPoint) -> Metric:
     if isinstance(metric, type) or lacks or metric.name != point.name:
         problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"
         hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
-        raise UsageError(f"{point.value} is not a metric: {problem}", hint=hint)
+        raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
     return metric
 
 
 class MetricDescription(NamedTuple):
     """One metric: its name (`@k` for any k), its options and their values, the default first (none: any text).
 
-    `first_picture` says whether a run may compute it without being asked; `instructions` that only a judge that reads
+    `default_metrics` says whether a run may compute it without being asked; `instructions` that only a judge that reads
     instructions can be asked.
     """
 
@@ -326,13 +326,13 @@ class MetricDescription(NamedTuple):
     options: dict[str, tuple[str, ...]]
     fields: tuple[str, ...]
     about: About
-    first_picture: bool
+    default_metrics: bool
     instructions: bool
     lower_is_better: bool
 
 
 def described() -> list[MetricDescription]:
-    """All metrics, installed ones too. Raises UsageError for an installed one that cannot be loaded."""
+    """All metrics, installed ones too. Raises InputError for an installed one that cannot be loaded."""
     listed = []
     for name in names():
         metric = example(name)
@@ -346,7 +346,7 @@ def described() -> list[MetricDescription]:
                 options=_options(make) if make else {},
                 fields=tuple(sorted(metric.required_fields)),
                 about=about if isinstance(about, About) else About(asks=first_line, verdicts="", source=""),
-                first_picture=name in ALL_CHOICES,
+                default_metrics=name in ALL_CHOICES,
                 instructions=bool(special_tasks_of([metric])),
                 lower_is_better=lower_is_better(name),
             )

@@ -151,7 +151,7 @@ SentencesCounted = Literal["cited", "all"]
 
 @dataclass(frozen=True, kw_only=True)
 class CitationSupport(WithOptions):
-    """Share of sentences that are supported by what they cite. Raises UsageError for another `of`."""
+    """Share of sentences that are supported by what they cite. Raises InputError for another `of`."""
 
     of: SentencesCounted = "cited"
     base = "citation_support"

@@ -27,7 +27,7 @@ AnswerGiven = Literal["reference", "response"]
 class ContextPrecision(WithOptions):
     """Average precision over the chunks judged useful for the reference, or for the response.
 
-    Raises UsageError for another text.
+    Raises InputError for another text.
     """
 
     against: AnswerGiven = "reference"

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, ValidationInfo, field_validator, model_validator
 
 from localjudge import resources
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics.metric import About, Sentences, Steps, chunks
 from localjudge.resources import parse_toml
 from localjudge.types import (
@@ -73,7 +73,7 @@ class CriterionExample(UserValue):
 
 
 class Criterion(Record):
-    """A custom question as a metric; the name has small letters, digits and _. Raises UsageError for an invalid one."""
+    """A custom question as a metric; the name has small letters, digits and _. Raises InputError for an invalid one."""
 
     name: str
     question: str = Field(min_length=1, max_length=_LONGEST)
@@ -137,7 +137,7 @@ class Criterion(Record):
             problem = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, problem["loc"]))
             message = problem["msg"].removeprefix("Value error, ")
-            raise UsageError(
+            raise InputError(
                 f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
                 hint=_HINT,
             ) from error
@@ -225,7 +225,7 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
 def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     """Criteria from names of files or of bundled ones, from mappings and from criteria; one, or a list of them.
 
-    Raises UsageError for what is not a criterion, and for two different ones of one name.
+    Raises InputError for what is not a criterion, and for two different ones of one name.
     """
     if criteria is None:
         return ()
@@ -240,20 +240,20 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
                 criterion = Criterion.model_validate(item)
             case _:
                 name = option_name("criteria")
-                raise UsageError(f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}")
+                raise InputError(f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}")
         if by_name.setdefault(criterion.name, criterion) != criterion:
-            raise UsageError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")
+            raise InputError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")
     return tuple(by_name.values())
 
 
 def read_criterion(file: str | Path) -> Criterion:
-    """The criterion in a TOML file, or the bundled one of that name. Raises UsageError for another file."""
+    """The criterion in a TOML file, or the bundled one of that name. Raises InputError for another file."""
     bundled = resources.criterion_files()
     path = bundled.get(str(file)) or Path(file)
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(
+        raise InputError(
             f"the criterion {file} cannot be read: {error.strerror}",
             hint=f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}",
         ) from error

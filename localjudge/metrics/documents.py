@@ -29,7 +29,7 @@ from dataclasses import KW_ONLY, dataclass
 from math import isfinite, log2
 from typing import Any, NamedTuple
 
-from localjudge.errors import SampleError, UsageError
+from localjudge.errors import InputError, SampleError
 from localjudge.metrics.metric import About, Sentences, Steps, with_options
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
@@ -51,7 +51,7 @@ class RankingMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMetric:
-    """A measure as a metric of samples. Raises UsageError for a comparison value that no document has."""
+    """A measure as a metric of samples. Raises InputError for a comparison value that no document has."""
 
     measure: RankingMeasure
     _: KW_ONLY
@@ -66,7 +66,7 @@ class DocumentMetric:
 
     def __post_init__(self) -> None:
         if self.compare_by not in {"content", "id"} and not self.compare_by.startswith("meta."):
-            raise UsageError(
+            raise InputError(
                 f"documents cannot be compared by {self.compare_by!r}: use content, id or meta.KEY",
                 hint="meta.a.b reaches the value of b in the object a of the meta",
             )

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.types import Against, Attribution, Outcome, Sample, Span, Task, Unit, Verdict, context_texts
 
 
@@ -81,17 +81,17 @@ def parse(name: str) -> MetricName | None:
 
 
 def parse_options(name: MetricName) -> dict[str, str]:
-    """The options of a name. Raises UsageError for one that is not OPTION=VALUE, or that is given twice."""
+    """The options of a name. Raises InputError for one that is not OPTION=VALUE, or that is given twice."""
     options: dict[str, str] = {}
     for text in name.options.split(",") if name.options.strip() else ():
         option, _, value = (part.strip() for part in text.partition("="))
         if not (option and value):
-            raise UsageError(
+            raise InputError(
                 f"{text.strip()!r} is not an option of the metric {name.base}",
                 hint=f"write it like this: {name.base}(option=value)",
             )
         if option in options:
-            raise UsageError(f"the option {option!r} of the metric {name.base} is given twice", hint="give it once")
+            raise InputError(f"the option {option!r} of the metric {name.base} is given twice", hint="give it once")
         options[option] = value
     return options
 
@@ -115,7 +115,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions:
-    """A metric whose options have a few values each: it is named by them. Raises UsageError for any other value."""
+    """A metric whose options have a few values each: it is named by them. Raises InputError for any other value."""
 
     base: ClassVar[str]
 
@@ -123,7 +123,7 @@ class WithOptions:
         for option, value in _options(self):
             if value not in (values := get_args(option.type)):
                 *others, last = (f"{option.name}={value}" for value in values)
-                raise UsageError(
+                raise InputError(
                     f"{self.base} does not take {option.name}={value!r}",
                     hint=f"write {', '.join(others)} or {last}",
                 )

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from localjudge import resources
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.manifest import answering_part, differences, in_lines
@@ -78,12 +78,12 @@ class OtherRun:
 
 
 def check_same_judge(directory: Path, judge: Mapping[str, Any]) -> None:
-    """Raise UsageError if the answers in a run are of another judge than this part's, RunDirectoryError if none is."""
+    """Raise InputError if the answers in a run are of another judge than this part's, RunDirectoryError if none is."""
     manifest = read_manifest(directory)
     if manifest is None:
         raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
     if different := differences(answering_part(manifest.judge), answering_part(judge)):
-        raise UsageError(
+        raise InputError(
             f"the answers in {directory} are of another judge:{in_lines(different)}",
             hint="score the data without them: every answer is then asked for",
         )
@@ -114,7 +114,7 @@ def cache_state() -> CacheState:
 def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
     """The cache for answers of the judge with this part of the signature; None, with a warning, if it cannot be used.
 
-    Raises UsageError if its folder cannot be made or is open to others.
+    Raises InputError if its folder cannot be made or is open to others.
     """
     file = _file()
     resources.make_private(file.parent)

@@ -29,7 +29,7 @@ from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
 from localjudge.dataset.part import Shard
-from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
+from localjudge.errors import InputError, OutOfResource, RunDirectoryError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
@@ -337,7 +337,7 @@ def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
     """Calibrations from names, files, mappings and calibrations; one, or a list of them, each of another question.
 
-    Raises UsageError for what is not one, and for two of one question.
+    Raises InputError for what is not one, and for two of one question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
@@ -345,7 +345,7 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
         calibration = _calibration(value)
         other = by_question.setdefault(calibration.question, calibration)
         if other != calibration:
-            raise UsageError(
+            raise InputError(
                 f"{other.name} and {calibration.name} are both calibrations of {calibration.question}",
                 hint="give one of each question",
             )
@@ -353,10 +353,10 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
 
 
 def calibration_file(name: str) -> Path:
-    """Where a calibration of this name is kept. Raises UsageError for what cannot be a name."""
+    """Where a calibration of this name is kept. Raises InputError for what cannot be a name."""
     if not _NAME.fullmatch(name):
         hint = "a name has letters, digits, _, - and ., at most 80"
-        raise UsageError(f"a calibration cannot be called {name!r:.80}", hint=hint)
+        raise InputError(f"a calibration cannot be called {name!r:.80}", hint=hint)
     return resources.state_directory() / "calibrations" / f"{name}.json"
 
 
@@ -366,12 +366,12 @@ def saved_calibrations() -> list[str]:
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
-    """A saved calibration by its name, or one in any file. Raises UsageError if there is none, or it is none."""
+    """A saved calibration by its name, or one in any file. Raises InputError if there is none, or it is none."""
     named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
     path = named if named and named.is_file() else Path(name_or_file)
     if not path.is_file():
         saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
-        raise UsageError(
+        raise InputError(
             f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
             hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
         )
@@ -417,7 +417,7 @@ def _calibration(value: object) -> Calibration:
             return read_calibration(value)
         case Mapping():
             return validated(Calibration, dict(value), "the calibration")
-    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
+    raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
@@ -425,7 +425,7 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     values, where = _in_settings(manifest, "criteria"), "manifest.json: a criterion"
     try:
         criteria = [Criterion.model_validate(words, context=where) for words in values]
-    except UsageError as error:
+    except InputError as error:
         raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
     return {criterion.name: criterion for criterion in criteria}
 
@@ -454,7 +454,7 @@ def shard_in(manifest: Manifest) -> Shard | None:
         return None
     try:
         return Shard.read(str(named))
-    except UsageError as error:
+    except InputError as error:
         raise RunDirectoryError(f"manifest.json: {excerpt(named)} is not a shard", hint=BY_HAND) from error
 
 

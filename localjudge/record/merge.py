@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 
 from localjudge.dataset.identity import fingerprint_of, sample_hash
 from localjudge.dataset.part import Shard, shard_number
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import numbered_requests, reading, stored_extras, stored_ids, stored_rows
@@ -35,9 +35,9 @@ from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import (
-    Asking,
     KeyedRequest,
     Store,
+    TaskLink,
     canonical_sha256,
     extras_fingerprint,
     rows_named,
@@ -63,14 +63,14 @@ class _ShardRun(NamedTuple):
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
     """One run of all shards, in the directory `out`. The shards are not changed.
 
-    Raises UsageError if a shard is missing or there twice, or if they are not of one run, RunDirectoryError where one
+    Raises InputError if a shard is missing or there twice, or if they are not of one run, RunDirectoryError where one
     cannot be read, contradicts itself or is not finished, or the directory cannot be written or holds another run.
     """
     progress = progress or Silence()
     parts = _in_order([as_run(shard) for shard in shards])
     path = Path(os.path.expanduser(out))
     if any(path.resolve() == part.run.directory.resolve() for part in parts):
-        raise UsageError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
+        raise InputError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     _check_same_run(parts)
     groups = _check_data(parts, progress)
     first, whole = parts[0].run, shard_of(parts[0].run.manifest)
@@ -107,29 +107,29 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
 
 
 def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
-    """The shards by their numbers. Raises UsageError unless each is there once."""
+    """The shards by their numbers. Raises InputError unless each is there once."""
     if not runs:
-        raise UsageError("no shard was named", hint="name the directories of all shards of a run")
+        raise InputError("no shard was named", hint="name the directories of all shards of a run")
     parts: dict[int, _ShardRun] = {}
     count = 0
     for run in runs:
         shard = manifests.shard_in(run.manifest)
         if manifests.combination_of(run.manifest):
-            raise UsageError(
+            raise InputError(
                 f"{run.directory} is a combined run", hint="merge the shards of each judge, then combine those runs"
             )
         if shard is None:
-            raise UsageError(
+            raise InputError(
                 f"{run.directory} is not a shard of a run", hint=f"a shard is made with {option('shard', '1/4')}"
             )
         count = count or shard.of
         if shard.of != count:
-            raise UsageError(
+            raise InputError(
                 f"{runs[0].directory} is one of {count} shards, and {run.directory} one of {shard.of}",
                 hint="name the shards of one run",
             )
         if (other := parts.get(shard.number)) is not None:
-            raise UsageError(
+            raise InputError(
                 f"shard {shard} is there twice: {other.run.directory} and {run.directory}", hint="leave one of them out"
             )
         parts[shard.number] = _ShardRun(shard, run)
@@ -137,23 +137,23 @@ def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
     if missing:
         lacking = count - len(runs)
         more = f" and {lacking - len(missing)} more" if lacking > len(missing) else ""
-        raise UsageError(
+        raise InputError(
             f"shard {', '.join(missing)}{more} is missing", hint=f"judge it with {option('shard', missing[0])}"
         )
     return [parts[number] for number in sorted(parts)]
 
 
 def _check_same_run(parts: Sequence[_ShardRun]) -> None:
-    """Raise UsageError, naming what differs, unless all shards are of one judge, data and settings."""
+    """Raise InputError, naming what differs, unless all shards are of one judge, data and settings."""
     first = parts[0].run
     for _, run in parts[1:]:
         if different := differences(first.manifest.judge, run.manifest.judge):
-            raise UsageError(
+            raise InputError(
                 f"{run.directory} was not judged as {first.directory} was:{in_lines(different)}",
                 hint="shards of one run have one judge on one kind of processor: judge this one again there",
             )
         if different := differences(_in_common(first), _in_common(run)):
-            raise UsageError(
+            raise InputError(
                 f"{run.directory} and {first.directory} are not of one run:{in_lines(different)}",
                 hint="judge one of them again, with the data and the settings of the other",
             )
@@ -238,7 +238,7 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             key: KeyedRequest(key, tuple(map(canonical_sha256, request.path)), request.shape, request)
             for _, key, request, _ in requests.values()
         }
-        into.add_requests(keyed, (Asking(*unit[:4], requests[unit[4]].key) for unit in units))
+        into.add_requests(keyed, (TaskLink(*unit[:4], requests[unit[4]].key) for unit in units))
         there = into.answers_to(keyed)
         new: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
         for request in requests.values():

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from localjudge.errors import RunDirectoryError, UnfinishedRun, UsageError
+from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
     BY_HAND,
@@ -357,11 +357,11 @@ def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
-    """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, UsageError for no path."""
+    """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, InputError for no path."""
     if isinstance(run, Run):
         return run
     if not isinstance(run, str | Path):
-        raise UsageError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
+        raise InputError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
     return Run.open(run, check=check)
 
 

@@ -231,7 +231,7 @@ _ANSWER_ROW = TypeAdapter(tuple[str | int, float | None, float | None, str | Non
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
-class Asking(NamedTuple):
+class TaskLink(NamedTuple):
     """That a unit of a sample asked this request."""
 
     sample_id: str
@@ -286,7 +286,7 @@ class Store:
         with self._translated():
             return answers_by(self._reader, "key", keys)
 
-    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
         with self._translated(), self._transaction():
             numbers = self._numbers("request", "key", requests)

@@ -82,7 +82,7 @@ def _metric(metric: MetricDescription) -> Table:
         "remark": "; ".join(remarks),
     }
     rows = [(Text(name, style="dim"), text) for name, text in lines.items() if text]
-    return Table(rows=rows, titles=[f"{'*' if metric.first_picture else ' '} {metric.name}"], indent=4)
+    return Table(rows=rows, titles=[f"{'*' if metric.default_metrics else ' '} {metric.name}"], indent=4)
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:

@@ -25,7 +25,7 @@ from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.directory import excerpt
 from localjudge.record.manifest import combination_of
 from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
@@ -100,7 +100,7 @@ _NOTHING_ADDED = Added()
 def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
     """Scores, verdicts or samples, with what is added behind them.
 
-    Raises UsageError for other rows and too many columns, RunDirectoryError where scores and samples are not of one
+    Raises InputError for other rows and too many columns, RunDirectoryError where scores and samples are not of one
     order.
     """
     kinds = _kinds(run, rows)
@@ -164,7 +164,7 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
             for metric in run.summary.metrics:
                 kinds |= {metric: "number", f"{metric}_status": "text"}
             return kinds
-    raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples", "scores" and "verdicts"')
+    raise InputError(f"there are no rows {rows!r}", hint='rows are "samples", "scores" and "verdicts"')
 
 
 def _own_kinds(run: Run) -> dict[str, _Kind]:
@@ -175,7 +175,7 @@ def _own_kinds(run: Run) -> dict[str, _Kind]:
             large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
             types.setdefault(name, set()).add("large" if large else type(value).__name__)
         if len(types) > MOST_COLUMNS:
-            raise UsageError(
+            raise InputError(
                 f"the data has more than {MOST_COLUMNS:,} columns, such as {excerpt(next(iter(types)))}",
                 hint="leave out --with-columns",
             )
@@ -194,7 +194,7 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
 def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
     """The rows as pandas has them; samples with texts, own columns, and the index that they came with.
 
-    Raises UsageError if pandas is not installed.
+    Raises InputError if pandas is not installed.
     """
     _require("pandas")
     import pandas
@@ -223,7 +223,7 @@ def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
 
 
 def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
-    """As `pandas_frame`, for polars. Raises UsageError if it is not installed."""
+    """As `pandas_frame`, for polars. Raises InputError if it is not installed."""
     _require("polars")
     import polars
 
@@ -249,11 +249,11 @@ def _frame_table(run: Run, rows: Rows) -> FlatTable:
 
 def _require(package: str) -> None:
     if find_spec(package) is None:
-        raise UsageError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
+        raise InputError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
-    """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
+    """The whole file. Raises InputError for what the run does not hold, or a package that is not installed."""
     return b"".join(exported_parts(run, as_format, rows, added))
 
 
@@ -263,7 +263,7 @@ def exported_parts(
     """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
     tool, _, encoding = as_format.rpartition("-")
     if any(added) and as_format.startswith(("ragas", "inspect")):
-        raise UsageError(
+        raise InputError(
             f"{as_format} has the columns that {tool or as_format} has",
             hint="texts and columns go with jsonl, csv, parquet",
         )
@@ -295,7 +295,7 @@ def _ragas_table(run: Run) -> FlatTable:
 def _classifications(run: Run) -> Iterator[Row]:
     """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
     if CLASSIFIED_METRIC not in run.summary.metrics:
-        raise UsageError(
+        raise InputError(
             f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
             hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
         )
@@ -356,7 +356,7 @@ def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
 
 
 def _parquet(table: FlatTable) -> Iterator[bytes]:
-    """The file, a row group of each block of rows. Raises UsageError if the package that writes it is not installed."""
+    """The file, a row group of each block of rows. Raises InputError if the package that writes it is not installed."""
     _require("pyarrow")
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet

@@ -38,7 +38,7 @@ from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
 from localjudge.analysis.correct import CorrectedMeans, corrected_means
 from localjudge.engine.hardware import readable
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import catalog
 from localjudge.record.directory import open_regular
 from localjudge.record.files import NEAR
@@ -97,7 +97,7 @@ def write_report(
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
 
     Takes a baseline and gates as `check` does, labels as `corrected_means` does, and raises what
-    these raise. An earlier report is replaced; UsageError for another file of that name, and for one that cannot be
+    these raise. An earlier report is replaced; InputError for another file of that name, and for one that cannot be
     written.
     """
     run = as_run(run)
@@ -122,14 +122,14 @@ def write_checked_report(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raise UsageError if something at the path is not a report."""
+    """Raise InputError if something at the path is not a report."""
     if not os.path.lexists(path):
         return
     if path.is_dir():
-        raise UsageError(f"{path} is a directory", hint="name a file with --out")
+        raise InputError(f"{path} is a directory", hint="name a file with --out")
     with open_regular(path) as file:
         if file.read(len(_BEGINNING)) != _BEGINNING:
-            raise UsageError(f"{path} is not a report of localjudge", hint="name another file with --out")
+            raise InputError(f"{path} is not a report of localjudge", hint="name another file with --out")
 
 
 def page(

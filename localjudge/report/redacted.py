@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import catalog
 from localjudge.record.directory import MOST_BYTES_OF_VALUE, decoded_object, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY
@@ -58,17 +58,17 @@ class RedactedCheck(Record):
 
 
 def salt_in(file: Path) -> bytes:
-    """The salt in a file. Raises UsageError if there is none, or of fewer than 16 bytes, which could be guessed."""
+    """The salt in a file. Raises InputError if there is none, or of fewer than 16 bytes, which could be guessed."""
     try:
         with file.open("rb") as opened:
             return _checked_salt(opened.read(_MOST_SALT + 1), file)
     except OSError as error:
-        raise UsageError(f"the salt {file} cannot be read: {error.strerror}", hint="name another file") from error
+        raise InputError(f"the salt {file} cannot be read: {error.strerror}", hint="name another file") from error
 
 
 def _checked_salt(salt: bytes, file: Path) -> bytes:
     if not _LEAST_SALT <= len(salt) <= _MOST_SALT:
-        raise UsageError(
+        raise InputError(
             f"the salt in {file} has {len(salt):,} bytes: it takes {_LEAST_SALT} at least and 1 MiB at most",
             hint="head -c 32 /dev/urandom > salt.key makes one; keep it as you keep the texts",
         )
@@ -76,13 +76,13 @@ def _checked_salt(salt: bytes, file: Path) -> bytes:
 
 
 def salt_of(run: Run) -> bytes:
-    """The run's own salt, which is made here if there is none. Raises UsageError where it cannot be written."""
+    """The run's own salt, which is made here if there is none. Raises InputError where it cannot be written."""
     file = run.directory / SALT
     if not os.path.lexists(file):
         try:
             write_whole(file, [secrets.token_bytes(_NEW_SALT)])
         except OSError as error:
-            raise UsageError(
+            raise InputError(
                 f"the salt {file} cannot be written: {error.strerror}",
                 hint=f"name one with {option('salt', 'FILE')}, or keep the ids with {option('keep_ids')}",
             ) from error
@@ -112,7 +112,7 @@ def redacted_lines(run: Run, salt: bytes = b"") -> Iterator[str]:
 def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedCheck:
     """Whether the run gives the file again, byte for byte.
 
-    If the salt is None, it is the run's own for a file that was made with one. Raises UsageError for a file that is
+    If the salt is None, it is the run's own for a file that was made with one. Raises InputError for a file that is
     not of this format, and where the salt is not the one that it was made with.
     """
     with open_regular(file) as opened:
@@ -120,14 +120,14 @@ def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedC
         if salt is None:
             salt = salt_of(run) if head.get("salt_check") and os.path.lexists(run.directory / SALT) else b""
         if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-            raise UsageError(
+            raise InputError(
                 f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?"
             )
         made_with, expected = head.get("salt_check"), _salt_check(salt)
         if made_with != expected:
             problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"
             hint = f"give the same {option_name('salt')} that it was exported with"
-            raise UsageError(f"{file} was made {problem}", hint=hint)
+            raise InputError(f"{file} was made {problem}", hint=hint)
         opened.seek(0)
         number, difference = 0, None
         for number, line in enumerate(redacted_lines(run, salt), 1):

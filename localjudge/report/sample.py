@@ -17,7 +17,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.result_rows import ScoreRow, VerdictRow
@@ -159,7 +159,7 @@ def remark_on(verdict: VerdictRow) -> str | None:
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     """The sample's texts, its scores and units, and who judged them.
 
-    Raises UsageError if the run has no such sample.
+    Raises InputError if the run has no such sample.
     """
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
@@ -188,7 +188,7 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> View:
 def find_sample(run: Run, named: str) -> Sample:
     """The sample of that id; else the one in that row of the data, from 1 on; else the one whose id begins like that.
 
-    Raises UsageError for none and for several, with ids that are like it if there are any.
+    Raises InputError for none and for several, with ids that are like it if there are any.
     """
     store = run.directory / STORE
     if (sample := stored_sample(store, named)) is not None:
@@ -200,10 +200,10 @@ def find_sample(run: Run, named: str) -> Sample:
         meant = [name for name in ids if name.startswith(named)] if named else []
     if len(meant) > 1:
         hint = suggestion("", meant, "they", show=lambda name: excerpt(repr(name)))
-        raise UsageError(f"{numbered(len(meant), 'sample')} of the run have ids that begin with {named!r}", hint=hint)
+        raise InputError(f"{numbered(len(meant), 'sample')} of the run have ids that begin with {named!r}", hint=hint)
     if meant and (sample := stored_sample(store, meant[0])) is not None:
         return sample
     hint = f"name a row from 1 to {len(ids):,}, or an id such as {excerpt(repr(ids[0]))}" if ids else "it has none"
     if alike := difflib.get_close_matches(named, ids, n=3):
         hint = f"did you mean {', '.join(excerpt(repr(name)) for name in alike)}?"
-    raise UsageError(f"the run has no sample {named!r}", hint=hint)
+    raise InputError(f"the run has no sample {named!r}", hint=hint)

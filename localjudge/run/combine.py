@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
@@ -33,9 +33,9 @@ from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
 from localjudge.run.judges import check_calibrations
-from localjudge.run.loop import AskedTask, blocks, evaluate_samples
+from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
-from localjudge.run.settings import settings_again
+from localjudge.run.settings import settings_of
 from localjudge.types import JudgeVote, NoAnswer, Sample, Verdict, VerdictRule
 from localjudge.words import option
 
@@ -52,14 +52,14 @@ def combine_runs(
     """One run of all, in the directory `out`. The runs are not changed.
 
     `weights` are calibrations of these judges: their weights and thresholds decide the metrics that ask their
-    questions. Raises UsageError for runs that do not judge the same units, or are of one judge, and for weights of
+    questions. Raises InputError for runs that do not judge the same units, or are of one judge, and for weights of
     other judges, RunDirectoryError where a run cannot be read or the directory cannot be written or holds another run.
     """
     noted = Noted(progress)
     combined = CombinedRuns([as_run(run) for run in runs], weights, noted)
     path, first = Path(os.path.expanduser(out)), combined.runs[0]
     if any(path.resolve() == run.directory.resolve() for run in combined.runs):
-        raise UsageError(f"{path} is one of the runs", hint=f"name another directory with {option('out')}")
+        raise InputError(f"{path} is one of the runs", hint=f"name another directory with {option('out')}")
     manifest = combined.manifest
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
@@ -91,7 +91,7 @@ class CombinedRuns:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
         _check_same_work(self.runs)
         first = self.runs[0]
-        settings = settings_again(first.manifest, calibration=weights, reuse=())
+        settings = settings_of(first.manifest, calibration=weights, reuse=())
         own = manifests.kept_criteria(first.manifest)
         self.metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
         self.rule = settings.rule_for(self.metrics)
@@ -137,7 +137,7 @@ class CombinedRuns:
                 for run, of_run, evaluations in zip(self.runs, judged, of_runs, strict=True):
                     of_run.update(_units(run, sample, evaluations))
 
-            def verdicts(tasks: Sequence[AskedTask], judged: Any = judged) -> list[Verdict | NoAnswer]:
+            def verdicts(tasks: Sequence[TaskRef], judged: Any = judged) -> list[Verdict | NoAnswer]:
                 return [self._verdict(task, judged) for task in tasks]
 
             yield evaluate_samples(block, self.metrics, self._sentences, verdicts)
@@ -147,13 +147,13 @@ class CombinedRuns:
         return totals.summary(self.manifest.signature, self.combination.card, self.runs[0].summary.skipped_rows)
 
     def _verdict(
-        self, asked: AskedTask, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
+        self, asked: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
     ) -> Verdict | NoAnswer:
         verdicts: dict[str, Verdict | NoAnswer] = {}
         for run, name, units in zip(self.runs, self.combination.ids, judged, strict=True):
             unit = units.get((asked.sample_id, asked.metric, asked.position))
             if unit is None or unit.unit != asked.task.unit:
-                raise UsageError(
+                raise InputError(
                     f"{run.directory} did not judge what {asked.metric} now asks about {excerpt(asked.sample_id)}",
                     hint="was it made by another version? judge its data again",
                 )
@@ -196,7 +196,7 @@ def combined_verdict(
 
 def _units(run: Run, sample: Sample, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str, int], JudgedUnit]:
     if any(evaluation.sample_id != sample.id for evaluation in evaluations):
-        raise UsageError(
+        raise InputError(
             f"the rows of {run.directory} are in another order than those of the other runs",
             hint="judge the same file with each judge",
         )
@@ -208,15 +208,15 @@ def _units(run: Run, sample: Sample, evaluations: Sequence[Evaluation]) -> dict[
 
 
 def _check_same_work(runs: Sequence[Run]) -> None:
-    """Raise UsageError unless the runs are of several judges, and the same in all else."""
+    """Raise InputError unless the runs are of several judges, and the same in all else."""
     if len(runs) <= 1:
-        raise UsageError("nothing to combine", hint="name the runs of two judges or more")
+        raise InputError("nothing to combine", hint="name the runs of two judges or more")
     first = runs[0]
     for run in runs:
         if combination_of(run.manifest):
-            raise UsageError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
+            raise InputError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
         if (shard := manifests.shard_in(run.manifest)) is not None:
-            raise UsageError(
+            raise InputError(
                 f"{run.directory} is shard {shard} of a run",
                 hint="merge the shards of each judge first: localjudge merge",
             )
@@ -225,13 +225,13 @@ def _check_same_work(runs: Sequence[Run]) -> None:
             before, after = ({name: part.manifest.judge.get(name)} for part in (first, run))
             different += manifests.differences(before, after)
         if different:
-            raise UsageError(
+            raise InputError(
                 f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}",
                 hint="run the same data with the same metrics and settings with each judge",
             )
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
     if count > 1:
-        raise UsageError(
+        raise InputError(
             f"{count} of the runs are of one judge ({judge}), which would count {count} times",
             hint="leave all but one of them out",
         )

@@ -23,7 +23,7 @@ from localjudge.record.cache import EarlierAnswers
 from localjudge.record.store import KeyedRequest
 from localjudge.run import judges
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
-from localjudge.run.loop import AskedTask, Worded, Wording, answers_in_order, blocks, distinct, evaluate_samples
+from localjudge.run.loop import TaskRef, Worded, Wording, answers_in_order, blocks, distinct, evaluate_samples
 from localjudge.run.plan import Data, Noted, Plan, plan, tell
 from localjudge.run.settings import checked
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
@@ -115,11 +115,11 @@ def estimate_plan(
         return counts.estimate(len(samples))
 
 
-def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[AskedTask]:
+def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
     """What the metrics ask in their first round; nobody is asked."""
-    tasks: list[AskedTask] = []
+    tasks: list[TaskRef] = []
 
-    def note(asked: Sequence[AskedTask]) -> Sequence[Verdict | NoAnswer]:
+    def note(asked: Sequence[TaskRef]) -> Sequence[Verdict | NoAnswer]:
         tasks.extend(asked)
         return [NoAnswer(error="not asked")] * len(asked)
 
@@ -138,7 +138,7 @@ class _Counts:
         self._first: list[VerdictRequest] = []
         self._shares = {metric.name: MetricShare() for metric in metrics}
 
-    def add(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> None:
+    def add(self, tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> None:
         """The next block: what each metric adds to those before it."""
         of_metric: dict[str, list[Worded]] = {name: [] for name in self._shares}
         for task, questions in zip(tasks, worded, strict=True):

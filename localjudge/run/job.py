@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.engine.protocol import Engine
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
@@ -42,8 +42,8 @@ from localjudge.run.judges import (
     refuse_unaskable,
 )
 from localjudge.run.loop import Blocks
-from localjudge.run.plan import Noted, Plan, default_directory, plan_again, tell, wanted_metrics
-from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_again, settings_with
+from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, tell, wanted_metrics
+from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
@@ -62,7 +62,7 @@ def run_plan(
 
     `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed.
 
-    Raises UsageError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
+    Raises InputError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
     on later.
     """
     with opened_judge(judge, engine, planned.settings) as opened:
@@ -92,19 +92,19 @@ def rescore_run(
     """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
 
     The result is a run of its own, which holds the answers that it took. What is None or not among the options is as it
-    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and UsageError if the
+    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and InputError if the
     judge, or a package that it rests on, is another one now, if an option would make the questions others, and for a
     combined run.
     """
     for name in options:
         if name not in settings_with("rescorable"):
-            raise UsageError(
+            raise InputError(
                 f"a run cannot be rescored with another {option_name(name)}: that asks other questions",
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
             )
     before = as_run(run)
     if combination_of(before.manifest):
-        raise UsageError(
+        raise InputError(
             f"{before.directory} was combined from other runs, and has no answers of its own",
             hint="rescore those, and combine them again",
         )
@@ -113,8 +113,8 @@ def rescore_run(
     wanted = wanted_metrics(asked_for, chosen.criteria, kept_criteria(before.manifest))
     changed = {"reuse": (str(before.directory), *chosen.reuse)}
     changed |= _thresholds(before, options, chosen, wanted.names or ())
-    settings = settings_again(before.manifest, **{**options, **changed})
-    planned = plan_again(before, wanted, settings)
+    settings = settings_of(before.manifest, **{**options, **changed})
+    planned = plan_from_run(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
     with opened_judge(named, engine, settings) as opened:
         return _scored(planned, opened, out, Noted(progress))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from localjudge import model_registry
 from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge.profile import ChosenProfile, PromptProfile, choose, with_prompt
 from localjudge.judge.wording import PromptWriter, require
 from localjudge.metrics import Metric
@@ -52,7 +52,7 @@ def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: 
     """The judge while it is used. An engine takes the place of the model, and is not closed afterwards.
 
     A judge that is open is asked by these settings, and stays open: its model, and its context, are as they are.
-    Raises as `open_judge` does, and UsageError for what does not name a judge.
+    Raises as `open_judge` does, and InputError for what does not name a judge.
     """
     if isinstance(judge, OpenJudge):
         yield judge_on(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
@@ -63,7 +63,7 @@ def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: 
         with closing(opened.engine):
             yield opened
     else:
-        raise UsageError(
+        raise InputError(
             f"a judge must be a name or a path, got {judge!r:.80}",
             hint=f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge, and "
             "localjudge.combine makes one run of those of several judges",
@@ -73,7 +73,7 @@ def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
-    Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
+    Raises ModelError if the model cannot be found or used, InputError for a prompt that is no wording of a task and for
     reasons or a protocol that the judge cannot be asked for.
     """
     file = find_model(name_or_path, settings.engine)
@@ -91,7 +91,7 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
     """The judge that an open engine's model makes: in the profile that is its own, inside its own chat template.
 
     `chosen` is the profile that was decided before the engine was opened; of one that was brought along it is decided
-    here. Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge
+    here. Raises InputError for a prompt that is no wording of a task and for reasons or a protocol that the judge
     cannot be asked for, ModelError if the chat template cannot be rendered.
     """
     checksum = str(engine.identity.get("model_sha256"))
@@ -103,7 +103,7 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
     card = judge_card(engine.name or str(engine.identity["engine"]), engine.identity)
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a larger model with {option('judge')}" if card.caution and not unproved else ""
-    slow = "" if engine.forks else _SLOW
+    slow = "" if engine.shares_prefixes else _SLOW
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if unproved else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
@@ -154,11 +154,11 @@ def earlier_answers(
 
 
 def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
-    """Raise UsageError for a metric whose questions the judge has no words for, before anything is asked."""
+    """Raise InputError for a metric whose questions the judge has no words for, before anything is asked."""
     unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric]))]
     if unaskable:
         names = ", ".join(unaskable)
-        raise UsageError(
+        raise InputError(
             f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
             hint=f"name a model that can with {option('judge')}, or leave out {names}",
         )
@@ -169,18 +169,18 @@ def check_calibrations(
 ) -> None:
     """Tell the progress what the calibrations decide.
 
-    Raises UsageError for a calibration of another judge than that of the judge part, or of what no metric asks.
+    Raises InputError for a calibration of another judge than that of the judge part, or of what no metric asks.
     """
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
-            raise UsageError(
+            raise InputError(
                 f"the calibration {calibration.name} is of {calibration.question}, which no metric of this run asks",
                 hint=f"leave out {option('calibration', calibration.name)}, or calibrate what is asked",
             )
         different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
         if different:
-            raise UsageError(
+            raise InputError(
                 f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
                 hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
             )
@@ -203,7 +203,7 @@ def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
     """The profile that the user names, that the model is registered with, or that is made for what it says of itself.
 
-    With the user's own wordings in it. Raises UsageError for a profile that there is not, a wording that words no task
+    With the user's own wordings in it. Raises InputError for a profile that there is not, a wording that words no task
     or that the judge cannot read, and for reasons or a protocol that the profile cannot ask for.
     """
     chosen = choose(settings.profile, registered, metadata)

@@ -31,7 +31,7 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.progress import Progress
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
-from localjudge.record.store import Asking, KeyedRequest, RequestKeys
+from localjudge.record.store import KeyedRequest, RequestKeys, TaskLink
 from localjudge.run.judges import OpenJudge
 from localjudge.text import Segmenter
 from localjudge.types import (
@@ -58,7 +58,7 @@ _ROOM_FOR_SPECIAL_TOKENS = 64
 _NODES_KEPT = 4096
 
 
-class AskedTask(NamedTuple):
+class TaskRef(NamedTuple):
     """A task, and which unit of a sample it is about: `position` counts through that sample's verdicts."""
 
     sample_id: str
@@ -99,7 +99,7 @@ class Wording:
         """Shapes of the answers to all questions so far, as JSON."""
         return self._keys.shapes
 
-    def worded(self, tasks: Sequence[AskedTask]) -> list[Worded]:
+    def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
         """What each task comes to; a judge may word the tasks of one metric on one sample together."""
         return [
             worded
@@ -207,7 +207,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
 
 
 def verdicts_of(
-    tasks: Sequence[AskedTask], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
+    tasks: Sequence[TaskRef], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
 ) -> list[Verdict | NoAnswer]:
     """One verdict for each task, in their order, as it was worded; every question has its answer."""
     return [
@@ -225,7 +225,7 @@ def evaluate_samples(
     samples: Sequence[Sample],
     metrics: Sequence[Metric],
     sentences: Sentences,
-    ask: Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]],
+    ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
     """All metrics on all samples, in the order of the samples, then of the metrics.
 
@@ -257,11 +257,11 @@ class _Case:
         self.tasks: Sequence[Task] = ()
         self._step(None)
 
-    def asked_tasks(self) -> list[AskedTask]:
+    def asked_tasks(self) -> list[TaskRef]:
         """The tasks with their positions among the sample's verdicts."""
         first = len(self._units)
         return [
-            AskedTask(self._sample.id, self._metric.name, position, task)
+            TaskRef(self._sample.id, self._metric.name, position, task)
             for position, task in enumerate(self.tasks, first)
         ]
 
@@ -323,7 +323,7 @@ class AnswerStore(Protocol):
     def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer | NoAnswer]:
         """The answers to the questions with these keys, as far as there are any."""
 
-    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         """Note what is asked, and by which units."""
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
@@ -384,12 +384,12 @@ class Blocks:
         if answered:
             self._progress.recall(answered)
 
-    def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+    def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         askings = (
-            Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key)
+            TaskLink(task.sample_id, task.metric, task.position, question.window or 0, question.key)
             for task, of_task in zip(tasks, worded, strict=True)
             if isinstance(of_task, tuple)
             for question in of_task

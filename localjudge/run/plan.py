@@ -27,7 +27,7 @@ from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
 from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
@@ -58,7 +58,7 @@ _READ_FOR_LANGUAGE = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Among(NamedTuple):
+class ParentData(NamedTuple):
     """What a shard is one of, as its manifest says it: the data's fingerprint and its number of samples."""
 
     sha256: str
@@ -83,14 +83,14 @@ class Plan(NamedTuple):
     """Of a pandas frame the levels of its index, as the manifest names them."""
     suite: Mapping[str, Any] | None = None
     """What the manifest holds of the suite that the run was described in, if it was."""
-    among: Among | None = None
+    among: ParentData | None = None
     """Of a shard, what it is one of."""
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
     """Read the data and choose the metrics: those that are asked for, and the criteria of the settings.
 
-    Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
+    Raises DataError for data that cannot be used, InputError for a metric that does not exist or lacks its columns.
     """
     wanted = wanted_metrics(metrics, settings.criteria)
     settings = wanted.in_settings(settings)
@@ -103,17 +103,17 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     elif settings.sample is not None:
         dataset = drawn(whole, settings.sample, settings.seed)
     if settings.shard is not None:
-        among = Among(dataset.fingerprint, len(dataset.samples))
+        among = ParentData(dataset.fingerprint, len(dataset.samples))
         dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), index, among=among)
 
 
-def plan_again(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
+def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
     """The same for the samples that a run stored, with the groups that it gave them.
 
-    Raises UsageError for a metric that does not exist or lacks its columns, and for groups by a column that is not
+    Raises InputError for a metric that does not exist or lacks its columns, and for groups by a column that is not
     there.
     """
     settings = wanted.in_settings(settings)
@@ -125,7 +125,7 @@ def plan_again(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan
     part, among = part_of(run.manifest), None
     if shard_in(run.manifest) is not None:
         parent = shard_of(run.manifest)
-        among = Among(parent.sha256, parent.rows)
+        among = ParentData(parent.sha256, parent.rows)
     index = [level.model_dump() for level in run.index]
     whole = part.whole if part else len(dataset.samples)
     return Plan(dataset, *choice, clusters, settings, whole, index, among=among)
@@ -148,7 +148,7 @@ def wanted_metrics(
 ) -> WantedMetrics:
     """Metrics by name, metric objects and criteria, or one; a criterion also by its file, or its name if it is bundled.
 
-    The `criteria` are asked for, too; those that are `kept` are found by their names. Raises UsageError for what is no
+    The `criteria` are asked for, too; those that are `kept` are found by their names. Raises InputError for what is no
     metric, and for two of one name.
     """
     own: dict[str, Metric] = {}
@@ -173,10 +173,10 @@ def wanted_metrics(
 def _metric(value: Any) -> Metric:
     lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(value, part)]
     if isinstance(value, type) and not lacks:
-        raise UsageError(f"{value.__name__} is a class, not a metric", hint=f"make one: {value.__name__}()")
+        raise InputError(f"{value.__name__} is a class, not a metric", hint=f"make one: {value.__name__}()")
     if lacks:
         some = f": it lacks {', '.join(lacks)}" if hasattr(value, "steps") else ""
-        raise UsageError(
+        raise InputError(
             f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria, got "
             f"{value!r:.80}{some}",
             hint="a complete metric is shown by: python -m pydoc localjudge.metrics",
@@ -189,9 +189,9 @@ def _add(own: dict[str, Metric], metric: Metric) -> None:
     name = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
         kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"
-        raise UsageError(f"{kind} cannot be called {name!r}: that is a metric", hint="give it another name")
+        raise InputError(f"{kind} cannot be called {name!r}: that is a metric", hint="give it another name")
     if own.setdefault(name, metric) != metric:
-        raise UsageError(f"two different metrics are called {name!r}", hint="rename one of them")
+        raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
 
 
 def _choose(
@@ -201,10 +201,10 @@ def _choose(
 
     In the order of the catalogue, whatever was asked. Of documents without texts the ids are compared:
     `document_map(compare_by=id)` takes the place of `document_map`.
-    Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
+    Raises InputError for a metric that does not exist or lacks a field, and where the data is enough for none.
     """
     if wanted.names is not None and not wanted.names:
-        raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
+        raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in catalog.our_names()}
     possible = [name for name, fields in lacks.items() if not fields]
     names = default_metrics(possible) if wanted.names is None else wanted.names
@@ -216,7 +216,7 @@ def _choose(
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
-            raise UsageError(
+            raise InputError(
                 f"{metric.name} needs {_listed(metric.required_fields)}, and the data has {_missing(fields, dataset)} "
                 f"({_columns(dataset)})",
                 hint=_what_to_map(fields, dataset),
@@ -291,7 +291,7 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
     clusters = {}
     for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:
-            raise UsageError(
+            raise InputError(
                 f"the sample {sample.id!r} has no value in the column {column!r}",
                 hint=f"{option_name('cluster_by')} needs a value for every sample",
             )
@@ -304,9 +304,9 @@ def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
 
 
-def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:
+def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> InputError:
     why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
-    return UsageError(
+    return InputError(
         f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
         hint=_what_to_map(frozenset.union(*lacks.values()), dataset),
     )

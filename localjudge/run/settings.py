@@ -10,8 +10,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from localjudge.dataset.part import Shard
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import UsageError
-from localjudge.judge.profile import OwnPrompt, ProfileFolder, no_profile, read_profile, read_prompts
+from localjudge.errors import InputError
+from localjudge.judge.profile import CustomPrompt, ProfileFolder, no_profile, read_profile, read_prompts
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
@@ -78,7 +78,7 @@ class RunSettings(EngineSettings):
     """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of your own. Default:
     the one made for the model."""
     prompts: Annotated[
-        tuple[OwnPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
+        tuple[CustomPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
     ] = ()
     """Prompt files, each of which replaces the built-in prompt for one task."""
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
@@ -144,7 +144,7 @@ class RunSettings(EngineSettings):
     def _go_together(self) -> Self:
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
-            raise UsageError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
+            raise InputError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
         if self.calibration and self.threshold != ONE_HALF:
             raise _two_thresholds()
         _ = self.sentences
@@ -152,7 +152,7 @@ class RunSettings(EngineSettings):
 
     @property
     def sentences(self) -> Segmenter:
-        """What cuts texts into sentences. Raises UsageError for wrong abbreviations, and for any with a pipeline."""
+        """What cuts texts into sentences. Raises InputError for wrong abbreviations, and for any with a pipeline."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
@@ -204,16 +204,16 @@ def settings_with(trait: Trait) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
-def _two_thresholds() -> UsageError:
+def _two_thresholds() -> InputError:
     threshold, calibration = option_name("threshold"), option_name("calibration")
-    return UsageError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")
+    return InputError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
+    """Settings from keywords, with what files say in them. Raises InputError that names the first that is wrong."""
     for name in options:
         if name not in SETTINGS:
-            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
+            raise InputError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
         raise _two_thresholds()
     try:
@@ -222,14 +222,14 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     except ValidationError as error:
         first = error.errors()[0]
         name = option_name(str(first["loc"][0]))
-        raise UsageError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
+        raise InputError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
 
 
-def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
+def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
     What no file of a run holds is not read from one: who made it names no host for us. Nor is a file that it names.
-    Raises UsageError for a wrong change, RunDirectoryError for wrong settings of the run.
+    Raises InputError for a wrong change, RunDirectoryError for wrong settings of the run.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     typed = checked(
@@ -246,15 +246,15 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
 def judge_of(run: Run, *, needed: bool = True) -> str:
     """The judge that a run was made with, as its manifest names it.
 
-    A run's directory may come from anybody, and the address of a server is where the texts would go: raises UsageError
+    A run's directory may come from anybody, and the address of a server is where the texts would go: raises InputError
     for one that is not this machine's by its very address, and where no judge is named; not if a judge is not `needed`.
     """
     judge = run.manifest.environment.get("judge")
     if judge is None and needed:
         hint = f"name it with {option('judge')}"
-        raise UsageError(f"{run.directory} does not say which judge it was made with", hint=hint)
+        raise InputError(f"{run.directory} does not say which judge it was made with", hint=hint)
     if needed and may_be_elsewhere(str(judge)):
-        raise UsageError(
+        raise InputError(
             f"{run.directory} was judged by {excerpt(judge)}, which may be another machine: its texts would go there",
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )

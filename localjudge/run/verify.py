@@ -19,7 +19,7 @@ from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
-from localjudge.errors import ModelError, RunDirectoryError, UsageError
+from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
@@ -48,8 +48,8 @@ from localjudge.record.run import Run, as_run
 from localjudge.record.store import RequestKeys, canonical_sha256, extras_fingerprint
 from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
-from localjudge.run.loop import AskedTask, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
-from localjudge.run.settings import RunSettings, judge_of, settings_again
+from localjudge.run.loop import TaskRef, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
+from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRequest, VerdictRule
 from localjudge.words import call
 
@@ -148,7 +148,7 @@ def verify_run(
 
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
     model; `metrics` are those of the user's own that the run computed. Other settings say where the judge works:
-    `threads`, `allow_host` and those of a Ray cluster. Raises UsageError (ModelError, RunDirectoryError) where a judge
+    `threads`, `allow_host` and those of a Ray cluster. Raises InputError (ModelError, RunDirectoryError) where a judge
     or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
@@ -156,7 +156,7 @@ def verify_run(
     with closing(progress):
         if combination_of(run.manifest):
             return _verify_combined(run, progress)
-        settings = settings_again(run.manifest, **{"threads": None, **where})
+        settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         named = judge or judge_of(run, needed=engine is None)
         if judge is None and engine is None:
@@ -175,7 +175,7 @@ def _drawn_keys(run: Run, count: int | None, seed: int) -> Set[str] | None:
     if count is None:
         return None
     if not isinstance(count, int) or count < 1:
-        raise UsageError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
+        raise InputError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
     keys = sorted(stored_keys(run.directory / STORE))
     return frozenset(random.Random(seed).sample(keys, count)) if count < len(keys) else None
 
@@ -246,7 +246,7 @@ class _Replay:
             isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
         ).decided()
 
-    def _verdicts_of(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+    def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """The verdicts by the stored answers; those by the answers of now are compared with them."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
@@ -298,7 +298,7 @@ def _digest(key: str) -> bytes:
     return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
-def _row_change(task: AskedTask, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> RowChange:
+def _row_change(task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> RowChange:
     before, after = (verdict if isinstance(verdict, Verdict) else None for verdict in (old, new))
     return RowChange(
         sample_id=task.sample_id,

@@ -40,7 +40,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.words import option, option_name
 
 
@@ -85,43 +85,43 @@ class OwnAbbreviations:
 
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
-    """Abbreviations without their last stop, each once and in order. Raises UsageError for what is not one."""
+    """Abbreviations without their last stop, each once and in order. Raises InputError for what is not one."""
     checked = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")
         if len(bare) > MOST_CHARACTERS or not _ABBREVIATION.fullmatch(bare):
-            raise UsageError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
+            raise InputError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
         checked.add(bare)
     return tuple(sorted(checked))
 
 
 def abbreviations_of(given: object) -> tuple[str, ...]:
-    """Abbreviations from the name of a file, or from words. Raises UsageError for what is neither."""
+    """Abbreviations from the name of a file, or from words. Raises InputError for what is neither."""
     if given is None:
         return ()
     if isinstance(given, str | PathLike):
         return read_abbreviations(given)
     if not isinstance(given, Iterable):
         name = option_name("abbreviations")
-        raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
+        raise InputError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
     return checked_abbreviations(given)
 
 
 def read_abbreviations(file: str | PathLike[str]) -> tuple[str, ...]:
-    """Abbreviations of a UTF-8 file. Raises UsageError, with file and line, if it is not a list of them."""
+    """Abbreviations of a UTF-8 file. Raises InputError, with file and line, if it is not a list of them."""
     try:
         text = Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a file of abbreviations") from error
+        raise InputError(f"{file} cannot be read: {error.strerror}", hint="name a file of abbreviations") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
+        raise InputError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
     words: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         word = line.partition("#")[0].strip()
         if word:
             words.update(checked_abbreviations([word], f"{file}:{number}"))
     if not words:
-        raise UsageError(f"{file} holds no abbreviation", hint=_HINT)
+        raise InputError(f"{file} holds no abbreviation", hint=_HINT)
     return tuple(sorted(words))
 
 

@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.metadata import entry_points, version
 from typing import TYPE_CHECKING, cast
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.text.languages import ANY_LANGUAGE, checked_abbreviations
 from localjudge.types import Span
 from localjudge.words import suggestion
@@ -56,14 +56,14 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
     """Return the blank pipeline of a language with our rules and the user's abbreviations.
 
     A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
-    a warning says so. Raises UsageError for a language that spaCy does not know.
+    a warning says so. Raises InputError for a language that spaCy does not know.
     """
     import_spacy()
     from spacy.util import get_lang_class
 
     from localjudge.text.component import blank_pipeline
 
-    unknown = UsageError(
+    unknown = InputError(
         f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
     )
     if not _LANGUAGE.fullmatch(language):
@@ -86,7 +86,7 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
 @cache
 def named_pipeline(name: str) -> "Language":
-    """Load an installed pipeline by its name. Raises UsageError if there is none.
+    """Load an installed pipeline by its name. Raises InputError if there is none.
 
     Its package says that it is one. No other package is imported, and no folder is loaded: who names the pipeline may
     be a stranger, and loading either runs code.
@@ -94,7 +94,7 @@ def named_pipeline(name: str) -> "Language":
     import_spacy()
     pipelines = entry_points(group="spacy_models")
     if name not in pipelines.names:
-        raise UsageError(
+        raise InputError(
             f"no spaCy pipeline called {name!r:.80} is installed",
             hint=suggestion(name, sorted(pipelines.names), "installed")
             if pipelines.names
@@ -103,7 +103,7 @@ def named_pipeline(name: str) -> "Language":
     try:
         return cast("Language", pipelines[name].load().load())
     except (ImportError, OSError, ValueError) as error:
-        raise UsageError(
+        raise InputError(
             f"cannot load the spaCy pipeline {name!r}: {error}", hint="install the pipeline's package again"
         ) from error
 
@@ -122,7 +122,7 @@ class Segmenter:
 
     `pipeline` is the name of an installed spaCy pipeline that sets sentence boundaries. The stop
     of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules alone.
-    Raises UsageError for one that is not an abbreviation, and for any given together with a pipeline.
+    Raises InputError for one that is not an abbreviation, and for any given together with a pipeline.
     """
 
     language: str = "en"
@@ -131,14 +131,14 @@ class Segmenter:
 
     def __post_init__(self) -> None:
         if self.pipeline and self.abbreviations:
-            raise UsageError(
+            raise InputError(
                 f"abbreviations cannot be given to the spaCy pipeline {self.pipeline!r}",
                 hint="leave out the pipeline to use our rules, or leave out the abbreviations",
             )
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
-        """Sentences of a text, in its order. Raises UsageError for an unknown language or an unfit pipeline."""
+        """Sentences of a text, in its order. Raises InputError for an unknown language or an unfit pipeline."""
         nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
         rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
         return [
@@ -173,7 +173,7 @@ class Segmenter:
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:
     """Sentences of a text as verbatim spans, cut by our rules for `language`, or by `segmenter` if one is given.
 
-    Offsets count Unicode code points. Raises UsageError for a language that spaCy does not know.
+    Offsets count Unicode code points. Raises InputError for a language that spaCy does not know.
     """
     return (segmenter or Segmenter(language))(text)
 
@@ -206,7 +206,7 @@ def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int)
         return
     doc = nlp(storable)
     if len(doc) and not doc.has_annotation("SENT_START"):
-        raise UsageError(
+        raise InputError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
             hint="name one with a parser, a 'senter' or a 'sentencizer', or leave it out to use the rules",
         )

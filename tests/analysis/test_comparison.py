@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, RunDirectoryError, UsageError
+from localjudge import InputError, Run, RunDirectoryError
 from localjudge.analysis.compare import MetricChange, ScoreChanges, compare
 from localjudge.stats import mcnemar, paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
@@ -43,7 +43,7 @@ def changed(scripted_run: ScriptedRun) -> MetricChange:
 @pytest.mark.parametrize("wrong", [None, 3, {}])
 def test_what_is_no_run_is_refused(scripted_run: ScriptedRun, wrong: Any) -> None:
     run = scripted_run("run", [A], {})
-    with pytest.raises(UsageError, match=r"a \w+ is not a run\n  hint: give a Run, or the directory of one"):
+    with pytest.raises(InputError, match=r"a \w+ is not a run\n  hint: give a Run, or the directory of one"):
         compare(wrong, run)
     with pytest.raises(RunDirectoryError, match="holds no run"):
         compare(run, "nowhere")

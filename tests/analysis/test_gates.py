@@ -8,7 +8,7 @@ import pytest
 from localjudge import Run
 from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gates, parse_gate
 from localjudge.analysis.compare import compare
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
 from tests.conftest import ScriptedRun
@@ -75,7 +75,7 @@ def test_a_gate_is_named_as_precisely_as_it_is_decided() -> None:
     ],
 )
 def test_anything_else_is_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(InputError, match=said):
         parse_gate(text)
 
 
@@ -210,17 +210,17 @@ def test_without_a_pair_a_delta_is_undecided(scripted_run: ScriptedRun) -> None:
 def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
     scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]
 ) -> None:
-    with pytest.raises(UsageError, match="gate"):
+    with pytest.raises(InputError, match="gate"):
         scripted_run("run", rows(1), {}, gates=gates)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
     gate = parse_gate("faithfulness.delta>=0")
-    with pytest.raises(UsageError, match=r"needs a baseline\n.*baseline="):
+    with pytest.raises(InputError, match=r"needs a baseline\n.*baseline="):
         check_baseline([gate], None)
     baseline = scripted_run("run", rows(1), {})
-    with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
+    with pytest.raises(InputError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
         check_baseline([gate], baseline)
     check_baseline([parse_gate("faithfulness>=0.5")], None)
 
@@ -252,5 +252,5 @@ def test_a_run_without_gates_passes(scripted_run: ScriptedRun) -> None:
 
 def test_a_run_takes_no_gates(scripted_run: ScriptedRun) -> None:
     """They were taken, and decided nothing."""
-    with pytest.raises(UsageError, match=r"run\.check"):
+    with pytest.raises(InputError, match=r"run\.check"):
         scripted_run("run", rows(1), {}, gates=["context_recall>=0.99"])

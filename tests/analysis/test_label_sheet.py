@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, Run, UsageError
+from localjudge import Criterion, DataError, InputError, Run
 from localjudge.analysis.label_sheet import Labelling, default_path, draw_rows, label_sheet
 from localjudge.analysis.labels import read_labels, unit_frames
 
@@ -113,7 +113,7 @@ def test_a_csv_comes_back_as_it_was_and_holds_no_formula(scripted_run: Callable[
 
 def test_a_text_that_csv_cannot_hold_is_refused(scripted_run: Callable[..., Run], tmp_path: Path) -> None:
     run = scripted_run("run", [{"id": "a", "reference": "Nul \0 here.", "retrieved_contexts": ["x"]}], {})
-    with pytest.raises(UsageError, match="cannot hold a text of 'a'"):
+    with pytest.raises(InputError, match="cannot hold a text of 'a'"):
         label_sheet(run, tmp_path / "sheet.csv")
     assert not (tmp_path / "sheet.csv").exists()
     assert read_labels(label_sheet(run, tmp_path / "sheet.jsonl")).verdicts[0].text == "Nul \0 here."
@@ -171,7 +171,7 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
     rows = draw_rows(run, 9, None, 0)
     assert {row["metric"]: row["asks"] for row in rows}["kind"] == "Is it kind?"
     assert "tone" not in {row["metric"] for row in rows}
-    with pytest.raises(UsageError, match="its answers are levels"):
+    with pytest.raises(InputError, match="its answers are levels"):
         draw_rows(run, 9, ["tone"], 0)
 
 
@@ -189,7 +189,7 @@ def test_what_cannot_be_drawn_is_refused(
     judged_run: JudgedRun, tmp_path: Path, out: str, given: dict[str, Any], said: str
 ) -> None:
     (tmp_path / "there.csv").write_text("labels of a week")
-    with pytest.raises((UsageError), match=said):
+    with pytest.raises((InputError), match=said):
         label_sheet(judged_run(samples=3), tmp_path / out, **given)
     assert (tmp_path / "there.csv").read_text() == "labels of a week"
 
@@ -197,7 +197,7 @@ def test_what_cannot_be_drawn_is_refused(
 def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., Run]) -> None:
     row = {"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}
     run = scripted_run("run", [row], {}, metrics=["document_map"])
-    with pytest.raises(UsageError, match="has no verdict to label"):
+    with pytest.raises(InputError, match="has no verdict to label"):
         draw_rows(run, 9, None, 0)
 
 
@@ -252,7 +252,7 @@ def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(
     run: Run, tmp_path: Path, given: dict[str, Any], said: str
 ) -> None:
     Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(InputError, match=said):
         Labelling.begin(tmp_path / "l.jsonl", run, given)
     assert len(Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4, "seed": 0})) == 4
 
@@ -261,9 +261,9 @@ def test_a_sheet_of_another_run_and_what_is_no_sheet_are_refused(
     run: Run, judged_run: JudgedRun, tmp_path: Path
 ) -> None:
     Labelling.begin(tmp_path / "l.jsonl", judged_run("other", samples=7), {})
-    with pytest.raises(UsageError, match="sheet of another run"):
+    with pytest.raises(InputError, match="sheet of another run"):
         Labelling.begin(tmp_path / "l.jsonl", run, {})
-    with pytest.raises(UsageError, match=r"ends in \.jsonl"):
+    with pytest.raises(InputError, match=r"ends in \.jsonl"):
         Labelling.begin(tmp_path / "l.csv", run, {})
     (tmp_path / "no.jsonl").write_text("{}\n")
     with pytest.raises(DataError):

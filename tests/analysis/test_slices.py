@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis import compare as module
 from localjudge.analysis.compare import ComparedSlice, compare, slices
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.stats import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
@@ -76,7 +76,7 @@ def test_dots_reach_into_objects(tmp_path: Path) -> None:
 )
 def test_what_is_no_column_of_single_values_is_refused(tmp_path: Path, column: str, said: str) -> None:
     run = judged(tmp_path / "run", [row(1, meta={"lang": "en"}, tags=["a"])])
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(InputError, match=said):
         slices(run, column)
 
 
@@ -84,7 +84,7 @@ def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "MOST_SLICES", 4)
     run = judged(tmp_path / "run", ROWS)
     assert len(slices(run, "topic").slices) == 2
-    with pytest.raises(UsageError, match="the column doc has more than 4 different values"):
+    with pytest.raises(InputError, match="the column doc has more than 4 different values"):
         slices(run, "doc")
 
 

@@ -36,6 +36,15 @@ def test_a_full_output_is_said_and_is_no_usage_error(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "summary.json").is_file()
 
 
+def test_files_of_a_run_are_private_in_a_directory_that_was_there(tmp_path: Path) -> None:
+    """They hold the user's text."""
+    (tmp_path / "run").mkdir(mode=0o755)
+    done = localjudge("run", DEMO, "--out", "run", "--metrics", "context_recall", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "run").iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+
+
 def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
     """A run, its reports and exports, a sheet, a calibration, and what is remembered."""
     labels = [

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from localjudge.cli import main as command_line
-from localjudge.errors import OutOfResource, UsageError
+from localjudge.errors import InputError, OutOfResource
 from tests.cli.conftest import suite_here
 
 pytestmark = pytest.mark.engine
@@ -169,11 +169,11 @@ def test_2_when_a_metric_of_another_package_raises(
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (UsageError("wrong", hint="do right"), 1, "localjudge: wrong\n  hint: do right\n"),
+        (InputError("wrong", hint="do right"), 1, "localjudge: wrong\n  hint: do right\n"),
         (OutOfResource("full"), 4, "localjudge: full\n"),
         (MemoryError(), 4, "localjudge: out of memory\n"),
         (KeyboardInterrupt(), 4, "localjudge: interrupted\n"),
-        (UsageError("a \x1b[2J in it"), 1, "localjudge: a \\x1b[2J in it\n"),
+        (InputError("a \x1b[2J in it"), 1, "localjudge: a \\x1b[2J in it\n"),
         (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "localjudge: a.txt: Permission denied\n"),
         (OSError(errno.ENOSPC, "No space left on device", "a.txt"), 4, "localjudge: a.txt: No space left on device\n"),
     ],

@@ -26,8 +26,8 @@ def test_json_has_the_same_for_programs(capfd: pytest.CaptureFixture[str]) -> No
     found = {metric["name"]: metric for metric in json.loads(printed)}
     assert code == 0
     assert list(found) == list(catalog.names())
-    assert found["context_recall"]["first_picture"]
-    assert not found["context_relevancy"]["first_picture"]
+    assert found["context_recall"]["default_metrics"]
+    assert not found["context_relevancy"]["default_metrics"]
     assert found["abstention"]["instructions"]
     assert found["abstention"]["options"] == {"mode": ["right", "over_refused", "made_up"]}
     assert found["refusal"]["lower_is_better"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 
 
@@ -70,7 +70,7 @@ def test_the_mapping_goes_first(row: dict[str, Any], mapping: dict[str, str], va
     ],
 )
 def test_a_mapping_that_names_nothing_is_refused(mapping: dict[str, str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         only({"question": "q", "a": "t", "b": "u"}, **mapping)
 
 

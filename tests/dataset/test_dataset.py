@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import from_rows, load
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.resources import demo_file
 from localjudge.types import Context, Sample, context_texts
 
@@ -108,7 +108,7 @@ def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
 )
 def test_a_column_that_is_not_there_or_has_no_single_values_is_refused(name: str, message: str) -> None:
     row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         from_rows([row]).column(name)
 
 

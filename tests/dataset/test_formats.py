@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import Dataset, load
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "Where?", "contexts": ['Here, "there".\nAnd there', "נכון מאוד"], "answer": "Ja 😀"},
@@ -109,7 +109,7 @@ def test_a_table_without_pyarrow_says_what_to_install(
 ) -> None:
     (tmp_path / "table").write_bytes(content)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match="hint: install it with: pip install pyarrow"):
+    with pytest.raises(InputError, match="hint: install it with: pip install pyarrow"):
         load(tmp_path / "table")
 
 
@@ -161,7 +161,7 @@ def test_a_mapping_need_not_fit_every_file(tmp_path: Path) -> None:
 def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": "q"}\n')
     (tmp_path / "b.jsonl").symlink_to(tmp_path / "a.jsonl")
-    with pytest.raises(UsageError, match="is named twice"):
+    with pytest.raises(InputError, match="is named twice"):
         load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.rows import says_nothing
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 
 pytestmark = pytest.mark.engine
@@ -79,7 +79,7 @@ def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Datas
 def unless_refused(read: Callable[[], Dataset]) -> Dataset | None:
     try:
         data = read()
-    except UsageError as error:
+    except InputError as error:
         str(error).encode()
         return None
     assert data.samples

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import load
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 
 FILES = Path(__file__).parents[1] / "integrations" / "files"
 LOG = FILES / "inspect-ai-0.3.285" / "log.eval"
@@ -77,7 +77,7 @@ def test_a_member_with_a_password_is_refused(tmp_path: Path) -> None:
 
 def test_zstd_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"log\.eval is packed with zstd, and pyarrow is not installed"):
+    with pytest.raises(InputError, match=r"log\.eval is packed with zstd, and pyarrow is not installed"):
         load(LOG)
 
 

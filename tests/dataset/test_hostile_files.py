@@ -20,7 +20,7 @@ from localjudge.dataset import load
 from localjudge.dataset.formats import read, read_csv
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, LocaljudgeError, UsageError
+from localjudge.errors import DataError, InputError, LocaljudgeError
 
 ROW = b'{"question": "q"}\n'
 
@@ -135,12 +135,12 @@ def test_a_device_and_a_socket_are_refused_before_they_are_read(
 @pytest.mark.parametrize("name", ["missing.jsonl", "a\0b", "x" * 5000, ""])
 def test_a_name_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         load(name)
 
 
 def test_no_name_at_all_is_refused() -> None:
-    with pytest.raises(UsageError, match="no data was named"):
+    with pytest.raises(InputError, match="no data was named"):
         load([])
 
 

@@ -10,7 +10,7 @@ import pytest
 import localjudge
 from localjudge.dataset import from_rows, load
 from localjudge.engine import ScriptedEngine
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.metrics import catalog
 from localjudge.report.export import Added, exported
 from localjudge.report.terminal import Lines
@@ -70,7 +70,7 @@ def test_another_id_is_another_sample_and_no_text_is_not_an_empty_text() -> None
 
 
 def test_a_context_without_text_and_id_is_nothing() -> None:
-    with pytest.raises(UsageError, match="a context has a text, an id or both"):
+    with pytest.raises(InputError, match="a context has a text, an id or both"):
         Context(score=1)
 
 
@@ -122,7 +122,7 @@ def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None
 
 
 def test_a_judged_metric_of_ids_alone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"faithfulness needs .*, and the data has no texts of retrieved_contexts"):
+    with pytest.raises(InputError, match=r"faithfulness needs .*, and the data has no texts of retrieved_contexts"):
         run(tmp_path / "run", RAGAS, metrics=["faithfulness"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import Context
 
 OWN = ("name", "comments", "source_file", "tools_called", "expected_tools", "additional_metadata")
@@ -126,7 +126,7 @@ def test_a_text_is_split_trimmed_and_without_empty_pieces_and_a_list_is_left_as_
 
 
 def test_an_empty_separator_is_refused() -> None:
-    with pytest.raises(UsageError, match="the context separator is empty"):
+    with pytest.raises(InputError, match="the context separator is empty"):
         from_rows([{"contexts": "a"}], context_separator="")
 
 

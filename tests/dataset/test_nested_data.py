@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 
 HITS = [{"chunk_text": "It is in Ulm.", "source": "d1"}, {"chunk_text": "It rains.", "source": "d2"}]
 ROW: dict[str, Any] = {"frage": {"text": "Where?"}, "hits": HITS}
@@ -64,7 +64,7 @@ NOT_THERE = "names a column that no row of rows has"
 def test_a_name_that_leads_nowhere_is_refused_with_the_one_that_works(
     row: dict[str, Any], mapping: dict[str, str], messages: list[str]
 ) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         from_rows([row], mapping=mapping)
     assert [message for message in messages if message not in str(caught.value)] == []
 

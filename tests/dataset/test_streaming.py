@@ -17,7 +17,7 @@ from localjudge.dataset import from_rows, load
 from localjudge.dataset.formats import read
 from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.sources import Source
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.progress import Silence
 from localjudge.types import Sample
 
@@ -162,11 +162,11 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
     meta = {"page": 3, "writer": object(), "tag": Strange("t"), "pages": range(3), "deep": {"found": True, "x": {1}}}
     data = from_rows([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
     assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [(3,), ("t",), (True,)]
-    with pytest.raises(UsageError, match=r"meta.writer holds a value of the Python type object in the sample row-"):
+    with pytest.raises(InputError, match=r"meta.writer holds a value of the Python type object in the sample row-"):
         data.column("meta.writer")
-    with pytest.raises(UsageError, match="lambda holds a value of the Python type function"):
+    with pytest.raises(InputError, match="lambda holds a value of the Python type function"):
         data.column("lambda")
-    with pytest.raises(UsageError, match="endless holds a list of 1"):
+    with pytest.raises(InputError, match="endless holds a list of 1"):
         data.column("endless")
 
 

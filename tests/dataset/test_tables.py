@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from localjudge.dataset import from_rows
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.types import Context
 
 ROWS: list[dict[str, Any]] = [
@@ -60,7 +60,7 @@ def test_a_table_is_its_rows(name: str) -> None:
 
 def test_several_splits_are_refused_by_their_names() -> None:
     frame = pandas_frame()
-    with pytest.raises(UsageError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
+    with pytest.raises(InputError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
         from_rows({"train": frame, "test": frame})
 
 
@@ -78,7 +78,7 @@ def test_a_column_that_stands_twice_is_refused(package: str) -> None:
 
 def test_an_arrow_table_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"an Arrow table, and pyarrow is not installed\n.*pip install pyarrow"):
+    with pytest.raises(InputError, match=r"an Arrow table, and pyarrow is not installed\n.*pip install pyarrow"):
         from_rows(SimpleNamespace(__arrow_c_stream__=None))
 
 
@@ -159,7 +159,7 @@ def test_one_object_in_memory_may_hold_the_rows_as_one_in_a_file_may() -> None:
 
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
-    with pytest.raises(UsageError, match=f"the data are of the type {type(value).__name__}\n"):
+    with pytest.raises(InputError, match=f"the data are of the type {type(value).__name__}\n"):
         from_rows(value)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine
-from localjudge.errors import DataError, RunDirectoryError, UsageError
+from localjudge.errors import DataError, InputError, RunDirectoryError
 from localjudge.record.manifest import Calibration, calibration_file, calibrations_of, read_calibration
 from localjudge.run.verify import verify_run as verify
 
@@ -92,7 +92,7 @@ def test_a_cluster_is_what_was_drawn_together() -> None:
     assert (by_context.labels.clustered_by, by_context.labels.clusters) == ("the same contexts", 20)
     assert (by_column.labels.clustered_by, by_column.labels.clusters) == ("doc", 10)
     assert any("only 10 independent groups" in remark for remark in by_column.remarks)
-    with pytest.raises(UsageError, match="no text or number in the column 'nowhere'"):
+    with pytest.raises(InputError, match="no text or number in the column 'nowhere'"):
         calibrated(cluster_by="nowhere")
 
 
@@ -174,15 +174,15 @@ def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[st
 
 def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
     rows = written(verdict_labels(run))
-    with pytest.raises(UsageError, match="holds labels of verdicts of a run"):
+    with pytest.raises(InputError, match="holds labels of verdicts of a run"):
         localjudge.calibrate(rows)
-    with pytest.raises(UsageError, match="is that of their run, and is not asked"):
+    with pytest.raises(InputError, match="is that of their run, and is not asked"):
         localjudge.calibrate(rows, run=run, judge="reference")
-    with pytest.raises(UsageError, match="the judge is asked about them"):
+    with pytest.raises(InputError, match="the judge is asked about them"):
         calibrated(metrics=["faithfulness"])
-    with pytest.raises(UsageError, match="there is no option 'threshold'"):
+    with pytest.raises(InputError, match="there is no option 'threshold'"):
         calibrated(threshold=0.4)
-    with pytest.raises(UsageError, match=r"cannot be called '\.\./x'"):
+    with pytest.raises(InputError, match=r"cannot be called '\.\./x'"):
         calibrated(name="../x")
     with pytest.raises(DataError, match="nothing is labelled"):
         localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
@@ -234,16 +234,16 @@ def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None
 
 
 def test_what_is_no_calibration_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no calibration 'nobody'"):
+    with pytest.raises(InputError, match="there is no calibration 'nobody'"):
         read_calibration("nobody")
     for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
         Path("bad.json").write_text(content)
         with pytest.raises(RunDirectoryError, match=r"bad\.json"):
             read_calibration("bad.json")
     found = calibrated(name="ours")
-    with pytest.raises(UsageError, match=r"ours and theirs are both calibrations of attribution"):
+    with pytest.raises(InputError, match=r"ours and theirs are both calibrations of attribution"):
         calibrations_of([found, found.model_copy(update={"name": "theirs", "threshold": 0.1})])
-    with pytest.raises(UsageError, match="must be names or files"):
+    with pytest.raises(InputError, match="must be names or files"):
         calibrations_of(3)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.doctor.inventory import ListedModel, inventory
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
 from tests.local_models.conftest import downloaded, gguf, pulled, user
 
@@ -98,5 +98,5 @@ def test_a_file_that_goes_away_while_it_is_listed_is_skipped(
 @pytest.mark.parametrize("name", ["nowhere", "file.gguf"])
 def test_a_folder_that_is_none_is_refused(user: Path, tmp_path: Path, name: str) -> None:
     gguf(tmp_path / "file.gguf")
-    with pytest.raises(UsageError, match="is not a folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         inventory([tmp_path / name])

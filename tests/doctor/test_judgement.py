@@ -17,13 +17,13 @@ from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
-from localjudge.run.loop import AskedTask
+from localjudge.run.loop import TaskRef
 from localjudge.types import Answer, Relevance, VerdictRequest
 
 PROFILE = prompts.load_profile("instruct")
 WRITER = PromptWriter(PROFILE)
 KNOWN = {str(case.statement): float(case.answer) for case in plain_cases()}
-TASKS = [AskedTask("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
+TASKS = [TaskRef("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
 
 
 class Writing(ScriptedEngine):

@@ -82,7 +82,7 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
 
 
 def test_a_model_that_cannot_share_prompts_is_slow_and_that_is_a_warning() -> None:
-    check = machine.fork_check(engine(forks=False, identity={"self_check": "not forked"}), "")
+    check = machine.fork_check(engine(shares_prefixes=False, identity={"self_check": "not forked"}), "")
     assert (check.status, check.figures) == ("warning", {"self_check": "not forked"})
 
 

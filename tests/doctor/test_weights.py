@@ -10,7 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine, combine
-from localjudge.errors import DataError, UsageError
+from localjudge.errors import DataError, InputError
 from localjudge.record.manifest import Calibration
 from localjudge.run.verify import verify_run as verify
 
@@ -98,7 +98,7 @@ def _runs(run: Run) -> Any:
 
 
 def test_what_cannot_be_weighed_is_refused() -> None:
-    with pytest.raises(UsageError, match="judged by one judge: there is nothing to weigh"):
+    with pytest.raises(InputError, match="judged by one judge: there is nothing to weigh"):
         localjudge.calibrate("labels.jsonl", engine=ScriptedEngine(CROWDED), weights=True)
     with pytest.raises(DataError, match="no weights are best"):
         calibrated(LOUD, {text: 1 - p for text, p in LOUD.items()})
@@ -106,5 +106,5 @@ def test_what_cannot_be_weighed_is_refused() -> None:
 
 def test_weights_of_other_judges_are_refused() -> None:
     calibrated()
-    with pytest.raises(UsageError, match="was made with another judge"):
+    with pytest.raises(InputError, match="was made with another judge"):
         combined("run", CROWDED, dict.fromkeys(TEXTS, 0.5), weights="both")

@@ -14,7 +14,7 @@ from threading import Barrier, Semaphore
 from typing import Any
 
 import localjudge
-from localjudge import Judge, UsageError
+from localjudge import InputError, Judge
 
 ROUNDS = 20
 USES = ("evaluate", "scores", "verdicts")
@@ -70,7 +70,7 @@ def outcome(judge: Judge, use: tuple[str, str], folder: Path, barrier: Barrier, 
     barrier.wait()
     try:
         return ask(judge, *use, folder)
-    except UsageError as error:
+    except InputError as error:
         return error.message
     finally:
         done.release()

@@ -25,7 +25,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.ray_cluster import connected
 from localjudge.engine.ray_engine import RayEngine, Work
-from localjudge.errors import ModelError, OutOfResource, UsageError
+from localjudge.errors import InputError, ModelError, OutOfResource
 from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
 from localjudge.run.verify import verify_run as verify
@@ -94,7 +94,7 @@ def test_it_is_the_engine_in_process_to_whoever_asks(make_model: ModelMaker) -> 
         closing(LlamaCppEngine(file, EngineSettings(n_ctx=2048, threads=1))) as alone,
     ):
         assert isinstance(ours, RayEngine)
-        for name in ("identity", "name", "metadata", "capacity", "forks", "memory_bytes"):
+        for name in ("identity", "name", "metadata", "capacity", "shares_prefixes", "memory_bytes"):
             assert getattr(ours, name) == getattr(alone, name), name
         for ends in ("chat_ends", "chat_without_ends"):
             assert getattr(ours, ends)[:3] == getattr(alone, ends)[:3]
@@ -265,7 +265,7 @@ def test_a_worker_of_another_kind_is_not_asked(
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "localhost:1", " "])
 def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
 
 

@@ -119,7 +119,7 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
     unforked = open_engine(make_model(architecture))
     assert dict(unforked.answers(requests)) == expected
     assert unforked.identity["self_check"] == "not forked"
-    assert (forked.forks, unforked.forks) == (True, False)
+    assert (forked.shares_prefixes, unforked.shares_prefixes) == (True, False)
     assert forked.stats.evaluated_tokens == forked.stats.unique_tokens
     assert unforked.stats.evaluated_tokens > 1.5 * unforked.stats.unique_tokens
 

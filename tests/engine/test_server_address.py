@@ -4,7 +4,7 @@ import pytest
 
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 
 pytestmark = pytest.mark.engine
 
@@ -41,7 +41,7 @@ def test_an_address_is_read(named: str, address: ServerAddress) -> None:
 )
 def test_what_is_no_address_is_refused(named: str) -> None:
     assert names_a_server(named)
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         read_address(named)
 
 
@@ -90,7 +90,7 @@ def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None
 
 @pytest.mark.parametrize("host", ["http://gpu:8080", "gpu:8080", "gpu/v1", "", "a b"])
 def test_a_host_that_is_allowed_is_a_host_alone(host: str) -> None:
-    with pytest.raises(UsageError, match="the name or the number of a host alone") as error:
+    with pytest.raises(InputError, match="the name or the number of a host alone") as error:
         EngineSettings(allow_host=(host,))
     assert "without the port" in str(error.value.hint)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from tests.integrations import peers
 
 peers.require("deepeval")
@@ -70,7 +70,7 @@ def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode()
     cases = peers.deepeval_cases()
     assert [recall.measure(case, _show_indicator=False) for case in cases] == [1, 0.5]
     assert [precision.measure(case, _show_indicator=False) for case in cases] == [1, 1]
-    with pytest.raises(UsageError, match="does not read instructions"):
+    with pytest.raises(InputError, match="does not read instructions"):
         recall.system_one_model.decide({}, {"q": peers_question("Is it kind?")})
 
 

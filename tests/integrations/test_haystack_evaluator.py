@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from tests.integrations.example import EXAMPLE, SCORES
 
 haystack: Any = pytest.importorskip("haystack")
@@ -136,7 +136,7 @@ def test_haystacks_reports_take_samples_without_a_score(
 
 def test_lists_of_different_lengths_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     component = evaluator(["faithfulness"], judge=judge)
-    with pytest.raises(UsageError, match="contexts 1, predicted_answers 2"):
+    with pytest.raises(InputError, match="contexts 1, predicted_answers 2"):
         component.run(contexts=[["Rain."]], predicted_answers=["a", "b"])
 
 
@@ -164,13 +164,13 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 
 
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    with pytest.raises(UsageError, match="faithfulnes"):
+    with pytest.raises(InputError, match="faithfulnes"):
         evaluator(["faithfulnes"])
-    with pytest.raises(UsageError, match="an open judge takes no limit"):
+    with pytest.raises(InputError, match="an open judge takes no limit"):
         evaluator(["faithfulness"], limit=3)
-    with pytest.raises(UsageError, match="the judge is open, and threshold cannot be given any more"):
+    with pytest.raises(InputError, match="the judge is open, and threshold cannot be given any more"):
         evaluator(["faithfulness"], judge=judge, threshold=0.7)
-    with pytest.raises(UsageError, match="an open judge cannot be written"):
+    with pytest.raises(InputError, match="an open judge cannot be written"):
         pipeline_of(evaluator(["faithfulness"], judge=judge)).dumps()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, example, said
 from tests.integrations.test_files_of_peers import FILES, WITHOUT_CONTEXTS, WITHOUT_REFERENCE
@@ -51,7 +51,7 @@ def test_datasets() -> None:
     objects(table.to_iterable_dataset())
     objects(datasets.DatasetDict(test=table))
     objects(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
-    with pytest.raises(UsageError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
+    with pytest.raises(InputError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
         from_rows(datasets.DatasetDict(train=table, test=table))
 
 

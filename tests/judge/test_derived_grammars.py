@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import PromptWriter, Reasons
 
@@ -29,5 +29,5 @@ def test_the_hashes_of_grammars_in_manifests_stay_what_they_are(reasons: Reasons
 
 @pytest.mark.parametrize("name", ["reason_classifications", "reason_attributed_reason", "reason_"])
 def test_what_is_not_a_grammar_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match=f"grammars/{name}.json that belongs to localjudge is missing"):
+    with pytest.raises(InputError, match=f"grammars/{name}.json that belongs to localjudge is missing"):
         grammars.load_grammar(name)

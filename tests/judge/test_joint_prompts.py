@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import SampleError, UsageError
+from localjudge.errors import InputError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import Example
@@ -117,5 +117,5 @@ def test_the_protocol_is_part_of_the_identity() -> None:
 )
 def test_what_a_joint_answer_cannot_be(profile: str, reasons: Reasons, complaint: str) -> None:
     """The reference judge reads no instructions; the shape leaves no place for a reason after the verdict."""
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         PromptWriter(prompts.load_profile(profile), protocol="joint", reasons=reasons)

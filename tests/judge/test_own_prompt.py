@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
-from localjudge.judge.profile import OwnPrompt, read_prompts, with_prompt
+from localjudge.judge.profile import CustomPrompt, read_prompts, with_prompt
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import Relevance, Span, Unit
 
@@ -29,7 +29,7 @@ SENTENCE = Relevance(
 )
 
 
-def written(folder: Path, text: str) -> OwnPrompt:
+def written(folder: Path, text: str) -> CustomPrompt:
     file = folder / "own.toml"
     file.write_text(text, encoding="utf-8")
     [prompt] = read_prompts(file)
@@ -71,11 +71,11 @@ def test_the_other_tasks_keep_their_wording(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     """Said before anything is judged, with what to do."""
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The path is named."""
-    with pytest.raises(UsageError, match=r"nowhere\.toml cannot be read"):
+    with pytest.raises(InputError, match=r"nowhere\.toml cannot be read"):
         read_prompts([tmp_path / "nowhere.toml"])

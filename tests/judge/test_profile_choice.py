@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import choose
 
@@ -100,14 +100,14 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
     folder = tmp_path / "house"
     shutil.copytree(BUNDLED / "minicheck", folder)
     (folder / file).write_text(content, encoding="utf-8")
-    with pytest.raises(UsageError, match=complaint) as refused:
+    with pytest.raises(InputError, match=complaint) as refused:
         prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
     assert refused.value.hint
 
 
 def test_an_empty_folder_is_no_profile(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not valid"):
+    with pytest.raises(InputError, match="is not valid"):
         prompts.load_profile(str(tmp_path))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import SampleError, UsageError
+from localjudge.errors import InputError, SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
@@ -234,7 +234,7 @@ def test_a_refusal_is_judged_without_a_question_where_there_is_none() -> None:
 
 
 def test_an_unknown_profile_is_told_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no prompt profile is called 'x'") as caught:
+    with pytest.raises(InputError, match="no prompt profile is called 'x'") as caught:
         prompts.load_profile("x")
     assert "instruct, lynx, minicheck" in str(caught.value.hint)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
@@ -63,6 +63,6 @@ def test_reasons_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize("reasons", ["before", "after"])
 def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
     """It reads no instructions: an error before any work, naming the way out."""
-    with pytest.raises(UsageError, match="'reference' cannot give reasons") as caught:
+    with pytest.raises(InputError, match="'reference' cannot give reasons") as caught:
         PromptWriter(prompts.load_profile("reference"), reasons=reasons)
     assert "judge=..." in (caught.value.hint or "")

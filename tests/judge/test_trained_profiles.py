@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine import tokens as chat
-from localjudge.errors import ModelError, SampleError, UsageError
+from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, skeleton
 from localjudge.types import (
@@ -302,7 +302,7 @@ def test_another_chat_template_is_refused_before_anything_is_asked(template: str
 
 
 def test_without_a_chat_template_it_is_refused() -> None:
-    with pytest.raises(UsageError, match="inside the model's chat template, and there is none") as refused:
+    with pytest.raises(InputError, match="inside the model's chat template, and there is none") as refused:
         PromptWriter(prompts.load_profile("minicheck"))
     assert "profile" in str(refused.value.hint)
 

@@ -10,7 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import metrics
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog
 from localjudge.metrics import metric as naming
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
@@ -138,7 +138,7 @@ def test_our_own_metric_wins_over_an_installed_one_of_the_same_name() -> None:
 )
 def test_what_an_entry_point_names_must_be_a_metric(name: str, what: str) -> None:
     """Said before anything is judged."""
-    with pytest.raises(UsageError, match=what):
+    with pytest.raises(InputError, match=what):
         catalog.get(name)
 
 
@@ -152,15 +152,15 @@ def test_a_name_at_k_is_a_metric_for_each_k() -> None:
         "context_recall@3",
         f"matrix_recall@{10**9}",
     ):
-        with pytest.raises(UsageError, match="no metric is called"):
+        with pytest.raises(InputError, match="no metric is called"):
             catalog.get(wrong)
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
     """A typing error is answered with what was meant."""
-    with pytest.raises(UsageError, match="did you mean context_recall"):
+    with pytest.raises(InputError, match="did you mean context_recall"):
         catalog.get("contxt_recall")
-    with pytest.raises(UsageError, match="did you mean document_map"):
+    with pytest.raises(InputError, match="did you mean document_map"):
         catalog.get("document_mapp(compare_by=id)")
 
 
@@ -254,7 +254,7 @@ def test_an_option_reaches_its_metric() -> None:
     ],
 )
 def test_an_option_that_is_not_there_or_cannot_be_is_refused(name: str, said: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InputError) as refused:
         catalog.get(name)
     assert said in str(refused.value)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import resources
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.metrics import Context, CustomQuestion, Sample, Scored, Undefined
 from localjudge.metrics.criterion import Criterion, CriterionExample, criteria_of, read_criterion
 from localjudge.text import sentences
@@ -124,9 +124,9 @@ def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason
     ],
 )
 def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         own(**fields)
-    with pytest.raises(UsageError, match=complaint) as refused:
+    with pytest.raises(InputError, match=complaint) as refused:
         criteria_of({"name": "kind", "question": "Is it kind?", **fields})
     assert "\n" not in refused.value.args[0]
 
@@ -167,13 +167,13 @@ def test_a_file_and_what_python_says_are_the_same(tmp_path: Path) -> None:
 
 
 def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(UsageError, match="two different criteria are called 'kind'"):
+    with pytest.raises(InputError, match="two different criteria are called 'kind'"):
         criteria_of([own(), own(good="no")])
 
 
 @pytest.mark.parametrize("given", [5, [5], [None]])
 def test_what_is_no_criterion_is_refused(given: object) -> None:
-    with pytest.raises(UsageError, match=r"criteria must be TOML files or a localjudge\.Criterion, got (5|None)"):
+    with pytest.raises(InputError, match=r"criteria must be TOML files or a localjudge\.Criterion, got (5|None)"):
         criteria_of(given)
 
 
@@ -189,14 +189,14 @@ def test_what_is_no_criterion_is_refused(given: object) -> None:
 def test_a_file_that_holds_none_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
     file = tmp_path / "kind.toml"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=complaint) as refused:
+    with pytest.raises(InputError, match=complaint) as refused:
         read_criterion(file)
     assert str(file) in str(refused.value)
     assert refused.value.hint
 
 
 def test_a_misspelt_bundled_name_is_told_the_right_one() -> None:
-    with pytest.raises(UsageError, match="did you mean names_its_source") as refused:
+    with pytest.raises(InputError, match="did you mean names_its_source") as refused:
         read_criterion("names_its_sources")
     assert "cannot be read" in str(refused.value)
 

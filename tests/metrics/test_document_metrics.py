@@ -5,7 +5,7 @@ from math import log2
 
 import pytest
 
-from localjudge.errors import SampleError, UsageError
+from localjudge.errors import InputError, SampleError
 from localjudge.metrics import Context, Sample, Scored, Undefined
 from localjudge.metrics.documents import (
     DOCUMENT_MAP,
@@ -141,7 +141,7 @@ def test_a_name_holds_its_k() -> None:
 
 
 def test_a_metric_that_cannot_work_is_refused_before_any_sample() -> None:
-    with pytest.raises(UsageError, match="use content, id or meta"):
+    with pytest.raises(InputError, match="use content, id or meta"):
         replace(DocumentMetric(DOCUMENT_MAP), compare_by="title")
     with pytest.raises(ValueError, match="give 1 or more"):
         recall_at(0)

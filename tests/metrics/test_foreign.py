@@ -10,7 +10,7 @@ import pytest
 
 from localjudge.errors import OutOfResource, SampleError
 from localjudge.metrics import Sentences, Steps
-from localjudge.run.loop import AskedTask, evaluate_samples
+from localjudge.run.loop import TaskRef, evaluate_samples
 from localjudge.text import sentences
 from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Unit, Verdict
 
@@ -45,7 +45,7 @@ class Computed(Judged):
         return self.does(sample)  # type: ignore[no-any-return]
 
 
-def ask(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+def ask(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
     """Answers 1 to everything."""
     return [Verdict(label=1)] * len(tasks)
 

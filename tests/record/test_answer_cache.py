@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from localjudge import resources
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.record.cache import AnswerCache, cache_state, open_cache
 from localjudge.types import Answer, NoAnswer
 
@@ -175,6 +175,6 @@ def a_link(folder: Path) -> None:
 @pytest.mark.parametrize("make", [open_to_the_group, a_link])
 def test_a_folder_that_others_can_write_is_refused(folder: Path, make: Callable[[Path], None]) -> None:
     make(folder)
-    with pytest.raises(UsageError, match="not a folder of yours alone"):
+    with pytest.raises(InputError, match="not a folder of yours alone"):
         open_cache(JUDGE)
     assert resources.state_directory() == folder.parent

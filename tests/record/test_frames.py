@@ -10,7 +10,7 @@ import polars
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain.", "Sun."], "reference": "It rains. It is red."},
@@ -81,7 +81,7 @@ def test_types_are_the_same_for_a_run_without_verdicts(tmp_path: Path, run: Run)
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_a_package_that_is_not_there_is_named(run: Run, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UsageError, match=rf"package {package} is not installed\n  hint: .*pip install {package}$"):
+    with pytest.raises(InputError, match=rf"package {package} is not installed\n  hint: .*pip install {package}$"):
         getattr(run, f"to_{package}")()
 
 

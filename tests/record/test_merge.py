@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, evaluate, merge
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate, merge
 from localjudge.analysis.compare import compare
 from localjudge.engine.scripted import unit_text
 from localjudge.report.export import exported
@@ -271,7 +271,7 @@ def _open_files() -> int:
     ],
 )
 def test_a_shard_that_is_missing_or_there_twice_is_named(folder: Path, chosen: list[int], problem: str) -> None:
-    with pytest.raises(UsageError, match=problem):
+    with pytest.raises(InputError, match=problem):
         merge([shards_in(folder)[one] for one in chosen], out=folder / "never")
     assert not (folder / "never").exists()
 
@@ -281,7 +281,7 @@ def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path
         shutil.rmtree(tmp_path / "other", ignore_errors=True)
         options = {"shard": "3/3", "cluster_by": "topic", **options}
         other = judged(data or rows(100), tmp_path / "other", **options)
-        with pytest.raises(UsageError, match=problem):
+        with pytest.raises(InputError, match=problem):
             merge([*shards_in(folder)[:2], other], out=tmp_path / "never")
         assert not (tmp_path / "never").exists()
 
@@ -329,7 +329,7 @@ def test_a_shard_under_another_number(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_directory_of_something_else_is_left_alone(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is one of the shards"):
+    with pytest.raises(InputError, match="is one of the shards"):
         merge(shards_in(folder), out=folder / "2-of-3")
     other = judged(rows(5), tmp_path / "other")
     before = results(other)

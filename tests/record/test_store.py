@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.record.store import Asking, KeyedRequest, RequestKeys, Store
+from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})
@@ -83,7 +83,7 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, 
 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
-    store.add_requests({request.key: request}, [Asking("sample 1", "context_recall", 0, 0, request.key)])
+    store.add_requests({request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, request.key)])
     store.add_answer(request.key, Answer(p_yes=0.75, legal_mass=1, raw=""))
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
@@ -94,7 +94,7 @@ def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
     store.add_requests(
-        {request.key: request for request in requests}, [Asking("id \ud800", "context_recall", 0, 0, requests[0].key)]
+        {request.key: request for request in requests}, [TaskLink("id \ud800", "context_recall", 0, 0, requests[0].key)]
     )
 
 

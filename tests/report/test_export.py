@@ -13,7 +13,7 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.report.export import Format, Rows, exported, plain_rows
 from localjudge.words import inert
 
@@ -39,7 +39,7 @@ def test_the_classifications_hold_verbatim_statements_with_reason_and_label(run:
 def test_the_classifications_need_context_recall(run: Run) -> None:
     metrics = {"context_relevancy": run.summary.metrics["context_relevancy"]}
     other = Run(run.directory, run.summary.model_copy(update={"metrics": metrics}), run.manifest)
-    with pytest.raises(UsageError, match="has no context_recall"):
+    with pytest.raises(InputError, match="has no context_recall"):
         exported(other, "ragas-classifications")
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, UsageError, evaluate
+from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
@@ -267,14 +267,14 @@ def test_a_run_with_its_report_opens_verifies_and_goes_on(scripted_run: Scripted
 def test_what_is_not_a_report_is_not_replaced(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("{}")
-    with pytest.raises(UsageError, match=r"data\.jsonl is not a report of localjudge"):
+    with pytest.raises(InputError, match=r"data\.jsonl is not a report of localjudge"):
         write_report(run, out=data)
-    with pytest.raises(UsageError, match="is a directory"):
+    with pytest.raises(InputError, match="is a directory"):
         write_report(run, out=tmp_path)
     (tmp_path / "link").symlink_to(write_report(run))
     with pytest.raises(RunDirectoryError, match="link is a link"):
         write_report(run, out=tmp_path / "link")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_report(run, out=tmp_path / "none" / "report.html")
     assert data.read_text() == "{}"
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, Run, RunDirectoryError, ScriptedEngine, UsageError, evaluate
+from localjudge import Criterion, InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.cli.main import main
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics.criterion import CriterionExample
@@ -251,7 +251,7 @@ def test_one_changed_byte_is_named_by_its_line(run: Run, tmp_path: Path) -> None
     [(b"", SALT, "without a salt"), (SALT, b"", "with a salt"), (SALT, SALT + b".", "with another salt")],
 )
 def test_the_salt_has_to_be_the_same(run: Run, tmp_path: Path, made_with: bytes, given: bytes, problem: str) -> None:
-    with pytest.raises(UsageError, match=f"was made {problem}"):
+    with pytest.raises(InputError, match=f"was made {problem}"):
         check_redacted(run, written(run, tmp_path, made_with), given)
 
 
@@ -259,7 +259,7 @@ def test_the_salt_has_to_be_the_same(run: Run, tmp_path: Path, made_with: bytes,
 def test_what_is_no_redacted_run(run: Run, tmp_path: Path, content: str) -> None:
     file = tmp_path / "file"
     file.write_text(content)
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         check_redacted(run, file)
 
 
@@ -268,9 +268,9 @@ def test_a_salt_is_in_a_file_and_not_short(tmp_path: Path) -> None:
     file.write_bytes(bytes(range(32)))
     assert salt_in(file) == bytes(range(32))
     file.write_bytes(b"too short")
-    with pytest.raises(UsageError, match="16 at least"):
+    with pytest.raises(InputError, match="16 at least"):
         salt_in(file)
-    with pytest.raises(UsageError, match=r"no\.key cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"no\.key cannot be read: No such file"):
         salt_in(tmp_path / "no.key")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.report import export as module
 from localjudge.report.export import Added, Format, Rows, exported
 
@@ -85,13 +85,13 @@ def test_a_parquet_column_is_of_one_kind(run: Run) -> None:
 
 @pytest.mark.parametrize("tool", ["ragas", "inspect"])
 def test_formats_of_a_tool_have_its_own_columns(run: Run, tool: Format) -> None:
-    with pytest.raises(UsageError, match=f"{tool} has the columns that {tool} has"):
+    with pytest.raises(InputError, match=f"{tool} has the columns that {tool} has"):
         exported(run, tool, "scores", Added(texts=True))
 
 
 def test_too_many_columns_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_COLUMNS", 5)
-    with pytest.raises(UsageError, match="more than 5 columns"):
+    with pytest.raises(InputError, match="more than 5 columns"):
         exported(run, "jsonl", "scores", Added(columns=True))
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.record.manifest import ReliabilityFigure
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.checks import verification_view
@@ -209,7 +209,7 @@ def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(r
     rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "ab1", "ab2")]
     other = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
     assert [find_sample(other, named).id for named in ("1", "3", "31")] == ["1", "ab1", "31"]
-    with pytest.raises(UsageError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
+    with pytest.raises(InputError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
         find_sample(other, "a")
 
 
@@ -218,7 +218,7 @@ def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(r
     [("goood", "did you mean 'good'?"), ("7f3a9c", "name a row from 1 to 3, or an id such as 'good'")],
 )
 def test_an_unknown_sample_is_told_the_nearest_or_what_there_is(run: Run, named: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         sample_view(run, named)
     assert caught.value.hint == hint
 

@@ -14,7 +14,7 @@ from localjudge.progress import Silence
 from localjudge.record.store import Store
 from localjudge.run import loop as run_blocks
 from localjudge.run.judges import judge_on
-from localjudge.run.loop import AskedTask, Blocks, blocks
+from localjudge.run.loop import Blocks, TaskRef, blocks
 from localjudge.run.settings import RunSettings
 from localjudge.text import Segmenter
 from localjudge.types import Attribution, NoAnswer, Sample, Span, Task, Unit, Verdict, VerdictRule
@@ -36,11 +36,11 @@ def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least:
     return Blocks(opened, store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
 
 
-def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> AskedTask:
+def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> TaskRef:
     span = Span.whole(text)
     unit = Unit(kind="statement", index=position, source="reference", span=span)
     task: Task = Attribution(unit=unit, contexts=contexts or ("A context.",))
-    return AskedTask("a", metric, position, task)
+    return TaskRef("a", metric, position, task)
 
 
 @pytest.mark.parametrize(("p_yes", "label"), [(0.5, 1), (0.4999, 0)])

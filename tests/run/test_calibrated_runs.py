@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
 from localjudge.metrics.faithfulness import Faithfulness
@@ -110,9 +110,9 @@ def test_rescoring_takes_a_calibration_and_a_threshold_takes_its_place(calibrati
 
 
 def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibration) -> None:
-    with pytest.raises(UsageError, match=r"ours was made with another judge:\n  engine\.script_sha256: "):
+    with pytest.raises(InputError, match=r"ours was made with another judge:\n  engine\.script_sha256: "):
         judged("run", calibration=calibration, engine=ScriptedEngine({}, default=0.5))
-    with pytest.raises(UsageError, match=r"judge\.reasons: none there, after now"):
+    with pytest.raises(InputError, match=r"judge\.reasons: none there, after now"):
         judged("run", calibration=calibration, reasons="after")
     assert not Path("run").exists()
 
@@ -123,7 +123,7 @@ def test_a_criterion_of_other_words_is_another_question(calibration: Calibration
     found = calibrated(judged("labelled kind", [first]), "kind")
     assert found.question == "kind"
     assert judged("same", [first], calibration="kind").summary.thresholds == {"kind": found.threshold}
-    with pytest.raises(UsageError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
+    with pytest.raises(InputError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
         judged("other", [second], calibration="kind")
 
 
@@ -135,11 +135,11 @@ def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) ->
 
 def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
     for threshold in (0.4, 0.5):  # also where it is that of no calibration
-        with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
+        with pytest.raises(InputError, match="threshold and calibration cannot both be given"):
             judged("run", calibration=calibration, threshold=threshold)
-    with pytest.raises(UsageError, match="is of attribution, which no metric of this run asks"):
+    with pytest.raises(InputError, match="is of attribution, which no metric of this run asks"):
         judged("run", ["context_relevancy"], calibration=calibration)
-    with pytest.raises(UsageError, match="no calibration 'nobody'"):
+    with pytest.raises(InputError, match="no calibration 'nobody'"):
         judged("run", calibration="nobody")
     assert not Path("run").exists()
 

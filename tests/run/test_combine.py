@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, combine, evaluate, merge
+from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, combine, evaluate, merge
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.run.verify import verify_run as verify
@@ -78,10 +78,10 @@ def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
 
 def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Run, tmp_path: Path) -> None:
     shards = [judged(tmp_path / name, Named(name), shard="1/1") for name in "AB"]
-    with pytest.raises(UsageError, match="is shard 1/1 of a run") as caught:
+    with pytest.raises(InputError, match="is shard 1/1 of a run") as caught:
         combine(shards, out=tmp_path / "out")
     assert "merge" in str(caught.value.hint)
-    with pytest.raises(UsageError, match="is a combined run"):
+    with pytest.raises(InputError, match="is a combined run"):
         merge([both], out=tmp_path / "out")
 
 
@@ -131,7 +131,7 @@ def test_runs_that_did_not_judge_the_same_are_refused(
     rows: Any, options: dict[str, Any], said: str, runs: list[Run], tmp_path: Path
 ) -> None:
     other = judged(tmp_path / "other", Named("C"), rows, **options)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(InputError, match=said):
         combine([runs[0], other], out=tmp_path / "both")
 
 
@@ -142,13 +142,13 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
         ([runs[0], runs[0]], "of one judge"),
         ([runs[0], both], "is a combined run"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(InputError, match=said):
             combine(names, out=tmp_path / "other")
-    with pytest.raises(UsageError, match="is one of the runs"):
+    with pytest.raises(InputError, match="is one of the runs"):
         combine(runs, out=runs[1].directory)
-    with pytest.raises(UsageError, match="rescore those"):
+    with pytest.raises(InputError, match="rescore those"):
         both.rescore(threshold=0.3)
-    with pytest.raises(UsageError, match="are of another judge"):
+    with pytest.raises(InputError, match="are of another judge"):
         judged(tmp_path / "other", Named("A"), reuse=both.directory)
 
 

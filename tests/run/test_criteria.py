@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Criterion, Run, ScriptedEngine, UsageError, model_registry
+from localjudge import Criterion, InputError, Run, ScriptedEngine, model_registry
 from localjudge.analysis.check import check
 from localjudge.metrics.criterion import read_criterion
 from localjudge.report.tables import remarks
@@ -121,7 +121,7 @@ def test_a_run_is_opened_verified_and_gone_on_with_without_the_file(tmp_path: Pa
     again = engine()
     assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, metrics=[KIND, TONE]).summary == first.summary
     assert not again.asked
-    with pytest.raises(UsageError, match=r"metrics\.kind\.criterion_sha256"):
+    with pytest.raises(InputError, match=r"metrics\.kind\.criterion_sha256"):
         run(tmp_path / "run", KIND.model_copy(update={"good": "no"}), TONE)
 
 
@@ -143,9 +143,9 @@ def test_it_is_rescored_without_the_file_and_another_is_added(tmp_path: Path) ->
 def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path, criterion: Any) -> None:
     """It compares words: it would answer any question with how many of them are new."""
     lexical = Lexical({})
-    with pytest.raises(UsageError, match=r"cannot be asked what .* asks: it does not read instructions"):
+    with pytest.raises(InputError, match=r"cannot be asked what .* asks: it does not read instructions"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
-    with pytest.raises(UsageError, match="does not read instructions"):
+    with pytest.raises(InputError, match="does not read instructions"):
         estimate(ROWS, metrics=criterion, engine=lexical)
     assert not lexical.asked
     assert not (tmp_path / "run").exists()
@@ -177,5 +177,5 @@ def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, co
     manifest = manifest_of(tmp_path / "run")
     manifest["environment"]["settings"]["criteria"] = kept
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(UsageError, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         Run.open(tmp_path / "run")

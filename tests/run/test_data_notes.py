@@ -10,7 +10,7 @@ import pytest
 
 import localjudge
 from localjudge.engine import ScriptedEngine
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.report.terminal import Lines
 from localjudge.run.estimate import estimate
 
@@ -30,7 +30,7 @@ class Said:
 
 
 def refusal(row: dict[str, Any], **options: Any) -> str:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(InputError) as caught:
         estimate([row], engine=ScriptedEngine({}), **options)
     return str(caught.value)
 

@@ -9,7 +9,7 @@ from localjudge.errors import SampleError
 from localjudge.metrics import Sentences, Steps
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy
-from localjudge.run.loop import AskedTask, evaluate_samples
+from localjudge.run.loop import TaskRef, evaluate_samples
 from localjudge.text import sentences
 from localjudge.types import Context, Failed, NoAnswer, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
 
@@ -24,9 +24,9 @@ class Recorder:
 
     def __init__(self, **said: Verdict | NoAnswer) -> None:
         self.said = said
-        self.rounds: list[list[AskedTask]] = []
+        self.rounds: list[list[TaskRef]] = []
 
-    def __call__(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+    def __call__(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """One round."""
         self.rounds.append(list(tasks))
         return [self.said.get(asked.task.unit.span.text.rstrip("."), Verdict(label=1)) for asked in tasks]
@@ -131,7 +131,7 @@ def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason
 def test_any_other_error_stops_the_run() -> None:
     """A bug is not a failed sample."""
 
-    def ask(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+    def ask(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

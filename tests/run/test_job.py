@@ -2,6 +2,8 @@
 
 import io
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 import localjudge
 from localjudge.engine import ScriptedEngine
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.run import Run
 from localjudge.report.terminal import Lines
 
@@ -137,7 +139,7 @@ def test_what_cannot_be_is_said_before_anything_is_judged(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     """And nothing is written."""
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(InputError, match=message):
         run(tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
@@ -156,3 +158,31 @@ def test_rows_left_out_are_counted_and_named(tmp_path: Path) -> None:
     assert (found.summary.samples, found.summary.skipped_rows) == (4, 1)
     assert "1 rows left out, problems: " in stream.getvalue()
     assert "ground_truth" in stream.getvalue()
+
+
+def test_rows_and_files_give_the_same_numbers_and_signature(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, ROWS)))
+    from_rows = run(tmp_path / "1")
+    from_file = localjudge.evaluate(file, metrics=["context_recall"], engine=engine(), out=tmp_path / "2")
+    assert from_rows.summary == from_file.summary
+    assert written(tmp_path / "1") == written(tmp_path / "2")
+
+
+def test_an_engine_that_breaks_leaves_what_was_answered(tmp_path: Path) -> None:
+    """A bug stops the run; the next call goes on behind the answers that were there."""
+
+    class Breaking(ScriptedEngine):
+        """Breaks at the third answer."""
+
+        def _answer(self, request: Any) -> Any:
+            if len(self.asked) == 3:
+                raise ZeroDivisionError
+            return super()._answer(request)
+
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, engine=Breaking(SCRIPT, default=0.4), metrics=["context_recall", "context_relevancy"])
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store:
+        assert store.execute("SELECT count(*) FROM answer").fetchone() == (2,)
+    with pytest.raises(RunDirectoryError, match="is not finished"):
+        Run.open(tmp_path)

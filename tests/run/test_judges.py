@@ -11,7 +11,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import ModelError, UsageError
+from localjudge.errors import InputError, ModelError
 from localjudge.run.judges import judge_on, open_judge
 from localjudge.run.settings import RunSettings
 
@@ -72,7 +72,7 @@ def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_pa
     own.write_text(
         'task = "attribution"\ngrammar = "attributed"\n[[node]]\ntext = "Is this so? {unit}"\n', encoding="utf-8"
     )
-    with pytest.raises(UsageError, match="would not understand a word") as caught:
+    with pytest.raises(InputError, match="would not understand a word") as caught:
         localjudge.evaluate(ROWS, prompts=(str(own),), out=tmp_path / "run", **OPTIONS)
     assert "judge=..." in (caught.value.hint or "")
     assert not (tmp_path / "run").exists()

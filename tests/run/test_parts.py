@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import Lines, terminal
 
@@ -76,5 +76,5 @@ def test_groups_are_those_of_the_part(tmp_path: Path) -> None:
 
 
 def test_both_ways_to_choose_are_one_too_many(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="limit and sample cannot both be given"):
+    with pytest.raises(InputError, match="limit and sample cannot both be given"):
         judged(tmp_path / "part", limit=3, sample=3)

@@ -9,7 +9,7 @@ import pytest
 import localjudge
 from localjudge import ScriptedEngine
 from localjudge.engine import tokens as chat
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.record.run import Run
 from localjudge.run.judges import judge_on
@@ -80,7 +80,7 @@ def test_the_announcement_says_which_and_why() -> None:
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
 def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: Path, metric: str) -> None:
     engine = MiniCheck({}, default=0.5)
-    with pytest.raises(UsageError, match=f"cannot be asked what {metric} asks: its prompt profile 'minicheck'"):
+    with pytest.raises(InputError, match=f"cannot be asked what {metric} asks: its prompt profile 'minicheck'"):
         run(tmp_path / "run", engine, ["faithfulness", metric])
     assert not engine.asked
     assert not (tmp_path / "run").exists()
@@ -119,5 +119,5 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
     ("profile", "options"), [("lynx", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
 )
 def test_its_form_is_its_own_and_no_other_is_asked_for(profile: str, options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match=f"the prompt profile '{profile}' cannot"):
+    with pytest.raises(InputError, match=f"the prompt profile '{profile}' cannot"):
         judge_on(Templated({}), checked({"profile": profile, **options}))

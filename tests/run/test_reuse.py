@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.run.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -161,7 +161,7 @@ def test_answers_of_another_judge_are_refused(
 ) -> None:
     """Whatever can move an answer must be equal, even what is in no key; nothing is written then."""
     changed(first.directory / "manifest.json", path, value)
-    with pytest.raises(UsageError, match=f"are of another judge:\n  {said}"):
+    with pytest.raises(InputError, match=f"are of another judge:\n  {said}"):
         judged(tmp_path / "second", engine(), reuse=first.directory)
     assert not (tmp_path / "second").exists()
 

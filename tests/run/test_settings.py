@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.run.settings import NOT_IN_FILES, checked
 
 
@@ -36,25 +36,25 @@ from localjudge.run.settings import NOT_IN_FILES, checked
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_option(name: str, value: Any, said: str) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InputError) as refused:
         checked({name: value})
     assert str(refused.value) == said
 
 
 def test_a_name_that_does_not_exist_gets_the_one_that_was_meant() -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(InputError) as refused:
         checked({"thresold": 0.5})
     assert str(refused.value) == "there is no option 'thresold'\n  hint: did you mean threshold?"
 
 
 def test_a_name_that_is_like_no_other_is_told_what_there_is() -> None:
     """The first twenty of them, in their order."""
-    with pytest.raises(UsageError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .* and 9 more$"):
+    with pytest.raises(InputError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .* and 9 more$"):
         checked({"xyz": 1})
 
 
 def test_what_is_about_a_cluster_needs_one() -> None:
-    with pytest.raises(UsageError, match="ray_workers is about a Ray cluster"):
+    with pytest.raises(InputError, match="ray_workers is about a Ray cluster"):
         checked({"ray_workers": 1})
 
 

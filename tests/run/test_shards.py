@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, UsageError, evaluate
+from localjudge import InputError, Run, ScriptedEngine, evaluate
 from localjudge.dataset.part import Shard, shard_number
 from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify_run as verify
@@ -73,7 +73,7 @@ def test_each_has_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("given", ["0/4", "5/4", "1", "1/0", "-1/4", "1/4/4", "a/b", "", "1.0/4", "²/4"])
 def test_what_is_no_shard(given: str) -> None:
-    with pytest.raises(UsageError, match="shard must be I/N with I from 1 to N"):
+    with pytest.raises(InputError, match="shard must be I/N with I from 1 to N"):
         RunSettings(shard=given)
 
 
@@ -99,5 +99,5 @@ def test_a_shard_goes_on_and_can_be_rescored(tmp_path: Path) -> None:
 
 def test_another_shard_is_another_run(tmp_path: Path) -> None:
     judged(ROWS, tmp_path / "run", shard="1/2")
-    with pytest.raises(UsageError, match="belongs to another run"):
+    with pytest.raises(InputError, match="belongs to another run"):
         judged(ROWS, tmp_path / "run", shard="2/2")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine, UsageError
+from localjudge import InputError, Run, ScriptedEngine
 from localjudge.record.store import RequestKeys
 from localjudge.run.verify import Verification
 from localjudge.run.verify import verify_run as verify
@@ -149,7 +149,7 @@ def test_nothing_in_the_run_changes(run: Run) -> None:
     before = files(run)
     verify(run, engine=moved({"One.": 0.1}))
     assert files(run) == before
-    with pytest.raises(UsageError, match="does not say which judge"):
+    with pytest.raises(InputError, match="does not say which judge"):
         verify(str(run.directory))
 
 

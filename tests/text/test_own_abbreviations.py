@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import localjudge.text.languages
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.text import Segmenter
 from localjudge.text.languages import MOST_CHARACTERS, Conventions, checked_abbreviations, languages, read_abbreviations
 from localjudge.text.stops import _WORD_EDGE
@@ -100,19 +100,19 @@ def test_a_file_of_abbreviations(tmp_path: Path) -> None:
 def test_what_is_no_list_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "own.txt"
     file.write_bytes(content)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(InputError) as raised:
         read_abbreviations(file)
     assert message in str(raised.value)
     assert raised.value.hint
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(UsageError, match=r"no-such\.txt cannot be read: No such file or directory"):
+    with pytest.raises(InputError, match=r"no-such\.txt cannot be read: No such file or directory"):
         read_abbreviations("no-such.txt")
 
 
 def test_a_word_that_is_no_abbreviation_is_refused() -> None:
-    with pytest.raises(UsageError, match="abbreviations: 'two words' is not an abbreviation"):
+    with pytest.raises(InputError, match="abbreviations: 'two words' is not an abbreviation"):
         checked_abbreviations(["two words"])
 
 
@@ -133,7 +133,7 @@ def test_they_do_not_leak_into_other_segmenters() -> None:
 
 
 def test_a_spacy_pipeline_takes_none() -> None:
-    with pytest.raises(UsageError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"):
+    with pytest.raises(InputError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"):
         Segmenter(pipeline="xx_ent", abbreviations=("Pat.",))
 
 

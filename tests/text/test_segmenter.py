@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.text import Segmenter, component, sentences
 from localjudge.text.segmenter import MAX_PART, named_pipeline, rules_pipeline
 from localjudge.types import Span
@@ -127,7 +127,7 @@ def test_the_identity_names_everything_that_can_move_a_cut() -> None:
 
 @pytest.mark.parametrize("language", ["zz", "", "../en", "english"])
 def test_an_unknown_language_is_a_usage_error(language: str) -> None:
-    with pytest.raises(UsageError, match="no language"):
+    with pytest.raises(InputError, match="no language"):
         sentences("One.", language=language)
 
 
@@ -198,13 +198,13 @@ def test_a_named_pipeline_reads_a_long_text_in_parts(sentencizer: str) -> None:
 
 
 def test_a_pipeline_that_is_not_installed_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="en_no_such_pipeline"):
+    with pytest.raises(InputError, match="en_no_such_pipeline"):
         Segmenter(pipeline="en_no_such_pipeline")("One.")
 
 
 def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -> None:
     name = install(spacy.blank("en"))
-    with pytest.raises(UsageError, match="no sentence boundaries"):
+    with pytest.raises(InputError, match="no sentence boundaries"):
         Segmenter(pipeline=name)("One. Two.")
 
 
@@ -212,14 +212,14 @@ def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -
 def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
     """A suite and a run's directory may be a stranger's: they name one that says of itself that it is a pipeline."""
     before = set(sys.modules)
-    with pytest.raises(UsageError, match="no spaCy pipeline"):
+    with pytest.raises(InputError, match="no spaCy pipeline"):
         Segmenter(pipeline=name)("One.")
     assert not {module for module in set(sys.modules) - before if module.partition(".")[0] == name}
 
 
 @pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN"])
 def test_a_language_is_the_code_of_one(language: str) -> None:
-    with pytest.raises(UsageError, match="spaCy knows no language"):
+    with pytest.raises(InputError, match="spaCy knows no language"):
         Segmenter(language)("One.")
 
 

@@ -121,7 +121,7 @@ class LlamaCppEngine(DecodingEngine):
         self.metadata = model.metadata
         self.shape = loaded.shape
         self.memory_bytes = loaded.memory_bytes
-        self.forks = loaded.self_check.rewind_mode != "recompute"
+        self.shares_prefixes = loaded.self_check.rewind_mode != "recompute"
         self._larger_context = f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one"
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
-from localjudge.errors import UsageError
+from localjudge.errors import InputError
 from localjudge.words import option
 
 _NAMED = re.compile(r"(?:https?://|unix:)", re.IGNORECASE)
@@ -42,17 +42,17 @@ def names_a_server(judge: str) -> bool:
 
 
 def read_address(judge: str) -> ServerAddress:
-    """The address that a judge is named by. Raises UsageError for one that cannot be used."""
+    """The address that a judge is named by. Raises InputError for one that cannot be used."""
     kind, _, rest = judge.partition(":")
     if kind.casefold() == "unix":
         if not rest.startswith("/") or "\0" in rest or len(rest.encode(errors="replace")) > _LONGEST_SOCKET_PATH:
-            raise UsageError(
+            raise InputError(
                 f"{judge!r:.200} does not name a socket",
                 hint=f"give its whole path, of at most {_LONGEST_SOCKET_PATH} bytes: unix:/run/llama.sock",
             )
         return ServerAddress(socket_path=rest)
     if kind.casefold() == "https":
-        raise UsageError(
+        raise InputError(
             f"{judge!r:.200}: localjudge does not speak https",
             hint="bring the server's port to this machine (ssh -L 8080:localhost:8080 HOST), and name "
             "http://127.0.0.1:8080",
@@ -60,7 +60,7 @@ def read_address(judge: str) -> ServerAddress:
     match = _HTTP.fullmatch(rest.removeprefix("//"))
     port = int(match["port"] or _PORT) if match else 0
     if not match or not 0 < port <= _LAST_PORT:
-        raise UsageError(
+        raise InputError(
             f"{judge!r:.200} is not the address of a server", hint="it has a host and a port: http://127.0.0.1:8080"
         )
     return ServerAddress(match["host"].strip("[]"), port)
@@ -84,14 +84,14 @@ def is_this_machine(address: str) -> bool:
 
 
 def require_allowed(address: ServerAddress, numeric: str, allowed: Collection[str]) -> None:
-    """Raise UsageError unless a connection goes to this machine, or to a host that the user allows by its name.
+    """Raise InputError unless a connection goes to this machine, or to a host that the user allows by its name.
 
     `numeric` is where it really goes: a name says nothing.
     """
     if is_this_machine(numeric) or address.host in allowed:
         return
     where = "" if numeric == address.host else f", which is {numeric}"
-    raise UsageError(
+    raise InputError(
         f"{address.host}{where} is not this machine: the texts would leave it",
         hint=f"if that is meant, say so: {option('allow_host', address.host)} (of a run that is asked again: name its "
         f"judge, {option('judge', str(address))})",

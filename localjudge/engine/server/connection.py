@@ -75,7 +75,7 @@ class ServerConnection:
     """A connection that is made when it is needed, and again when the server closed it.
 
     `allowed` names hosts beside this machine. Raises OutOfResource where a server cannot be reached or is too slow,
-    ModelError for what is no answer of a model's server, Refused for an error that it reports, UsageError for a host
+    ModelError for what is no answer of a model's server, Refused for an error that it reports, InputError for a host
     that is not allowed.
     """
 

@@ -500,7 +500,7 @@ _TAKES = "localjudge takes llama-server and python -m llama_cpp.server"
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
     """What is served at the address that a judge is named by.
 
-    Raises ModelError if there is no server, or one that cannot judge; UsageError for an address that is not this
+    Raises ModelError if there is no server, or one that cannot judge; InputError for an address that is not this
     machine's, or none; OutOfResource for one that does not get ready.
     """
     with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:

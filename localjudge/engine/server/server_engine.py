@@ -397,7 +397,7 @@ class ServerEngine(DecodingEngine):
             undo.pop_all()
         self.name = model.name
         self.metadata = model.metadata
-        self.forks = server.reuses_prefixes
+        self.shares_prefixes = server.reuses_prefixes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -419,7 +419,7 @@ class ServerEngine(DecodingEngine):
             "n_ctx": self._n_ctx,
             "server_n_ctx": model.n_ctx,
             "begin_of_text": bool(self._begin),
-            "shared_prompts": "reused" if self.forks else "evaluated again",
+            "shared_prompts": "reused" if self.shares_prefixes else "evaluated again",
             "batching": "not isolated",
             **({"host": model.host} if model.host else {}),
         }

@@ -17,7 +17,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress
 from localjudge.engine.server.connection import Patience, ServerConnection
 from localjudge.engine.server.kinds import served_model
-from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageError
+from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 from tests.engine.server.fake_server import FakeServer, engine_on, serving
 
 pytestmark = pytest.mark.engine
@@ -250,7 +250,7 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_sent(
         raise AssertionError("a connection was tried")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    with pytest.raises(UsageError, match=r"192\.0\.2\.7 is not this machine: the texts would leave it") as error:
+    with pytest.raises(InputError, match=r"192\.0\.2\.7 is not this machine: the texts would leave it") as error:
         served_model(f"http://{name}:8080", SETTINGS)
     assert f'allow_host="{name}"' in str(error.value.hint) or f"allow_host='{name}'" in str(error.value.hint)
 

@@ -119,7 +119,7 @@ def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> No
     with running_llama_server(model.path, tmp_path, in_socket=True) as address:
         with closing(engine_at(address)) as engine:
             assert engine.identity["model_sha256"] == model.sha256
-            assert engine.forks
+            assert engine.shares_prefixes
         assert check_engine(lambda: engine_at(address)) == []
 
 

@@ -17,13 +17,13 @@ import localjudge
 from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
-from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
+from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
 from localjudge.progress import Silence
 from localjudge.record.cache import cache_state
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
-from localjudge.run.settings import RunSettings, settings_again, settings_with
+from localjudge.run.settings import RunSettings, settings_of, settings_with
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
 from tests.engine.server.fake_server import FakeServer, engine_on, log_probabilities, serving
@@ -87,7 +87,7 @@ def test_what_requests_share_is_evaluated_once(engine: ServerEngine) -> None:
     before = engine.stats.evaluated_tokens
     list(engine.answers(requests))
     evaluated = engine.stats.evaluated_tokens - before
-    assert engine.forks
+    assert engine.shares_prefixes
     assert evaluated < 0.6 * sum(map(engine.length, requests))
 
 
@@ -99,7 +99,7 @@ def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) ->
     engine = engine_on(fake)
     answers = [answer for _, answer in engine.answers(example_requests(engine)[:2])]
     engine.close()
-    assert not engine.forks
+    assert not engine.shares_prefixes
     assert engine.identity["shared_prompts"] == "evaluated again"
     assert all(isinstance(answer, Answer) for answer in answers)
 
@@ -176,11 +176,11 @@ def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
         patched.setattr(socket, "getaddrinfo", refuse)
         for again in (verify, lambda directory: localjudge.Run.open(directory).rescore()):
             with pytest.raises(
-                UsageError, match=r"was judged by http://evil\.example:8080, which may be another"
+                InputError, match=r"was judged by http://evil\.example:8080, which may be another"
             ) as error:
                 again(run.directory)
             assert error.value.hint == "if you want that, name the judge yourself with judge=..."
-    assert settings_again(localjudge.Run.open(run.directory).manifest).allow_host == ()
+    assert settings_of(localjudge.Run.open(run.directory).manifest).allow_host == ()
     assert verify(run.directory, judge=fake.url).result == "bit-identical"
 
 
@@ -190,7 +190,7 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
     run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
     for module in ("address", "connection"):
         monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
-    with pytest.raises(UsageError, match="is not this machine"):
+    with pytest.raises(InputError, match="is not this machine"):
         verify(run, judge=fake.url)
     found = verify(run, judge=fake.url, allow_host="127.0.0.1")
     assert [change.ingredient for change in found.judge_changes] == ["engine.host"]
