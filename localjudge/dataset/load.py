@@ -166,8 +166,8 @@ class Dataset:
         None where a row has no value. Raises InputError for a name that no row has, and for values that are not single.
         Equal values are one object, so of a million rows there are as many as differ.
         """
-        ours = {column: field for mapping in self.mappings for field, column in mapping.items()}
-        field = name if name in _COLUMN_FIELDS else ours.get(name)
+        fields = {column: field for mapping in self.mappings for field, column in mapping.items()}
+        field = name if name in _COLUMN_FIELDS else fields.get(name)
         is_field = field in _COLUMN_FIELDS
         samples = self.samples if is_field else repeat(None, len(self.samples))
         distinct: dict[tuple[type, Scalar], Scalar] = {}

@@ -117,7 +117,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     problems: list[Problem] = []
 
     def report(field: str, found: str, expected: str) -> None:
-        column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
+        column = _OURS.sub(lambda name: resolved.get(name.group(), name.group()), field, count=1)
         problems.append(Problem.at(row.place, column, found, expected))
 
     nothing: list[tuple[str, str]] = []
@@ -291,8 +291,9 @@ def _check_contexts(value: Any, field: str, report: Report, column: str) -> list
             contexts = [_context(item, f"{field}[{index}]", report, f"{column}[]") for index, item in enumerate(value)]
             bare = [index for index, context in enumerate(contexts) if context["text"] is None]
             for index in bare if len(bare) < len(contexts) else ():  # one id among texts is a text that was lost
-                said = "an id without a text, beside contexts with one"
-                report(f"{field}[{index}]", said, "a text in each, or in none")
+                report(
+                    f"{field}[{index}]", "an id without a text, beside contexts with one", "a text in each, or in none"
+                )
             return contexts
         case _:
             report(field, describe(value), _SHAPE)

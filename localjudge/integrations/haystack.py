@@ -121,15 +121,15 @@ class LocaljudgeEvaluator:
 
 
 def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
-    given = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
-    counts = {_INPUTS[field][0]: len(values) for field, values in given.items()}
+    columns = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
+    counts = {_INPUTS[field][0]: len(values) for field, values in columns.items()}
     if len(set(counts.values())) > 1:
         raise InputError(
             f"the inputs have different lengths: {', '.join(f'{name} {count}' for name, count in counts.items())}",
             hint="give each of them one value for each question",
         )
-    rows = zip(*given.values(), strict=True)
-    return [{"id": str(number), **dict(zip(given, row, strict=True))} for number, row in enumerate(rows, 1)]
+    rows = zip(*columns.values(), strict=True)
+    return [{"id": str(number), **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, 1)]
 
 
 def _output(run: Run, metric: Metric) -> dict[str, Any]:

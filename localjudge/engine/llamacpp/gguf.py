@@ -464,9 +464,9 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
     )
 
 
-def was_refused(said: str) -> bool:
+def was_refused(message: str) -> bool:
     """Whether a library or a process says here that the system gave it no more memory, or no thread for want of it."""
-    return bool(_REFUSED.search(said))
+    return bool(_REFUSED.search(message))
 
 
 _FILE_TYPE_NAMES = {

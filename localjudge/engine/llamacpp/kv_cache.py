@@ -220,9 +220,9 @@ def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     with interrupts_held_back():
         context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
-        said = complaints()
-        message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {said or 'it gave no reason'}"
-        if said and not memory.was_refused(said):
+        reason = complaints()
+        message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
+        if reason and not memory.was_refused(reason):
             raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
         raise OutOfResource(message, hint=memory.what_to_do())
     return context

@@ -51,8 +51,8 @@ _BUILD_HERE = (
 )
 
 
-def _hint(said: str) -> str:
-    missing = _MISSING.search(said)
+def _hint(message: str) -> str:
+    missing = _MISSING.search(message)
     if not missing:
         return _BUILD_HERE
     name = missing[1]
