@@ -252,6 +252,8 @@ class Store:
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
             guard(self._connection)
+            if not path.stat().st_size:  # a file journal of these first bytes, left by a kill, would be refused above
+                self._connection.execute("PRAGMA journal_mode = MEMORY")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

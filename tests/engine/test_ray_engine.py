@@ -255,6 +255,7 @@ def test_a_worker_of_another_kind_is_not_asked(
     (tmp_path / "kinds").write_text("0")
     engine = open_ray(2)
     deadline = time.monotonic() + 20
+    list(engine.answers(requests_of(ask, ["a", "b"])))
     while "kind: 1 there" not in caplog.text and time.monotonic() < deadline:
         list(engine.answers(requests_of(ask, ["a", "b"])))
     assert "a worker is refused: on node" in caplog.text

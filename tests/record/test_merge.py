@@ -228,7 +228,7 @@ def test_a_shard_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert results(merge(shards, out=tmp_path / "merged")) == results(whole)
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "run.sqlite-wal", "scores.jsonl.part", "resume.json"])
+@pytest.mark.parametrize("file", ["manifest.json", "run.sqlite", "run.sqlite-wal", "scores.jsonl.part", "resume.json"])
 def test_a_merge_that_is_killed_is_done_again(folder: Path, tmp_path: Path, file: str) -> None:
     """Killed as soon as the file is there: no whole run yet, and after the same call the same bytes."""
     shards, out = shards_in(folder), tmp_path / "whole"
