@@ -68,9 +68,10 @@ def _pressed(descriptor: int) -> Iterator[str]:
             yield key
 
 
-@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --sample 200 --out sheet.csv")
+@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
 @run_argument
-@count_option("Data", "--sample", "Label N random verdicts, over all metrics.  [default: 100]", least=1)
+@count_option("Data", "--n", "Label N random verdicts, over all metrics.  [default: 100]", least=1)
+@grouped("Data", "--seed", type=int, metavar="N", help="Draw other verdicts with another number.  [default: 0]")
 @metrics("Only these metrics.  [default: all whose means labels can correct]")
 @out_option(
     "The sheet: .csv or .jsonl.  [default in the terminal: labels-RUN.jsonl beside the directory of the run]",
@@ -89,7 +90,7 @@ def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bo
     from localjudge.record.run import Run
 
     typed = typed_arguments()
-    how = {name: typed[option] for name, option in (("n", "sample"), ("metrics", "metrics")) if option in typed}
+    how: dict[str, Any] = {name: typed[name] for name in ("n", "metrics", "seed") if name in typed}
     run = Run.open(directory)
     if out is not None and not terminal:
         from localjudge.analysis.label_sheet import label_sheet

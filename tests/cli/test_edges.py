@@ -61,7 +61,7 @@ def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
         ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
         ("redact", "run", "--out", "redacted.jsonl"),
-        ("label", "run", "--sample", "2", "--out", "sheet.csv"),
+        ("label", "run", "--n", "2", "--out", "sheet.csv"),
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
         environment = {**os.environ, "LOCALJUDGE_HOME": str(tmp_path / "home")}

@@ -47,9 +47,9 @@ def filled(source: Path, target: Path, labels: dict[str, int]) -> None:
 
 
 def test_a_sheet_is_written_and_never_written_over(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = called(capfd, "label", "run", "--sample", "5", "--out", "sheet.csv")
+    code, output, _ = called(capfd, "label", "run", "--n", "5", "--out", "sheet.csv")
     assert (code, output) == (0, "5 verdicts to label in sheet.csv: write 1 or 0 into the column human\n")
-    assert called(capfd, "label", "run", "--sample", "5", "--out", "more.jsonl", "--json")[1] == (
+    assert called(capfd, "label", "run", "--n", "5", "--out", "more.jsonl", "--json")[1] == (
         '{\n  "file": "more.jsonl",\n  "rows": 5\n}\n'
     )
     code, _, errors = called(capfd, "label", "run", "--out", "sheet.csv")
@@ -63,7 +63,7 @@ def test_keys_of_a_pipe_label_and_the_same_command_goes_on(
 ) -> None:
     """1, 0, a key that is none, skip, undo the skip, 1; then the pipe ends."""
     pressed(monkeypatch, "1\n0 x s u 1")
-    code, output, _ = called(capfd, "label", "run", "--sample", "5", "--terminal")
+    code, output, _ = called(capfd, "label", "run", "--n", "5", "--terminal")
     assert code == 0
     assert humans(Path("labels-run.jsonl")) == [1, 0, 1, None, None]
     assert "3 of 5 labelled, in labels-run.jsonl" in output
@@ -82,7 +82,7 @@ def test_a_persons_sheet_cannot_act_on_the_terminal(
 ) -> None:
     """All that a sheet may hold comes escaped, whatever it is."""
     evil = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
-    called(capfd, "label", "run", "--sample", "2", "--out", "s.jsonl")
+    called(capfd, "label", "run", "--n", "2", "--out", "s.jsonl")
     first, second = Path("s.jsonl").read_text().splitlines()
     row = json.loads(first)
     row |= {"asks": evil, "user_input": [evil], "contexts": [evil, 3, None], "reference": evil, "response": {"a": 1}}
@@ -106,7 +106,7 @@ def test_a_persons_sheet_cannot_act_on_the_terminal(
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--terminal", "--json"), "prints no JSON"),
         (("label", "run", "--terminal", "--out", "s.csv"), "ends in .jsonl"),
-        (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
+        (("label", "run", "--n", "0"), "Invalid value for '--n'"),
         (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
         (("show", "run", "s0", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
         (("show", "run", "--by", "x", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
@@ -198,7 +198,7 @@ def seen(controller: int, words: str) -> str:
 @pytest.mark.engine
 def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Run) -> None:
     """No Enter; an arrow and Home, which send digits in what they send, are no verdicts; killed after two labels."""
-    with in_a_terminal("label", "run", "--sample", "4") as (process, controller):
+    with in_a_terminal("label", "run", "--n", "4") as (process, controller):
         seen(controller, "0 of 4 labelled")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
@@ -221,7 +221,7 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Ru
 
 @pytest.mark.engine
 def test_control_c_leaves_what_was_labelled_and_says_how_to_go_on(run: Run) -> None:
-    with in_a_terminal("label", "run", "--sample", "3") as (process, controller):
+    with in_a_terminal("label", "run", "--n", "3") as (process, controller):
         seen(controller, "0 of 3 labelled")
         os.write(controller, b"1")
         seen(controller, "1 of 3 labelled")
