@@ -19,13 +19,14 @@ supported by neither alone: that is what sets `matrix_recall` apart from `contex
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Sample, Scored, Undefined
 
 
-class MatrixMetric:
+class MatrixMetric(ABC):
     """A metric that is read off the table."""
 
     version = 1
@@ -48,9 +49,9 @@ class MatrixMetric:
         verdicts = yield against_each_chunk(sample, "reference", statements, passages)
         return self.score(support_table(verdicts, len(statements), len(passages)))
 
+    @abstractmethod
     def score(self, table: SupportTable) -> Scored:
         """What the metric reads off the table."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
