@@ -42,7 +42,7 @@ _LONGEST = 2_000
 _NO_SUITE = "none"
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
+_SERVER = re.compile("https?://", re.IGNORECASE)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 

@@ -3,6 +3,7 @@
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,13 +16,18 @@ from localjudge.engine.protocol import (
     NamedModel,
     ReadableEngine,
 )
-from localjudge.engine.server.address import is_loopback, names_a_server, read_address
 from localjudge.errors import InputError
 from localjudge.model_registry import ModelFile
 from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+
+def names_a_server(judge: str) -> bool:
+    """Whether a judge is named by the address of a server, and not by a name or a path."""
+    return bool(_ADDRESS.match(judge))
 
 
 def is_in_place(judge: str) -> bool:
@@ -33,9 +39,13 @@ def is_in_place(judge: str) -> bool:
 def may_be_elsewhere(judge: str) -> bool:
     """Whether a judge is named by an address that is not this machine's by what is written: nothing is looked up.
 
-    Raises InputError for an address that is none.
+    Raises InputError for an address that cannot be used.
     """
-    return names_a_server(judge) and not is_loopback(read_address(judge))
+    if not names_a_server(judge):
+        return False
+    from localjudge.engine.server.connection import is_loopback, read_address
+
+    return not is_loopback(read_address(judge))
 
 
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:

@@ -23,8 +23,7 @@ from localjudge.engine import opening
 from localjudge.engine.contract import check_engine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.ray_cluster import connected
-from localjudge.engine.ray_engine import RayEngine, Work
+from localjudge.engine.ray_engine import RayEngine, Work, connected
 from localjudge.errors import InputError, ModelError, OutOfResource
 from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
@@ -180,33 +179,25 @@ def test_a_worker_that_is_killed_loses_nothing(
             killed.append(pid)
     assert [getattr(answers[index], "p_yes", None) for index in range(150)] == list(map(said, requests))
     assert len(killed) == 2
-    assert "a worker on node" in caplog.text
+    assert "a worker of the Ray cluster died" in caplog.text
 
 
 def test_a_question_that_kills_is_named_when_all_others_are_answered(
     open_ray: Opener, ask: Asker, tmp_path: Path
 ) -> None:
-    requests = requests_of(ask, ["a", "b", "so deadly", "c", "d", "e"])
+    requests = requests_of(ask, ["a", "b", "so deadly", "so deadly", "d", "e"])
     answered: set[int] = set()
-    with pytest.raises(OutOfResource, match=r"3 workers died of one question, the one about 'so deadly'"):
+    with pytest.raises(OutOfResource, match=r"3 workers died of the question about 'so deadly' \(2 such questions\)"):
         answered.update(index for index, _ in open_ray().answers(requests))
-    assert answered == {0, 1, 3, 4, 5}
-    assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 4
-
-
-def test_neighbours_that_kill_are_all_named_where_there_is_one_worker(open_ray: Opener, ask: Asker) -> None:
-    requests = requests_of(ask, ["deadly one", "deadly two", "a", "b", "c", "d"])
-    answered: set[int] = set()
-    with pytest.raises(OutOfResource, match=r"one question, the one about 'deadly one', and of 1 more; all that"):
-        answered.update(index for index, _ in open_ray(1).answers(requests))
-    assert answered == {2, 3, 4, 5}
+    assert answered == {0, 1, 4, 5}
+    assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 8
 
 
 def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker) -> None:
     requests = requests_of(ask, [f"deadly {number}" for number in range(20)])
     with pytest.raises(OutOfResource, match="workers of the Ray cluster died one after the other") as error:
         list(open_ray(1).answers(requests))
-    assert "Ray says: The actor is dead because" in error.value.message
+    assert "The actor is dead because" in error.value.message
 
 
 def test_what_an_engine_raises_in_a_worker_is_raised_here(open_ray: Opener, ask: Asker) -> None:
@@ -280,27 +271,16 @@ def asked(context: str, unit: str) -> VerdictRequest:
     return VerdictRequest(tuple((Piece(text, trusted=False),) for text in ("Decide.", context, unit)), GRAMMAR)
 
 
-def test_portions_become_smaller_so_that_the_last_worker_is_not_waited_for() -> None:
-    work = Work([asked(f"{context:03}", "u") for context in range(40)])
-    sizes = [len(portion) for portion in iter(lambda: work.deal(2), [])]
-    assert sizes[:2] == [4, 4]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-2:] == [1, 1]
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("ABC"), st.text("xyz", max_size=3)), max_size=60),
-    st.integers(1, 9),
-    st.data(),
-)
-def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], workers: int, data: st.DataObject) -> None:
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.text("xyz", max_size=3)), max_size=60), st.data())
+def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], data: st.DataObject) -> None:
     """Equal questions too; what is deadly is set aside after three deaths, and nothing else is."""
     deadly = data.draw(st.sets(st.sampled_from(range(len(units))), max_size=4)) if units else set()
     work, answered = Work([asked(context, unit) for context, unit in units]), Counter[int]()
-    while portion := work.deal(workers):
+    while portion := work.deal():
+        assert len({units[index][0] for index in portion}) == 1
         if deadly.isdisjoint(portion):
             answered.update(portion)
         else:
-            work.lose([portion])
+            work.lose(portion)
     assert answered == Counter(set(range(len(units))) - deadly)
     assert sorted(work.set_aside) == sorted(deadly)

@@ -166,9 +166,9 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     with pytest.raises(InputError, match="faithfulnes"):
         evaluator(["faithfulnes"])
-    with pytest.raises(InputError, match="an open judge takes no limit"):
+    with pytest.raises(InputError, match="limit"):
         evaluator(["faithfulness"], limit=3)
-    with pytest.raises(InputError, match="the judge is open, and threshold cannot be given any more"):
+    with pytest.raises(InputError, match="threshold"):
         evaluator(["faithfulness"], judge=judge, threshold=0.7)
     with pytest.raises(InputError, match="an open judge cannot be written"):
         pipeline_of(evaluator(["faithfulness"], judge=judge)).dumps()

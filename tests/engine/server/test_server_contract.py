@@ -72,23 +72,15 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def llama_server() -> str:
-    found = os.environ.get("LOCALJUDGE_LLAMA_SERVER") or shutil.which("llama-server")
-    if not found:
-        pytest.skip("NOT CHECKED: no llama-server: put one on the PATH, or name it by LOCALJUDGE_LLAMA_SERVER")
-    return found
-
-
 @contextmanager
-def running_llama_server(path: Path, folder: Path, *options: str, in_socket: bool = False) -> Iterator[str]:
-    if in_socket:
-        where, address = ["--host", str(folder / "llama.sock")], f"unix:{folder / 'llama.sock'}"
-    else:
-        port = str(free_port())
-        where, address = ["--host", "127.0.0.1", "--port", port], f"http://127.0.0.1:{port}"
-    command = [llama_server(), "-m", str(path), *where, "-c", str(N_CTX), "-np", "1", "-t", "1", *options]
-    with started(command, address, folder / "server.log") as found:
-        yield found
+def running_llama_server(path: Path, folder: Path) -> Iterator[str]:
+    program = os.environ.get("LOCALJUDGE_LLAMA_SERVER") or shutil.which("llama-server")
+    if not program:
+        pytest.skip("NOT CHECKED: no llama-server: put one on the PATH, or name it by LOCALJUDGE_LLAMA_SERVER")
+    port = str(free_port())
+    command = [program, "-m", str(path), "--host", "127.0.0.1", "--port", port, "-c", str(N_CTX), "-np", "1", "-t", "1"]
+    with started(command, f"http://127.0.0.1:{port}", folder / "server.log") as address:
+        yield address
 
 
 @contextmanager
@@ -115,8 +107,7 @@ def engine_at(address: str) -> ServerEngine:
 
 
 def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> None:
-    """Behind a socket in the file system, where its model's file is at hand."""
-    with running_llama_server(model.path, tmp_path, in_socket=True) as address:
+    with running_llama_server(model.path, tmp_path) as address:
         with closing(engine_at(address)) as engine:
             assert engine.identity["model_sha256"] == model.sha256
             assert engine.shares_prefixes
@@ -236,7 +227,7 @@ def test_a_python_server_that_was_started_otherwise_is_refused_each_time(model: 
         fake.n_ctx = 4096
         with closing(server), serving(fake, fake.port):
             for _ in range(3):
-                with pytest.raises(OutOfResource, match="not the same one"):
+                with pytest.raises(OutOfResource, match="changed its model"):
                     server.written(place, end='"', most=9)
 
 

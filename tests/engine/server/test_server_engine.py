@@ -188,8 +188,7 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
-    for module in ("address", "connection"):
-        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
+    monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)
     with pytest.raises(InputError, match="is not this machine"):
         verify(run, judge=fake.url)
     found = verify(run, judge=fake.url, allow_host="127.0.0.1")
@@ -197,14 +196,12 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
     assert "allow_host" in settings_with("rescorable")
 
 
-def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
+def test_a_server_with_too_small_a_context_is_refused(fake: FakeServer) -> None:
+    """One that hands requests on to others has none."""
     with pytest.raises(ModelError, match="takes 4,096 tokens at once"):
         engine_on(fake, EngineSettings(n_ctx=8192))
-
-
-def test_a_server_that_hands_on_to_others_is_refused(fake: FakeServer) -> None:
     fake.n_ctx = 0
-    with pytest.raises(ModelError, match="has no model of its own"):
+    with pytest.raises(ModelError):
         engine_on(fake)
 
 
