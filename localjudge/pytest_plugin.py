@@ -127,7 +127,7 @@ def _open(config: pytest.Config) -> "Judge":
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
-    arguments = read_suite(file, found=True).arguments if file.is_file() else {}
+    arguments = read_suite(file, named=False).arguments if file.is_file() else {}
     kept = SETTINGS.keys() - settings_with("data")
     named = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
     return Judge.with_settings(named, checked({name: value for name, value in arguments.items() if name in kept}))

@@ -91,11 +91,11 @@ def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: b
 
         return LlamaCppEngine(model, settings, begin_of_text=begin_of_text)
     from localjudge.engine.server.kinds import open_server
-    from localjudge.engine.server.server_engine import ServedModel, ServerEngine
+    from localjudge.engine.server.server_engine import ServedModel
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
-    return ServerEngine(open_server(model, settings), settings, begin_of_text=begin_of_text)
+    return open_server(model, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:

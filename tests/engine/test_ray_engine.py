@@ -73,62 +73,57 @@ def requests_of(ask: Asker, units: list[str]) -> list[VerdictRequest]:
 def probabilities(engine: RayEngine, requests: list[VerdictRequest]) -> list[float]:
     """In the order of the requests, each once."""
     pairs = list(engine.answers(requests))
-    found = {index: answer for index, answer in pairs if not isinstance(answer, NoAnswer)}
-    assert len(pairs) == len(found) == len(requests)
-    return [found[index].p_yes for index in range(len(requests))]
+    p_yes = {index: answer.p_yes for index, answer in pairs if not isinstance(answer, NoAnswer)}
+    assert len(pairs) == len(p_yes) == len(requests)
+    return [p_yes[index] for index in range(len(requests))]
 
 
-def test_it_keeps_the_contract_of_engines(make_model: ModelMaker) -> None:
+def test_it_is_the_engine_in_process_to_its_users(make_model: ModelMaker) -> None:
+    """It keeps the contract; identity, name, template, lengths are the same: one without Ray continues its run."""
     file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
     settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
     assert check_engine(lambda: opening.open_judging_engine(file, settings)) == []
-
-
-def test_it_is_the_engine_in_process_to_whoever_asks(make_model: ModelMaker) -> None:
-    """Identity, name, template, lengths: one without Ray goes on with its run."""
-    file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
-    settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
     with (
-        closing(opening.open_judging_engine(file, settings)) as ours,
+        closing(opening.open_judging_engine(file, settings)) as engine,
         closing(LlamaCppEngine(file, EngineSettings(n_ctx=2048, threads=1))) as alone,
     ):
-        assert isinstance(ours, RayEngine)
         for name in ("identity", "name", "metadata", "capacity", "shares_prefixes", "memory_bytes"):
-            assert getattr(ours, name) == getattr(alone, name), name
+            assert getattr(engine, name) == getattr(alone, name), name
         for ends in ("chat_ends", "chat_without_ends"):
-            assert getattr(ours, ends)[:3] == getattr(alone, ends)[:3]
+            assert getattr(engine, ends)[:3] == getattr(alone, ends)[:3]
 
 
 def made_up_data(tmp_path: Path, samples: int) -> Path:
     rows = [
         {
             "id": f"{number}",
-            "retrieved_contexts": [f"The river {number} is {length} km long.", "It rains."],
+            "retrieved_contexts": [f"The river {number} is {100 + 7 * number} km long.", "It rains."],
             "reference": f"The river {number} is long. It has {number} mouths.",
-            "response": f"The river {number} is {length} km long. It is deep.",
+            "response": f"The river {number} is {100 + 7 * number} km long. It is deep.",
         }
-        for number, length in ((number, 100 + 7 * number) for number in range(samples))
+        for number in range(samples)
     ]
     file = tmp_path / "data.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     return file
 
 
-def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) -> None:
-    """Also one that was begun in process and gone on with in a cluster."""
+def test_a_run_has_the_same_bytes_and_is_verified_without_ray_and_with_it(tmp_path: Path) -> None:
+    """Also one that was begun in process and continued in a cluster."""
     data = made_up_data(tmp_path, 40)
     metrics = ["context_recall", "faithfulness"]
     alone = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "alone", threads=1)
-    ours = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "ray", ray="local", ray_workers=2)
-    assert ours.manifest.signature == alone.manifest.signature
+    there = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "ray", ray="local", ray_workers=2)
+    assert there.manifest.signature == alone.manifest.signature
     with pytest.raises(StopAsking):
         localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", threads=1, progress=Stopping(30))
     both = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", ray="local", ray_workers=2)
-    assert both.manifest.environment["sessions"][-1]["asked"] < ours.manifest.environment["sessions"][-1]["asked"]
+    assert both.manifest.environment["sessions"][-1]["asked"] < there.manifest.environment["sessions"][-1]["asked"]
     for name in FILES:
-        assert (ours.directory / name).read_bytes() == (alone.directory / name).read_bytes()
-        assert (both.directory / name).read_bytes() == (alone.directory / name).read_bytes()
+        for run in (there, both):
+            assert (run.directory / name).read_bytes() == (alone.directory / name).read_bytes()
     assert verify(both.directory, count=20).result == "bit-identical"
+    assert verify(alone.directory, count=20, ray="local", ray_workers=1).result == "bit-identical"
 
 
 class StopAsking(Exception):
@@ -146,19 +141,6 @@ class Stopping(Silence):
         self._left -= 1
         if not self._left:
             raise StopAsking
-
-
-def test_requests_that_share_a_context_go_to_one_worker(open_ray: Opener, ask: Asker, tmp_path: Path) -> None:
-    """20 long contexts with three units each, asked in turns."""
-    (tmp_path / "pause").write_text("0.01")
-    requests = [ask(f"{unit} about {context}", ["x" * 999 + f"{context}"]) for unit in "abc" for context in range(20)]
-    assert probabilities(open_ray(), requests) == list(map(said, requests))
-    by_context: dict[str, set[int]] = {}
-    for pid, unit in asked_by(tmp_path):
-        by_context.setdefault(unit.split()[-1], set()).add(pid)
-    assert len(by_context) == 20
-    assert all(len(pids) == 1 for pids in by_context.values())
-    assert len(set.union(*by_context.values())) == 2
 
 
 def test_a_worker_that_is_killed_loses_nothing(
@@ -232,11 +214,9 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
     here = ModuleType("only_here")
     monkeypatch.setitem(sys.modules, "only_here", here)
     exec("def open_engine(file, settings, *, begin_of_text): ...", vars(here))
-    with pytest.raises(OutOfResource, match=r"cannot start: .*No module named 'only_here'") as error:
-        RayEngine(
-            model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), SCRIPTED._replace(engine=here.open_engine)
-        )
-    assert "is localjudge installed on its node" in str(error.value.hint)
+    in_process = SCRIPTED._replace(engine=here.open_engine)
+    with pytest.raises(OutOfResource, match=r"cannot start: .*No module named 'only_here'"):
+        RayEngine(model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), in_process)
 
 
 def test_a_worker_of_another_kind_is_not_asked(
@@ -259,11 +239,6 @@ def test_a_worker_of_another_kind_is_not_asked(
 def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
-
-
-def test_a_run_is_verified_in_a_cluster(tmp_path: Path) -> None:
-    run = localjudge.evaluate(made_up_data(tmp_path, 4), metrics=["context_recall"], out=tmp_path / "run", threads=1)
-    assert verify(run, ray="local", ray_workers=1).result == "bit-identical"
 
 
 def asked(context: str, unit: str) -> VerdictRequest:

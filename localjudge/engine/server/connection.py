@@ -10,12 +10,11 @@ its time are limited, and it is JSON or it is refused.
 
 import http.client
 import json
-import logging
 import re
 import socket
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, ip_address
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn
 
 from localjudge.errors import InputError, ModelError, OutOfResource
@@ -23,10 +22,7 @@ from localjudge.words import option, printable
 
 _HTTP = re.compile(r"http://(?P<host>\[[0-9a-f:.]+\]|[^\s:/?#@\[\]]+)(?::(?P<port>\d{1,5}))?(?:/v1)?/?", re.IGNORECASE)
 _LAST_PORT = 65_535
-_OK, _LOADING, _FAULT_OF_THE_SERVER = 200, 503, 500
 _SHOWN = 300
-_BETWEEN_TRIES = 1.0
-_log = logging.getLogger(__name__)
 
 
 class ServerAddress(NamedTuple):
@@ -76,26 +72,21 @@ class Patience(NamedTuple):
     """A description of the server may wait behind somebody else's prompt."""
     answering: float = 900
     """A prompt of thousands of tokens takes minutes on a few cores."""
-    loading: float = 600
     most_bytes: int = 1 << 27
     """A list of a whole vocabulary has 14 MB for 152,000 tokens."""
 
 
 class Refused(ModelError):
-    """A server reports an error: its HTTP `status`, and its words as `said`."""
+    """A server reports an error: its HTTP `status`, its words as `said`, and whether the request is at fault."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
             f"the server at {address} refuses a request (HTTP {status}): {said}",
-            hint="use a recent version, started without --api-key, and its own address",
+            hint="wait until it has loaded its model; use a recent version, started without --api-key",
         )
         self.status = status
         self.said = said
-
-    @property
-    def is_for_good(self) -> bool:
-        """Whether the request is at fault: asked again, it would be refused again."""
-        return self.status < _FAULT_OF_THE_SERVER
+        self.is_for_good = status < http.client.INTERNAL_SERVER_ERROR
 
 
 class _TimedSocket(socket.socket):
@@ -134,21 +125,12 @@ class ServerConnection:
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, kind: type[Any] = dict) -> Any:
         """The JSON value of this kind that answers a GET, or a POST if there is a body.
 
-        A server that is still loading its model is waited for. Raises OutOfResource for a server that cannot be
-        reached or is too slow, Refused for an error that it reports, ModelError for any other reply, InputError for a
-        host that is not allowed.
+        Raises OutOfResource for a server that cannot be reached or is too slow, Refused for an error that it reports,
+        ModelError for any other reply, InputError for a host that is not allowed.
         """
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        until = monotonic() + self._patience.loading
         status, reply = self._exchange(path, data)
-        if status == _LOADING:
-            _log.warning(f"the server at {self.address} is still loading its model: waiting for it")
-        while status == _LOADING and monotonic() < until:
-            sleep(min(_BETWEEN_TRIES, self._patience.loading / 10))
-            status, reply = self._exchange(path, data)
-        if status == _LOADING:
-            raise self._gone(f"has been loading for {self._patience.loading:.0f} s")
-        if status != _OK:
+        if status != http.client.OK:
             raise Refused(self.address, status, _error_in(reply))
         try:
             value = json.loads(reply, parse_constant=_refuse_constant)

@@ -32,19 +32,19 @@ parses control tokens in all text: a text of the user's that holds such a litera
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from localjudge.engine.decoding import TokenizedRequest
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Refused, ServerConnection, read_address
 from localjudge.engine.server.server_engine import (
     AnswerPlace,
-    ModelServer,
     ServedModel,
+    ServerEngine,
     by_token,
     inside,
     log_probability,
@@ -134,51 +134,47 @@ def _refuse_adapters(connection: ServerConnection) -> None:
             )
 
 
-class LlamaServer(ModelServer):
-    """A llama-server that is open, and tried: can it go back to a shared beginning?"""
+class LlamaServer(ServerEngine):
+    """The engine on a llama-server, which is tried: can it go back to a shared beginning?"""
 
-    def __init__(
-        self, connection: ServerConnection, model: ServedModel, read: Callable[[ServerConnection], ServedModel]
-    ) -> None:
-        super().__init__(connection, model, read)
-        self.reuses_prefixes = False
-        self.reuses_prefixes = self._can_go_back()
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.shares_prefixes = self._can_go_back()
 
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def _open_vocabulary(self) -> Vocabulary:
         """That of the model's file or, if it is not at hand, the one that the server lists."""
-        if self.model.proved:
-            return self._undo.enter_context(vocabulary_of_file(self.model.proved.file.path))
+        if self._model.proved:
+            return super()._open_vocabulary()
         meta = inside(self._ask("/v1/models"), "data", 0, "meta", kind=dict)
         if meta.get("vocab_type") in _FOLDING:
-            raise ModelError(f"the model at {self.model.address} cannot judge: its tokens fold case or accents")
-        return Vocabulary(self._listed_tokens(), self.model.chat_template)
+            raise ModelError(f"the model at {self._model.address} cannot judge: its tokens fold case or accents")
+        return Vocabulary(self._listed_tokens(), self._model.chat_template)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits. Two calls if a valid token is not among the most likely ones, else one."""
         raised = [[token, _RAISED] for token in wanted]
         likely = inside(self._at(place, n_probs=_LISTED, logit_bias=raised), "completion_probabilities", 0)
-        by_id = by_token(inside(likely, "top_logprobs", kind=list), self.model.vocabulary_size)
-        by_id |= by_token([likely], self.model.vocabulary_size)
+        by_id = by_token(inside(likely, "top_logprobs", kind=list), self._model.vocabulary_size)
+        by_id |= by_token([likely], self._model.vocabulary_size)
         if all(token in by_id for token in wanted):
             return {token: by_id[token] for token in wanted}
         reply = self._at(place, n_probs=len(wanted), logit_bias=raised, post_sampling_probs=True)
         shares = self._shares(inside(reply, "completion_probabilities", 0, "top_probs", kind=list))
         reference = max(by_id.keys() & shares.keys(), key=shares.__getitem__, default=None)
         if reference is None:
-            raise ModelError(f"the server at {self.model.address} gives shares of tokens that it did not choose among")
+            raise ModelError(f"the server at {self._model.address} gives shares of tokens that it did not choose among")
         scale = by_id[reference] - shares[reference]
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step."""
         reply = self._at(place, predict=most, grammar=one_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
-        return tokens_in(reply, self.model.vocabulary_size)
+        return tokens_in(reply, self._model.vocabulary_size)
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
         """The reply at a place, from a state of the slot that hangs on the place alone."""
         prompt = (*place.shared, *place.own)
-        if not (self.reuses_prefixes and place.shared):
+        if not (self.shares_prefixes and place.shared):
             return self._complete(prompt, cached=None, **how)
         for _ in range(_TRIES):
             if self._held != place.shared:
@@ -190,7 +186,7 @@ class LlamaServer(ModelServer):
                 return reply
             self._held = None
         raise OutOfResource(
-            f"the server at {self.model.address} forgets what it was just asked: somebody else is using it",
+            f"the server at {self._model.address} forgets what it was just asked: somebody else is using it",
             hint="wait until nobody does, or start it with --parallel 1 for this run; then run the same command again",
         )
 
@@ -212,16 +208,16 @@ class LlamaServer(ModelServer):
         reply: dict[str, Any] = self._ask("/completion", body)
         if inside(reply, "tokens_evaluated") != len(prompt) or reply.get("truncated"):
             raise ModelError(
-                f"the server at {self.model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
+                f"the server at {self._model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
                 hint="start it without options that shift or cut its context",
             )
         taken = whole(inside(reply, "timings", "cache_n"), "a number of tokens")
-        self.evaluated_tokens += len(prompt) - taken
+        self._evaluated_tokens += len(prompt) - taken
         return reply if cached is None or taken == cached else {}
 
     def _refusal(self, error: Refused) -> Exception:
         if "context" in error.said and error.is_for_good:
-            return SampleError(f"the server at {self.model.address} has no room for the prompt: {error.said}")
+            return SampleError(f"the server at {self._model.address} has no room for the prompt: {error.said}")
         return super()._refusal(error)
 
     def _can_go_back(self) -> bool:
@@ -229,19 +225,18 @@ class LlamaServer(ModelServer):
         tokens = self._tokenize(_TRIALS[0])
         read = tokens[:2]
         self.log_probabilities(AnswerPlace((), tuple(tokens)), read)
-        self.reuses_prefixes = True
         place = AnswerPlace(tuple(tokens[:-_TRIAL_OWN]), tuple(tokens[-_TRIAL_OWN:]))
         try:
             first, *others = [self.log_probabilities(place, read) for _ in range(_TRIES)]
         except OutOfResource:
             return False
         finally:
-            self.start_over()
+            self._held = None
         return bool(place.shared) and all(trial == first for trial in others)
 
     def _tokenize(self, text: str, *, special: bool = False, begin: bool = False) -> list[int]:
         reply = self._ask("/tokenize", {"content": text, "add_special": begin, "parse_special": special})
-        return tokens_in(reply, self.model.vocabulary_size)
+        return tokens_in(reply, self._model.vocabulary_size)
 
     def _listed_tokens(self) -> TokenTable:
         """The vocabulary as the server lists it."""
@@ -250,7 +245,7 @@ class LlamaServer(ModelServer):
         for token in silent:
             pieces[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
         begins = self._tokenize("", special=True, begin=True)
-        ends = self._tokenize(self.model.eos, special=True) if self.model.eos else []
+        ends = self._tokenize(self._model.eos, special=True) if self._model.eos else []
         markup = {*silent, *(token for token, piece in enumerate(pieces) if _MARKUP.fullmatch(piece.strip()))}
         control = frozenset(silent)
         return TokenTable(
@@ -269,7 +264,7 @@ class LlamaServer(ModelServer):
     def _pieces(self) -> list[bytes]:
         """The bytes of each token, from a list of the probabilities of all; b"" for a control token."""
         any_token = self._tokenize("a")[0]
-        size = self.model.vocabulary_size
+        size = self._model.vocabulary_size
         reply = self._complete((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
         rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
         try:
@@ -277,15 +272,15 @@ class LlamaServer(ModelServer):
         except (LookupError, TypeError, ValueError):
             pieces = {}
         if len(pieces) != size or not any(pieces.values()):
-            raise ModelError(f"the server at {self.model.address} does not list its {size:,} tokens with their bytes")
+            raise ModelError(f"the server at {self._model.address} does not list its {size:,} tokens with their bytes")
         return [pieces[token] for token in range(size)]
 
     def _shares(self, rows: Sequence[Any]) -> dict[int, float]:
         """Logarithms of the shares after sampling; what has none is not listed."""
-        most = self.model.vocabulary_size - 1
+        most = self._model.vocabulary_size - 1
         shares = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
         if not shares or not all(isinstance(share, float | int) and 0 < share <= 1 for share in shares.values()):
-            raise ModelError(f"the server at {self.model.address} gives {shares!r:.80} as shares")
+            raise ModelError(f"the server at {self._model.address} gives {shares!r:.80} as shares")
         return {token: math.log(share) for token, share in shares.items()}
 
 
@@ -347,31 +342,24 @@ def _context_of(connection: ServerConnection) -> int:
     raise ModelError(f"the server at {connection.address} does not say how many tokens it takes")
 
 
-class PythonServer(ModelServer):
-    """A `llama_cpp.server` that is open, and tried: does it give probabilities?"""
+class PythonServer(ServerEngine):
+    """The engine on a `llama_cpp.server`, which is tried: does it give probabilities?"""
 
     begins_by_itself = True
 
-    def __init__(
-        self, connection: ServerConnection, model: ServedModel, read: Callable[[ServerConnection], ServedModel]
-    ) -> None:
-        super().__init__(connection, model, read)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._complete("a", logprobs=1)
 
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """That of the model's file."""
-        assert self.model.proved is not None
-        return self._undo.enter_context(vocabulary_of_file(self.model.proved.file.path))
-
-    def require_plain(self, request: VerdictRequest) -> None:
-        """Raise SampleError for a text of the user's that holds markup of the model: the server would read it so."""
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
+        """As for a model's file. Raises SampleError for a text of the user's that the server would read as markup."""
         for piece in (piece for node in request.path for piece in node if not piece.trusted):
             if self.vocabulary.has_markup(piece.text):
                 raise SampleError(
                     "the text holds what the model reads as markup, and this server would take it for that",
                     hint="use llama-server, or the model's file itself",
                 )
+        return super().tokenize(request)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits; one call for each token."""
@@ -389,7 +377,7 @@ class PythonServer(ModelServer):
         reading = inside(reply, "choices", 0, "logprobs")
         taken = inside(reading, "tokens", 0)
         if taken != self.vocabulary.pieces[token].decode(errors="ignore"):
-            raise ModelError(f"the server at {self.model.address} took {taken!r:.40}, which was not to be chosen")
+            raise ModelError(f"the server at {self._model.address} took {taken!r:.40}, which was not to be chosen")
         return log_probability(inside(reading, "token_logprobs", 0))
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
@@ -419,11 +407,11 @@ class PythonServer(ModelServer):
     def _complete(self, prompt: str, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         body = {"prompt": prompt, "max_tokens": max_tokens, "temperature": 0.0, "repeat_penalty": 1.0, "seed": 0, **how}
         reply: dict[str, Any] = self._ask("/v1/completions", body)
-        self.evaluated_tokens += whole(inside(reply, "usage", "prompt_tokens"), "a number of tokens")
+        self._evaluated_tokens += whole(inside(reply, "usage", "prompt_tokens"), "a number of tokens")
         return reply
 
     def _refusal(self, error: Refused) -> Exception:
-        where = f"the server at {self.model.address}"
+        where = f"the server at {self._model.address}"
         if "logits_all" in error.said:
             return ModelError(
                 f"{where} does not tell probabilities: {error.said}", hint="start it with --logits_all true"
@@ -433,7 +421,7 @@ class PythonServer(ModelServer):
         return OutOfResource(f"{where} failed: {error.said}", hint="see its log, and run the command again")
 
 
-_SERVERS: dict[str, type[LlamaServer | PythonServer]] = {LLAMA_SERVER: LlamaServer, PYTHON_SERVER: PythonServer}
+_ENGINES: dict[str, type[ServerEngine]] = {LLAMA_SERVER: LlamaServer, PYTHON_SERVER: PythonServer}
 
 
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
@@ -446,15 +434,15 @@ def served_model(judge: str, settings: EngineSettings) -> ServedModel:
         return _read(connection)
 
 
-def open_server(model: ServedModel, settings: EngineSettings) -> ModelServer:
-    """The server, open and tried. Raises as `served_model` does, and if it serves another model by now."""
+def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> ServerEngine:
+    """The engine on the server. Raises as `served_model` does, and if it serves another model by now."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(ServerConnection(model.address, settings.allow_host)))
         if _read(connection) != model:
             raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
-        server = _SERVERS[model.kind](connection, model, _read)
+        engine = _ENGINES[model.kind](connection, model, _read, settings, begin_of_text=begin_of_text)
         undo.pop_all()
-    return server
+    return engine
 
 
 def _read(connection: ServerConnection) -> ServedModel:

@@ -14,7 +14,7 @@ name proves nothing. A reply over a new connection counts once the server descri
 
 import logging
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
@@ -29,7 +29,7 @@ import numpy as np
 from localjudge import model_registry
 from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
 from localjudge.engine.llamacpp import gguf as gguf_header
-from localjudge.engine.llamacpp.model import WHO_IT_IS
+from localjudge.engine.llamacpp.model import WHO_IT_IS, vocabulary_of_file
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Refused, ServerAddress, ServerConnection
 from localjudge.engine.tokens import ChatTemplate, Vocabulary
@@ -177,21 +177,31 @@ class AnswerPlace(NamedTuple):
     own: tuple[int, ...]
 
 
-class ModelServer(ABC):
-    """A connection to a server that is asked for one model, with the work that it did.
+class ServerEngine(DecodingEngine):
+    """Answers requests with one model of a server.
 
-    `read` reads which model it is. Every question raises OutOfResource if the server is gone or has another model now.
+    `read` reads from the connection which model it is: every question raises OutOfResource if the server is gone or has
+    another model now. Raises ModelError if the context that was asked for is more than the server has.
     """
 
-    reuses_prefixes = True
-    """Whether what requests share is evaluated once, and always with the same bits."""
+    ignored_settings = ("threads", "gpu_layers")
+    memory_bytes = 0
+    shares_prefixes = True
     begins_by_itself = False
-    """Whether it puts the model's begin token in front of every prompt."""
+    """Whether the server puts the model's begin token in front of every prompt."""
+    _larger_context = "start the server with a larger one"
 
     def __init__(
-        self, connection: ServerConnection, model: ServedModel, read: Callable[[ServerConnection], ServedModel]
+        self,
+        connection: ServerConnection,
+        model: ServedModel,
+        read: Callable[[ServerConnection], ServedModel],
+        settings: EngineSettings,
+        *,
+        begin_of_text: bool = True,
     ) -> None:
-        self.model = model
+        self.name, self.metadata = model.name, model.metadata
+        self._model = model
         self._connection = connection
         self._read = read
         self._compared = connection.made
@@ -200,14 +210,27 @@ class ModelServer(ABC):
         self._undo.callback(connection.close)
         self._held: object = None
         """The shared beginning that the server was led to."""
-        self.evaluated_tokens = 0
-        self.seconds = 0.0
-        """Time spent waiting for the server."""
+        self._evaluated_tokens = 0
+        self._seconds_waited = 0.0
+        self._n_ctx = settings.n_ctx or model.n_ctx
+        if self._n_ctx > model.n_ctx:
+            raise ModelError(
+                f"{option_name('n_ctx')} is {self._n_ctx:,}, and the server at {model.address} takes "
+                f"{model.n_ctx:,} tokens at once",
+                hint=f"start it with a larger context, or omit {option_name('n_ctx')}",
+            )
+        super().__init__(
+            self._open_vocabulary(),
+            capacity=self._n_ctx - 1,  # one is sampled to read a verdict
+            begin_of_text=begin_of_text or self.begins_by_itself,
+            template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
+        )
 
-    @property
-    @abstractmethod
-    def vocabulary(self) -> Vocabulary:
-        """The model's tokens."""
+    def _open_vocabulary(self) -> Vocabulary:
+        """The model's tokens, until the engine is closed: those of its file."""
+        if self._model.proved is None:
+            raise ModelError(f"the file of the model at {self._model.address} is not at hand")
+        return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
 
     @abstractmethod
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
@@ -220,17 +243,6 @@ class ModelServer(ABC):
         The end may be missing.
         """
 
-    def require_plain(self, request: VerdictRequest) -> None:  # noqa: B027 -- a server that takes tokens refuses none
-        """Raise SampleError for a request whose user text the server would read as the model's own markup."""
-
-    def start_over(self) -> None:
-        """Evaluate the next shared beginning from its first token."""
-        self._held = None
-
-    def close(self) -> None:
-        """Close the connection, and free what was opened for it."""
-        self._undo.close()
-
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The reply of the model that was there from the start; one of another model is thrown away."""
         started = perf_counter()
@@ -239,15 +251,15 @@ class ModelServer(ABC):
         except Refused as error:
             raise self._refusal(error) from error
         finally:
-            self.seconds += perf_counter() - started
+            self._seconds_waited += perf_counter() - started
         made = self._connection.made
         if made != self._compared:
-            self.start_over()
+            self._held = None
             now = self._read(self._connection)
-            if now != self.model:
+            if now != self._model:
                 raise OutOfResource(
-                    f"the server at {self.model.address} changed its model: {self.model.name} ({self.model.build}) "
-                    f"before, {now.name} ({now.build}) now",
+                    f"the server at {now.address} changed its model: {self.name} ({self._model.build}) before, "
+                    f"{now.name} ({now.build}) now",
                     hint="start it with the first model again, as before, and run the same command to go on",
                 )
             self._compared = made  # only now: until then, no reply over it is believed
@@ -257,45 +269,8 @@ class ModelServer(ABC):
         if error.is_for_good:
             return error
         return OutOfResource(
-            f"the server at {self.model.address} failed: {error.said}", hint="see its log, and run the command again"
+            f"the server at {self._model.address} failed: {error.said}", hint="see its log, and run the command again"
         )
-
-
-class ServerEngine(DecodingEngine):
-    """Answers requests with the model of a server, which is closed with it.
-
-    Raises ModelError if the context that was asked for is more than the server has.
-    """
-
-    ignored_settings = ("threads", "gpu_layers")
-    memory_bytes = 0
-    _larger_context = "start the server with a larger one"
-
-    def __init__(
-        self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool = True
-    ) -> None:
-        settings = settings or EngineSettings()
-        self._server = server
-        self._model = model = server.model
-        self._n_ctx = settings.n_ctx or model.n_ctx
-        with ExitStack() as undo:
-            undo.callback(server.close)
-            if self._n_ctx > model.n_ctx:
-                raise ModelError(
-                    f"{option_name('n_ctx')} is {self._n_ctx:,}, and the server at {model.address} takes "
-                    f"{model.n_ctx:,} tokens at once",
-                    hint=f"start it with a larger context, or omit {option_name('n_ctx')}",
-                )
-            super().__init__(
-                server.vocabulary,
-                capacity=self._n_ctx - 1,  # one is sampled to read a verdict
-                begin_of_text=begin_of_text or server.begins_by_itself,
-                template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
-            )
-            undo.pop_all()
-        self.name = model.name
-        self.metadata = model.metadata
-        self.shares_prefixes = server.reuses_prefixes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -321,23 +296,18 @@ class ServerEngine(DecodingEngine):
             **({"host": model.host} if model.host else {}),
         }
 
-    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """As for a model's file, unless the server would read a text of the user's as markup (SampleError)."""
-        self._server.require_plain(request)
-        return super().tokenize(request)
-
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
-        self._server.start_over()
+        self._held = None
         yield from super().answers(requests)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._server.close()
+        """Close the connection, and free what was opened for it."""
+        self._undo.close()
 
     @property
     def _evaluated(self) -> tuple[int, float]:
-        return self._server.evaluated_tokens, self._server.seconds
+        return self._evaluated_tokens, self._seconds_waited
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
         shared = tuple(token for node in request.path[:-1] for token in node)
@@ -350,7 +320,7 @@ class ServerEngine(DecodingEngine):
 
     def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a verdict, which is read from the valid tokens; one other token has what is left of 1."""
-        logarithms = self._server.log_probabilities(place, answer.wanted)
+        logarithms = self.log_probabilities(place, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
         legal = float(np.exp(scores).sum())
@@ -365,10 +335,9 @@ class ServerEngine(DecodingEngine):
         Raises SampleError if it can be neither continued nor closed.
         """
         own = place.own
-        end = self._server.vocabulary.user(answer.reason_end)[-1:]
-        written = (
-            self._server.written(place, end=answer.reason_end, most=answer.reason_left) if answer.reason_left else []
-        )
+        end = self.vocabulary.user(answer.reason_end)[-1:]
+        most = answer.reason_left
+        written = self.written(place, end=answer.reason_end, most=most) if most else []
         for token in (*written, *end):
             if answer.finished or answer.wanted:
                 break

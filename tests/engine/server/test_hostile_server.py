@@ -1,6 +1,5 @@
 """What a server may answer, or not answer, and what is said then. Real sockets; nothing here is a model."""
 
-import logging
 import socket
 import threading
 import time
@@ -21,7 +20,7 @@ from tests.engine.server.fake_server import FakeServer, engine_on, serving
 pytestmark = pytest.mark.engine
 
 SETTINGS = EngineSettings()
-HASTY = Patience(connecting=1, describing=0.3, answering=0.6, loading=0.5, most_bytes=4096)
+HASTY = Patience(connecting=1, describing=0.3, answering=0.6, most_bytes=4096)
 
 
 @contextmanager
@@ -63,7 +62,7 @@ LOADING = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection:
     ("said", "kind"),
     [
         (b"", OutOfResource),
-        (LOADING, OutOfResource),
+        (LOADING, Refused),
         (with_body(b"<html>hello"), ModelError),
         (with_body(b'{"n_ctx": NaN}'), ModelError),
         (with_body(b'{"n_ctx": -Infinity}'), ModelError),
@@ -116,16 +115,6 @@ def test_no_answer_takes_longer_than_it_may(answer: Callable[[socket.socket], No
         with pytest.raises(OutOfResource, match="no answer within 1 s"):
             connection.ask("/completion", {})
         assert 0.9 <= time.monotonic() - started < 5
-
-
-def test_a_server_that_is_loading_is_waited_for(fake: FakeServer, caplog: pytest.LogCaptureFixture) -> None:
-    states = [(503, {"error": {"message": "Loading model"}})] * 2
-    fake.spoil["/props"] = lambda status, reply: states.pop() if states else (status, reply)
-    with caplog.at_level(logging.WARNING):
-        assert served_model(fake.url, SETTINGS).name == "made-up"
-    assert [record.getMessage() for record in caplog.records] == [
-        f"the server at {fake.url} is still loading its model: waiting for it"
-    ]
 
 
 def test_no_server_says_where_and_what_to_do() -> None:
