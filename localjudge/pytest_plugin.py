@@ -27,7 +27,7 @@ import pytest
 
 if TYPE_CHECKING:
     from localjudge.open_judge import Judge
-    from localjudge.record.result_rows import ScoreRow, VerdictRow
+    from localjudge.record.result_rows import VerdictRow
     from localjudge.types import Sample
 
 _SHOWN = 10
@@ -160,6 +160,8 @@ def assert_score(
         """
         __tracebackhide__ = True
         from localjudge.record.result_rows import score_rows, verdict_rows
+        from localjudge.report.export import explained
+        from localjudge.words import printable
 
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identified(fields, request.node.nodeid)
@@ -167,12 +169,15 @@ def assert_score(
         session.add(row, metric)
         [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
-            bounds = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
             bad = 1 if score.score is not None and score.score > at_most else 0
             sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
+            head = printable(f"{score.sample_id}: {metric} {explained(score)}")
             decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
             where = f"; the run will be below {session.directory}" if session.directory else ""
-            pytest.fail("\n".join([_describe(score, bounds), *sentences, f"{decided}{where}"]), pytrace=False)
+            pytest.fail(
+                "\n".join([f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]),
+                pytrace=False,
+            )
         return score.score
 
     return score_of
@@ -222,18 +227,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_sep("-", "localjudge")
     for run in runs:
         terminalreporter.write_line(f"localjudge show {run}")
-
-
-def _describe(score: "ScoreRow", bounds: str) -> str:
-    """Score and bounds on one line."""
-    from localjudge.words import printable
-
-    head = f"{printable(score.sample_id)}: {score.metric} "
-    if score.score is None:
-        return f"{head}is {score.status}{f', expected {bounds}' if bounds else ''}: {printable(score.detail or '')}"
-    counted = score.numerator is not None and score.denominator is not None
-    share = f"{score.numerator:g}/{score.denominator:g} = " if counted else ""
-    return f"{head}{share}{score.score:.3f}, expected {bounds}"
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:

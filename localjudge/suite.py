@@ -176,7 +176,7 @@ def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
             home = os.path.realpath(folder)
             inside = (PurePath(os.path.realpath(place)).is_relative_to(home) for place in (path, *path.rglob("*")))
             if value.startswith("~") or not all(inside):
-                raise _not_in_a_suite(key, value, "would read outside the suite's folder", read=True)
+                raise _not_in_a_suite(key, value, "would read outside the suite's folder")
     return str(path)
 
 
@@ -198,9 +198,7 @@ def _check_written(key: str, value: str, folder: Path) -> None:
         raise _not_in_a_suite(key, value, "would replace a file that no run wrote")
 
 
-def _not_in_a_suite(key: str, value: Any, why: str, *, read: bool = False) -> InputError:
-    ways = [f"type {flag(key)} on the command line"] if key not in SETTINGS or SETTINGS[key].group else []
-    ways += ["name the suite with --suite"] if read else []
-    return InputError(
-        f"{key} = {excerpt(value)} {why}", hint=f"take it out of the file; if it is meant, {', or '.join(ways)}"
-    )
+def _not_in_a_suite(key: str, value: Any, why: str) -> InputError:
+    reads = KEYS[key].names in ("read", "words")
+    how = "name the suite with --suite" if reads else f"type {flag(key)} on the command line"
+    return InputError(f"{key} = {excerpt(value)} {why}", hint=f"remove it from the file; if you want it, {how}")

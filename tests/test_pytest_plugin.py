@@ -69,9 +69,9 @@ def test_missed_gate(assert_gates):
     done = session(folder, "--localjudge-out", "left")
     assert "4 failed, 2 passed" in done.stdout, done.stdout
     for line in (
-        "a: faithfulness 1/2 = 0.500, expected >= 0.8\n  0 0.200 It is \\x1b[31mred.\n",
-        "a: faithfulness 1/2 = 0.500, expected <= 0.2\n  1 0.900 It rains.\n",
-        "faithfulness is undefined, expected >= 0.1: response is null",
+        "a: faithfulness 1/2 = 0.500, expected 0.8 to 1\n  0 0.200 It is \\x1b[31mred.\n",
+        "a: faithfulness 1/2 = 0.500, expected 0 to 0.2\n  1 0.900 It rains.\n",
+        ": faithfulness undefined: response is null, expected 0.1 to 1",
         "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852",
         "\n  run left/data-3\n",
         "localjudge show left/asserted-1",

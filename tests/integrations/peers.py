@@ -30,27 +30,6 @@ def ragas_dataset() -> Any:
     return EvaluationDataset([SingleTurnSample(**row) for row in EXAMPLE])
 
 
-def ragas_conversations() -> Any:
-    """The example as the last turns of ragas's conversations, which have no contexts."""
-    from ragas import EvaluationDataset, MultiTurnSample
-    from ragas.messages import AIMessage, HumanMessage
-
-    return EvaluationDataset(
-        [
-            MultiTurnSample(
-                user_input=[
-                    HumanMessage(content="Hello."),
-                    AIMessage(content="What would you like to know?"),
-                    HumanMessage(content=row["user_input"]),
-                    AIMessage(content=row["response"]),
-                ],
-                reference=row["reference"],
-            )
-            for row in EXAMPLE
-        ]
-    )
-
-
 def deepeval_cases() -> list[Any]:
     """The example as DeepEval's test cases."""
     from deepeval.test_case import LLMTestCase
@@ -90,27 +69,6 @@ def haystack_answers() -> list[Any]:
 
     return [
         GeneratedAnswer(data=row["response"], query=row["user_input"], documents=haystack_documents(row), meta={})
-        for row in EXAMPLE
-    ]
-
-
-def haystack_results() -> list[dict[str, Any]]:
-    """What a pipeline of Haystack gives for each question."""
-    from haystack import Pipeline
-    from haystack.components.builders import AnswerBuilder
-
-    pipeline = Pipeline()
-    pipeline.add_component("answer_builder", AnswerBuilder())
-    return [
-        pipeline.run(
-            {
-                "answer_builder": {
-                    "query": row["user_input"],
-                    "replies": [row["response"]],
-                    "documents": haystack_documents(row),
-                }
-            }
-        )
         for row in EXAMPLE
     ]
 

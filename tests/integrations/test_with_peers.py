@@ -12,72 +12,48 @@ from localjudge.dataset import from_rows, load
 from localjudge.errors import InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, example, said
-from tests.integrations.test_files_of_peers import WITHOUT_CONTEXTS, WITHOUT_REFERENCE
+from tests.integrations.test_files_of_peers import WITHOUT_REFERENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 
-def objects(data: Any, fields: tuple[str, ...] = ALL) -> None:
+def check(data: Any, fields: tuple[str, ...] = ALL) -> None:
     """The data, as they are, hold the example."""
     assert said(from_rows(data).samples, fields) == example(fields)
 
 
-def test_ragas() -> None:
-    peers.require("ragas")
-    objects(peers.ragas_dataset())
-    objects(peers.ragas_dataset().samples)
-    objects(peers.ragas_conversations(), WITHOUT_CONTEXTS)
+@pytest.mark.parametrize(
+    ("package", "objects", "fields"),
+    [
+        ("ragas", "ragas_dataset", ALL),
+        ("deepeval", "deepeval_cases", ALL),
+        ("deepeval", "deepeval_dataset", ALL),
+        ("haystack", "haystack_answers", WITHOUT_REFERENCE),
+        ("langchain_core", "langchain_rows", ALL),
+        ("llama_index.core", "llama_index_rows", ALL),
+    ],
+)
+def test_objects_of_a_package_are_data(package: str, objects: str, fields: tuple[str, ...]) -> None:
+    peers.require(package)
+    check(getattr(peers, objects)(), fields)
 
 
 def test_datasets() -> None:
     datasets = peers.require("datasets")
     table = datasets.Dataset.from_list(EXAMPLE)
-    objects(table)
-    objects(table.to_iterable_dataset())
-    objects(datasets.DatasetDict(test=table))
-    objects(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
-    with pytest.raises(InputError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
+    check(table)
+    check(table.to_iterable_dataset())
+    check(datasets.DatasetDict(test=table))
+    check(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
+    with pytest.raises(InputError, match="train, test"):
         from_rows(datasets.DatasetDict(train=table, test=table))
 
 
-def test_deepeval() -> None:
-    peers.require("deepeval")
-    objects(peers.deepeval_cases())
-    objects(peers.deepeval_dataset())
-
-
-def test_haystack() -> None:
+def test_objects_of_haystack_in_rows() -> None:
     peers.require("haystack")
-    objects(peers.haystack_answers(), WITHOUT_REFERENCE)
-    objects(peers.haystack_results(), WITHOUT_REFERENCE)
-    objects([{"retrieved_contexts": peers.haystack_documents(row)} | row for row in EXAMPLE])
-    rows = [
-        {"query": row["user_input"], "answer": answer, "ground_truth": row["reference"]}
-        for row, answer in zip(EXAMPLE, peers.haystack_answers(), strict=True)
-    ]
-    objects(rows)
-    assert said(from_rows(peers.haystack_results()[0]).samples, WITHOUT_REFERENCE) == example(WITHOUT_REFERENCE)[:1]
-
-
-def test_langchain() -> None:
-    peers.require("langchain_core")
-    from langchain_core.messages import AIMessage, HumanMessage
-
-    objects(peers.langchain_rows())
-    talks = [
-        {
-            "messages": [HumanMessage(row["user_input"]), AIMessage(row["response"])],
-            "reference": row["reference"],
-            "contexts": row["retrieved_contexts"],
-        }
-        for row in EXAMPLE
-    ]
-    objects(talks)
-
-
-def test_llama_index() -> None:
-    peers.require("llama_index.core")
-    objects(peers.llama_index_rows())
+    check([{"retrieved_contexts": peers.haystack_documents(row)} | row for row in EXAMPLE])
+    pairs = zip(EXAMPLE, peers.haystack_answers(), strict=True)
+    check([{"query": row["user_input"], "answer": answer, "ground_truth": row["reference"]} for row, answer in pairs])
 
 
 def test_inspect(tmp_path: Path) -> None:
@@ -88,5 +64,5 @@ def test_inspect(tmp_path: Path) -> None:
     path = peers.inspect_log(tmp_path, epochs=2)
     data = load(path)
     assert [sample.id for sample in data.samples] == ["s1", "s2", "s1_epoch_2", "s2_epoch_2"]
-    assert said(data.samples) == [*example(), *example()]
-    assert said(from_rows(read_eval_log(str(path))).samples) == [*example(), *example()]
+    for samples in (data.samples, from_rows(read_eval_log(str(path))).samples):
+        assert said(samples) == [*example(), *example()]

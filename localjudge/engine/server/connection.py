@@ -15,7 +15,7 @@ import socket
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, ip_address
 from time import monotonic
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, ModelError, OutOfResource
 from localjudge.words import option, printable
@@ -77,7 +77,7 @@ class Patience(NamedTuple):
 
 
 class Refused(ModelError):
-    """A server reports an error: its HTTP `status`, its words as `said`, and whether the request is at fault."""
+    """A server reports an error: its HTTP `status`, its reply as `said`, and whether the request is at fault."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
@@ -131,9 +131,9 @@ class ServerConnection:
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         status, reply = self._exchange(path, data)
         if status != http.client.OK:
-            raise Refused(self.address, status, _error_in(reply))
+            raise Refused(self.address, status, _shown(reply))
         try:
-            value = json.loads(reply, parse_constant=_refuse_constant)
+            value = json.loads(reply)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, kind):
@@ -227,20 +227,6 @@ class ServerConnection:
             f"the server at {self.address} does not answer as a model's server: {_shown(reply)}",
             hint="use the address of llama-server or llama_cpp.server",
         )
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _error_in(data: bytes) -> str:
-    """What a server says is wrong, in its own words if they are where they usually are."""
-    try:
-        error = json.loads(data)["error"]
-        message = error["message"] if isinstance(error, dict) else error
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return _shown(data)
-    return printable(str(message))[:_SHOWN]
 
 
 def _shown(data: bytes) -> str:

@@ -18,8 +18,8 @@ asked before (the logits of one prompt moved by 0.06 with a 0.5 B model). It is 
     shared          cache_prompt true    last token   shared, shared  from its first token, then its last one again
     shared + own    cache_prompt true    own tokens   shared + own    what is new
 
-A reply of llama-server says how many tokens were taken from the slot: any other number means that somebody else uses
-it, and it is begun again. A model that cannot go back to a shared beginning (a recurrent memory) is asked from scratch.
+A reply of llama-server says how many tokens were taken from the slot: another number means that somebody else uses it.
+A model that cannot go back to a shared beginning (a recurrent memory) is asked from scratch.
 
 If the file is not at hand, llama-server lists its vocabulary: each token with its bytes, control tokens with none, so
 that their literals are asked for. No list says which tokens match in plain text in any case (llama.cpp's USER_DEFINED),
@@ -241,18 +241,19 @@ class LlamaServer(ServerEngine):
     def _listed_tokens(self) -> TokenTable:
         """The vocabulary as the server lists it."""
         pieces = self._pieces()
-        silent = [token for token, piece in enumerate(pieces) if not piece]
-        for token in silent:
+        control = {token for token, piece in enumerate(pieces) if not piece}
+        for token in control:
             pieces[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
         begins = self._tokenize("", special=True, begin=True)
         ends = self._tokenize(self._model.eos, special=True) if self._model.eos else []
-        markup = {*silent, *(token for token, piece in enumerate(pieces) if _MARKUP.fullmatch(piece.strip()))}
-        control = frozenset(silent)
         return TokenTable(
             pieces=pieces,
             exact=True,
             reserved={
-                token: pieces[token] for token in sorted(markup) if is_reserved(pieces[token], control=token in control)
+                token: piece
+                for token, piece in enumerate(pieces)
+                if (token in control or _MARKUP.fullmatch(piece.strip()))
+                and is_reserved(piece, control=token in control)
             },
             bytes_alone={piece: token for token, piece in enumerate(pieces) if len(piece) == 1},
             bos=begins[0] if begins else -1,

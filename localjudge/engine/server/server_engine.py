@@ -228,8 +228,7 @@ class ServerEngine(DecodingEngine):
 
     def _open_vocabulary(self) -> Vocabulary:
         """The model's tokens, until the engine is closed: those of its file."""
-        if self._model.proved is None:
-            raise ModelError(f"the file of the model at {self._model.address} is not at hand")
+        assert self._model.proved is not None
         return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
 
     @abstractmethod

@@ -8,6 +8,7 @@ before it. What it keeps of a prompt it says as llama-server says it. A test spo
 import hashlib
 import json
 import math
+import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -94,12 +95,10 @@ class FakeServer:
         return {"data": [{"id": self.named, "owned_by": "llamacpp", "meta": self.meta}]}
 
     def tokenized(self, body: Any) -> Any:
-        text, tokens = body["content"].encode(), []
-        while text:
-            special = next((name for name in CONTROL if body["parse_special"] and text.startswith(name.encode())), None)
-            tokens.append(256 + CONTROL.index(special) if special else text[0])
-            text = text[len(special) if special else 1 :]
-        return {"tokens": ([256] if body["add_special"] else []) + tokens}
+        literals = CONTROL if body["parse_special"] else []
+        parts = re.split(f"({'|'.join(map(re.escape, literals)) or '(?!)'})", body["content"])
+        tokens = [[256 + CONTROL.index(part)] if part in literals else list(part.encode()) for part in parts]
+        return {"tokens": ([256] if body["add_special"] else []) + [token for part in tokens for token in part]}
 
     def detokenized(self, body: Any) -> Any:
         return {"content": b"".join(map(piece, body["tokens"])).decode()}
@@ -122,19 +121,15 @@ class FakeServer:
         best = max(shares, key=shares.__getitem__)
         if body.get("post_sampling_probs"):
             total = sum(shares.values())
-            rows: list[dict[str, Any]] = [
-                {"id": token, "prob": share / total} for token, share in shares.items() if share / total
-            ]
+            rows: list[Any] = [{"id": token, "prob": share / total} for token, share in shares.items() if share / total]
             rows.sort(key=lambda row: -row["prob"])
-            told = {"id": best, "prob": shares[best] / total, "top_probs": rows[: body["n_probs"]]}
+            first = {"id": best, "prob": shares[best] / total, "top_probs": rows[: body["n_probs"]]}
         else:
             likely = sorted(range(SIZE), key=lambda token: -raw[token])[: body.get("n_probs", 0)]
-            rows = [
-                {"id": token, "logprob": raw[token], "bytes": list(piece(token)) if token < 256 else []}
-                for token in likely
-            ]
-            told = {"id": best, "logprob": raw[best], "top_logprobs": rows}
-        return {**reply, "completion_probabilities": [told]}
+            pieces = [list(piece(token)) if token < 256 else [] for token in likely]
+            rows = [{"id": t, "logprob": raw[t], "bytes": data} for t, data in zip(likely, pieces, strict=True)]
+            first = {"id": best, "logprob": raw[best], "top_logprobs": rows}
+        return {**reply, "completion_probabilities": [first]}
 
 
 def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
