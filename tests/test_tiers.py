@@ -12,7 +12,7 @@ def test_this_test_is_a_unit_test(request: pytest.FixtureRequest) -> None:
 
 def test_a_unit_test_cannot_open_a_model() -> None:
     """Not even the bundled one."""
-    from localjudge.engine.llamacpp.library import llama_cpp
+    from localjudge.engine.llamacpp.model import llama_cpp
 
     with pytest.raises(AssertionError, match=r"a unit test tried to open the model .*reference-judge\.gguf"):
         llama_cpp.llama_model_load_from_file(bytes(resources.model_file("reference-judge.gguf")), None)
