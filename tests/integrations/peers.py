@@ -78,7 +78,6 @@ def _datasets(folder: Path) -> None:
     data = Dataset.from_list(EXAMPLE)
     data.to_csv(folder / "table.csv")
     data.save_to_disk(folder / "saved")
-    data.to_pandas().to_json(folder / "split.json", orient="split")
     data.to_pandas().to_feather(folder / "table.feather")
     for file in (folder / "saved").iterdir():
         if file.suffix != ".arrow":
@@ -257,7 +256,6 @@ def _inspect(folder: Path) -> None:
 
     path = inspect_log(folder)
     write_eval_log(read_eval_log(str(path)), str(folder / "log.json"))
-    path.rename(folder / "log.eval")
     shutil.rmtree(folder / "logs")
 
 
