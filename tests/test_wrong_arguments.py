@@ -73,7 +73,7 @@ class Whole(Half):
         (lambda _: evaluate(gates=["a>=1"]), "a run takes no gates"),
         (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),
         (lambda _: evaluate(pl.Series(["a"])), r"the data are one column \(a Series\)"),
-        (lambda _: evaluate('[{"id": "a"}]' * 999), "names no file: it looks like JSON text"),
+        (lambda _: evaluate('[{"id": "a"}]' * 999), "cannot be read"),
         (lambda _: evaluate(metrics=[object()]), "metrics takes names such as 'faithfulness', metrics and criteria"),
         (lambda _: evaluate(metrics=7), "metrics takes names such as 'faithfulness', metrics and criteria, got 7"),
         (lambda _: evaluate(metrics=[Half()]), "it lacks version, required_fields"),

@@ -28,7 +28,7 @@ from localjudge.analysis.labels import (
     read_labels,
     verdict_key,
 )
-from localjudge.dataset import from_rows
+from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -156,7 +156,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
         else:
             texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
         contexts = tuple(Context.model_construct(text=text) for text in texts)
-        samples.append(  # not checked yet: `from_rows` says what is wrong, and takes the texts of samples as they are
+        samples.append(  # not checked yet: `load` says what is wrong, and takes the texts of samples as they are
             Sample.model_construct(
                 id=sample_id, user_input=row.question, retrieved_contexts=contexts, response=response
             )
@@ -167,7 +167,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
             for position, (text, label) in enumerate(judged)
             if label is not None
         ]
-    dataset = from_rows(samples, name=human.name)
+    dataset = load(samples, name=human.name)
     return Plan(dataset, (catalog.get(metric),), {}, (), None, settings, len(samples)), labels
 
 

@@ -23,10 +23,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from localjudge.dataset import Dataset, from_rows, from_samples, load
-from localjudge.dataset.columns import map_option
-from localjudge.dataset.part import Shard, drawn, first, in_shard
+from localjudge.dataset import Dataset, from_samples, load
 from localjudge.dataset.problems import shown
+from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
@@ -42,7 +41,7 @@ from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
-from localjudge.words import numbered, option_name, printable
+from localjudge.words import numbered, option, option_name, printable
 
 RUNS = Path("runs")
 Data = object
@@ -96,15 +95,22 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     settings = wanted.in_settings(settings)
     _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
     data, index = _with_index(data)
-    whole = dataset = _read(data, settings, progress or Silence())
+    whole = dataset = load(
+        data,
+        mapping=settings.mapping,
+        skip_bad_rows=settings.skip_bad_rows,
+        context_separator=settings.context_separator,
+        rows_path=settings.rows,
+        progress=progress,
+    )
     among = None
     if settings.limit is not None:
-        dataset = first(whole, settings.limit)
+        dataset = whole.first(settings.limit)
     elif settings.sample is not None:
-        dataset = drawn(whole, settings.sample, settings.seed)
+        dataset = whole.draw(settings.sample, settings.seed)
     if settings.shard is not None:
         among = ParentData(dataset.fingerprint, len(dataset.samples))
-        dataset = in_shard(dataset, Shard.read(settings.shard))
+        dataset = dataset.in_shard(Shard.read(settings.shard))
     choice = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), index, among=among)
@@ -211,7 +217,7 @@ def _choose(
     if not names:
         raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
-    if dataset.without_text:
+    if dataset.table.without_text:
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
@@ -219,7 +225,7 @@ def _choose(
             raise InputError(
                 f"{metric.name} needs {_listed(metric.required_fields)}, and the data has {_missing(fields, dataset)} "
                 f"({_columns(dataset)})",
-                hint=_what_to_map(fields, dataset),
+                hint=_name_columns(),
             )
     metrics.sort(key=lambda metric: catalog.place(metric.name))
     if wanted.names is not None:
@@ -240,18 +246,6 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
     name = _ENDINGS.sub("", Path(dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
     return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
-
-
-def _read(data: Any, settings: RunSettings, progress: Progress) -> Dataset:
-    many = isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-    how: dict[str, Any] = {
-        "mapping": settings.mapping,
-        "skip_bad_rows": settings.skip_bad_rows,
-        "context_separator": settings.context_separator,
-        "rows_path": settings.rows,
-        "progress": progress,
-    }
-    return load(data, **how) if many or isinstance(data, str | Path) else from_rows(data, **how)
 
 
 def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
@@ -301,14 +295,14 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
-    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
 
 
 def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> InputError:
     why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
     return InputError(
         f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
-        hint=_what_to_map(frozenset.union(*lacks.values()), dataset),
+        hint=_name_columns(),
     )
 
 
@@ -316,11 +310,8 @@ def _columns(dataset: Dataset) -> str:
     return f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
 
 
-def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
-    guesses = {field: columns for field, columns in dataset.guesses.items() if field in fields}
-    if guesses:
-        return f"if that is what they hold: {map_option(guesses)}"
-    return f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
+def _name_columns() -> str:
+    return f"if a column has another name, say so: {option('mapping', {'FIELD': 'COLUMN'})}"
 
 
 class Noted:
@@ -356,10 +347,7 @@ def tell(planned: Plan, progress: Noted) -> None:
     for remarks in (_data_remarks(planned), _cell_remarks(planned), metrics):
         if line := "; ".join(remarks):
             progress.note(line)
-    for field, columns in dataset.guesses.items() if planned.left_out else ():
-        names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
-        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
-    if dataset.contexts_each == (1, 1) and len(dataset.samples) > 1:
+    if dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others
@@ -377,9 +365,8 @@ def _prose(sample: Sample) -> str:
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
     """For each column how many of its values say that there is nothing, and how."""
     for column, words in dataset.nothing.items():
-        count, whole = words.total(), column.removesuffix("[]")
-        what = "cell" if whole == column else "element"
-        cells = f"1 {what} of {shown(whole)} says" if count == 1 else f"{count:,} {what}s of {shown(whole)} say"
+        count = words.total()
+        cells = f"1 cell of {shown(column)} says" if count == 1 else f"{count:,} cells of {shown(column)} say"
         yield f"{cells} {', '.join(sorted(words))}: taken as missing"
 
 
@@ -418,7 +405,7 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
     """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
-    bare = fields & dataset.without_text
+    bare = fields & dataset.table.without_text
     columns = [f"no column for {_listed(fields - bare)}"] if fields - bare else []
     return " and ".join([*columns, *([f"no texts of {_listed(bare)}"] if bare else [])])
 
@@ -439,8 +426,8 @@ def _data_remarks(planned: Plan) -> Iterator[str]:
     if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
-    if dataset.contexts_each:
-        fewest, most = dataset.contexts_each
+    if dataset.table.contexts_each:
+        fewest, most = dataset.table.contexts_each
         yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
     if talks := dataset.conversations:
         these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
@@ -453,11 +440,11 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     yield from nothing_lines(dataset)
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
-    if dataset.without_text:
+    if dataset.table.without_text:
         compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
-        yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
-    elif bare := dataset.ids_alone:
+        yield f"{_listed(dataset.table.without_text)}: ids and no texts{how}"
+    elif bare := dataset.table.bare:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)

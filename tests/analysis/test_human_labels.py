@@ -144,9 +144,7 @@ def test_a_file_of_another_kind_is_told_what_labels_look_like(tmp_path: Path) ->
     with pytest.raises(DataError, match="has no rows"):
         read_labels(written(tmp_path))
     (tmp_path / "broken.jsonl").write_text("{\n{\n")
-    with pytest.raises(
-        DataError, match=r"2 of 2 labelled rows cannot be used.*\n.*broken.jsonl:2: found no valid JSON"
-    ):
+    with pytest.raises(DataError, match=r"2 of 2 labelled rows cannot be used.*\n.*broken.jsonl:2: found invalid JSON"):
         read_labels(tmp_path / "broken.jsonl")
 
 
