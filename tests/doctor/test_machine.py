@@ -1,6 +1,7 @@
 """What the doctor says of a machine that lacks something, and of a loaded model that is only described."""
 
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,7 +23,7 @@ REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests([case.task() 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(package: str) -> str:
-        raise machine.PackageNotFoundError(package)
+        raise PackageNotFoundError(package)
 
     monkeypatch.setattr(
         "localjudge.doctor.machine.version", lambda name: "1" if name == "localjudge" else missing(name)
