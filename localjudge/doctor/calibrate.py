@@ -144,7 +144,7 @@ def _of_verdicts(
 def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[VerdictLabel]]:
     """A run that asks about the labelled texts, and the labels of its verdicts."""
     settings = checked(options)
-    rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
+    rows = human.texts
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     samples = []
     labels: list[VerdictLabel] = []

@@ -328,7 +328,7 @@ def fewest_beyond_chance(cases: int) -> int:
     so many no more often than a coin: its trials have the mean 1/2 too, and above their mean, trials of unequal
     probabilities have no longer tail. Source: W. Hoeffding (1956), Annals of Mathematical Statistics 27, 713-721.
     """
-    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases, 0.5) <= _CHANCE)
+    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE)
     return next(enough, cases + 1)
 
 
