@@ -131,7 +131,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
     settings = checked(options)
-    rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
+    rows = human.texts
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     own = [row.columns.get("id") for row in rows]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)

@@ -222,7 +222,7 @@ def fewest_beyond_chance(cases: int) -> int:
     P(X >= 11) = .105. A judge that leans to one answer whatever it is shown passes no more often than a coin, where as
     many cases are 1 as 0. Source: W. Hoeffding (1956), Annals of Mathematical Statistics 27, 713-721.
     """
-    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases, 0.5) <= _CHANCE)
+    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE)
     return next(enough, cases + 1)
 
 
