@@ -7,7 +7,6 @@ are one program in a folder of its own. Of the commands that set up, which `.ci/
 here. Blocks in other languages are not run; that the options they name exist is checked.
 """
 
-import json
 import os
 import re
 import shutil
@@ -205,18 +204,6 @@ def anchors(text: str) -> list[str]:
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
-def test_a_heading_is_named_as_github_names_it() -> None:
-    """A line of a block that begins with # is no heading."""
-    assert anchors("# Why not *ragas*, with Ollama?\n```sh\n# no\n```\n## a-b `c_d`\n") == [
-        "why-not-ragas-with-ollama",
-        "a-b-c_d",
-    ]
-
-
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    assert set(PAGES[1:]) <= {target.partition("#")[0] for target in _links(TEXTS["README.md"])}
-
-
 @pytest.mark.parametrize("name", TEXTS)
 def test_files_that_are_named_are_there(name: str) -> None:
     """Paths inside the project, as `localjudge/types.py`; a reader goes there next."""
@@ -250,25 +237,9 @@ def test_every_name_of_a_column_is_on_the_page_of_data() -> None:
     assert len(rows) == 6
 
 
-def test_the_row_that_the_readme_shows_is_a_row() -> None:
-    """With each column of the table below it but the one that needs no judge."""
-    (row,) = blocks(TEXTS["README.md"], "json")
-    columns = re.findall(r"^\| `(\w+)` \|", TEXTS["README.md"], flags=re.MULTILINE)
-    assert sorted(json.loads(row)) == sorted({"id", *columns} - {"reference_contexts"})
-    assert set(columns) <= set(ALIASES)
-
-
 def test_the_picture_of_the_rooms_is_the_layers_that_are_enforced() -> None:
     """In their order; those in parentheses need not be there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     picture = TEXTS["ARCHITECTURE.md"].split("```")[3].strip().splitlines()
     assert [line.partition("  ")[0] for line in picture] == [re.sub(r" \| \(.*\)", "", layer) for layer in layers]
-
-
-def test_pages_are_not_in_the_wheel() -> None:
-    """They are read beside the code, whose files they name."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel["packages"] == ["localjudge"]
-    assert [path for path in wheel["force-include"] if path.startswith("docs")] == []

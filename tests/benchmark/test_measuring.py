@@ -7,16 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmark.cases import CONTEXTS, MOST, count_verdicts, make_case
 from benchmark.turns import Extent, Measurement, Table, append, ask_process, read, take, time_for
-from benchmark.ways import Order, gbnf, list_answers
-
-from localjudge.judge import profile as grammars
+from benchmark.ways import Order
 
 pytestmark = pytest.mark.engine
 
@@ -86,13 +83,6 @@ def test_a_line_that_a_kill_cut_off_or_that_is_not_ours_spoils_no_other(tmp_path
         assert read(file) == [measured(sample="b")]
 
 
-def test_another_model_or_setting_in_the_file_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    file = tmp_path / "bench.jsonl"
-    for other in ({"sha256": "cd" * 32}, {"threads": 1}, {"build": "localjudge 2"}):
-        append(file, replace(measured(sample=SAMPLES[0]), table=TABLE._replace(**other)))
-    assert len(taken(file, samples=1)) == 6
-
-
 def test_a_way_gets_what_its_samples_before_have_left() -> None:
     """120 s, of which two samples took 70 + 30: 20 are left for the third, and none where it is already done."""
     rows = [measured(sample="a", seconds=70), measured(sample="b", seconds=30)]
@@ -123,14 +113,6 @@ def test_an_answer_is_worth_the_verdicts_that_it_holds() -> None:
     assert count_verdicts(json.dumps({"classifications": [entry]})[:-1], 4) == 0
     for odd in ("", "[]", "null", '{"classifications": null}', '{"classifications": [1, {"attributed": 2}, {}]}'):
         assert count_verdicts(odd, 4) == 0
-
-
-def test_a_completion_is_held_to_the_answers_of_ours() -> None:
-    assert list_answers(grammars.load_grammar("attributed")) == ['{"attributed":0}', '{"attributed":1}']
-    assert list_answers(grammars.load_grammar("reason_attributed")) == []
-    assert gbnf(['{"attributed":0}', "a\\\nb"]) == r'root ::= "{\"attributed\":0}" | "a\\\nb"'
-    with pytest.raises(ValueError, match="cannot be listed"):
-        gbnf([])
 
 
 @pytest.mark.parametrize("place", [0, 7, MOST - 1])
@@ -207,11 +189,3 @@ def test_a_process_that_dies_or_hangs_is_a_row_and_not_the_end(tmp_path: Path) -
     assert (died["outcome"], str(file) in died["why"]) == ("failed", True)
     late = ask_process(ORDER._replace(way="ours", judge="reference", context="long"), 1e-6)
     assert (late["outcome"], "verdicts" in late) == ("not done", False)
-
-
-def test_what_cannot_be_asked_for_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    for wrong in ([], ["--judge", "a", "--table", "b"], ["--judge", "a", "--samples", "0"], ["--table", "none.jsonl"]):
-        done = subprocess.run([*BENCH, *wrong], capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert done.returncode == 2, done.stderr
-    unknown = subprocess.run([*BENCH, "--judge", "no-such"], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (unknown.returncode, "no-such" in unknown.stderr, "Traceback" in unknown.stderr) == (1, True, False)

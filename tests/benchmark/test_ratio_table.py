@@ -47,9 +47,3 @@ def test_a_file_is_named_safely() -> None:
     hostile = replace(OURS, table=table, outcome="failed", why="\x1b]0;x\x07")
     assert "\x1b" not in markdown([hostile]) + progress_line(hostile)
     assert "a\\|b" in markdown([hostile])
-
-
-def test_the_page_on_speed_shows_a_table_of_the_bench() -> None:
-    """Its rows are called as the bench calls them."""
-    page = (DOCS / "scaling.md").read_text(encoding="utf-8")
-    assert [name for name in NAMES.values() if f"\n| {name} | " in page] == list(NAMES.values())

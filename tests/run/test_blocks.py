@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Blocks:
     opened = judge_on(engine, RunSettings())._replace(judge=JUDGE)
     rule = VerdictRule(threshold, least)
-    return Blocks(opened, store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
+    return Blocks(opened, store, metrics=[], sentences=SEGMENTER, rule=rule, progress=Silence())
 
 
 def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> TaskRef:
@@ -41,14 +41,6 @@ def asked(text: str, *contexts: str, metric: str = "context_recall", position: i
     unit = Unit(kind="statement", index=position, source="reference", span=span)
     task: Task = Attribution(unit=unit, contexts=contexts or ("A context.",))
     return TaskRef("a", metric, position, task)
-
-
-@pytest.mark.parametrize(("p_yes", "label"), [(0.5, 1), (0.4999, 0)])
-def test_a_verdict_is_yes_from_the_threshold_on(store: Store, p_yes: float, label: int) -> None:
-    engine = ScriptedEngine({}, default=p_yes)
-    (verdict,) = judging(engine, store).verdicts([asked("One.")])
-    assert isinstance(verdict, Verdict)
-    assert (verdict.label, verdict.p_yes) == (label, p_yes)
 
 
 def test_the_same_question_is_asked_once_whichever_metrics_want_it(store: Store) -> None:

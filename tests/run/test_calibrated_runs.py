@@ -14,10 +14,8 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
-from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.record.manifest import Calibration, Manifest, answering_part, kept_calibrations, measured_part
+from localjudge.record.manifest import Calibration, Manifest, kept_calibrations
 from localjudge.report.tables import calibration_lines
-from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Sample, Span, Task, Verdict
 
@@ -127,12 +125,6 @@ def test_a_criterion_of_other_words_is_another_question(calibration: Calibration
         judged("other", [second], calibration="kind")
 
 
-def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
-    judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
-    run = judged("run", calibration=calibration.model_copy(update={"judge": judge}))
-    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in run.notes)
-
-
 def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
     for threshold in (0.4, 0.5):  # also where it is that of no calibration
         with pytest.raises(InputError, match="threshold and calibration cannot both be given"):
@@ -201,12 +193,6 @@ def test_the_question_of_each_metric_is_what_it_asks() -> None:
     for name, questions in asked.items():
         assert catalog.question_of(name) == (questions.pop() if len(questions) == 1 else name)
     assert catalog.question_of("my_own") == "my_own"
-
-
-def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration: Calibration) -> None:
-    run = judged("run", calibration=calibration)
-    assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
-    assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:

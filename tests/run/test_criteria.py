@@ -11,7 +11,6 @@ from localjudge import Criterion, InputError, Run, ScriptedEngine, model_registr
 from localjudge.analysis.check import check
 from localjudge.metrics.criterion import read_criterion
 from localjudge.report.tables import remarks
-from localjudge.run.estimate import estimate
 from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
@@ -87,14 +86,6 @@ def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Pat
     assert asked.asked[0].path[:-1] == asked.asked[1].path[:-1], "samples share all but what is theirs"
 
 
-def test_named_beside_metrics_it_is_one_of_them(tmp_path: Path) -> None:
-    """Alone it is all that is computed; named in `metrics` as well it is computed once."""
-    names = ["faithfulness", "kind"]
-    assert list(run(tmp_path / "alone", KIND).summary.metrics) == ["kind"]
-    assert list(run(tmp_path / "beside", KIND, "faithfulness").summary.metrics) == names
-    assert list(run(tmp_path / "twice", KIND, "kind", "faithfulness").summary.metrics) == names
-
-
 def test_its_words_are_in_the_signature_and_its_path_is_not(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('name = "kind"\nquestion = "Is it kind?"\nof = "sentence"\n')
@@ -145,20 +136,8 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
     lexical = Lexical({})
     with pytest.raises(InputError, match=r"cannot be asked what .* asks: it does not read instructions"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
-    with pytest.raises(InputError, match="does not read instructions"):
-        estimate(ROWS, metrics=criterion, engine=lexical)
     assert not lexical.asked
     assert not (tmp_path / "run").exists()
-
-
-def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
-    """That a part of the chunk answers is no answer about the chunk."""
-    chunk = Criterion(name="kind", question="Is it?", of="chunk")
-    rows = [{"id": "a", "retrieved_contexts": ["Word after word. " * 200]}]
-    small = ScriptedEngine({}, default=0.9, capacity=1_500)
-    found = localjudge.evaluate(rows, out=tmp_path / "run", engine=small, metrics=chunk)
-    assert (found["kind"].failed, found["kind"].mean) == (1, None)
-    assert "do not fit" in (found.scores[0].detail or "")
 
 
 @pytest.mark.parametrize(

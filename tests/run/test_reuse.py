@@ -96,12 +96,6 @@ def test_a_run_that_reused_is_whole_by_itself(tmp_path: Path, first: Run) -> Non
     assert sources == [(str(first.directory), 5)]
 
 
-def test_the_first_run_that_has_an_answer_gives_it(tmp_path: Path, first: Run) -> None:
-    small = judged(tmp_path / "small", engine(), rows(1))
-    both = judged(tmp_path / "both", engine(), reuse=[small.directory, first.directory])
-    assert answers(both) == {"asked": 1, "reused": {str(small.directory): 2, str(first.directory): 3}}
-
-
 def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, first: Run) -> None:
     """A run that is stopped when it has copied five answers, and goes on without --reuse, has still not asked them."""
 
@@ -118,24 +112,6 @@ def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, f
         judged(tmp_path / "second", Stopping(SCRIPT, default=0.8), threshold=0.3, reuse=first.directory)
     second = judged(tmp_path / "second", engine(), threshold=0.3)
     assert answers(second) == {"asked": 1, "reused": {str(first.directory): 5}}
-
-
-def test_a_run_that_is_still_running_is_reused(tmp_path: Path) -> None:
-    """From inside it, at its fifth question: four answers are there, in a log that is not folded in yet."""
-    found: list[int] = []
-
-    class Looking(ScriptedEngine):
-        """Lets another run take what there is so far."""
-
-        def _answer(self, request: Any) -> Any:
-            if len(self.asked) == 5:
-                using = engine()
-                other = judged(tmp_path / "other", using, threshold=0.3, reuse=tmp_path / "running")
-                found.extend([len(using.asked), answers(other)["reused"][str(tmp_path / "running")]])
-            return super()._answer(request)
-
-    judged(tmp_path / "running", Looking(SCRIPT, default=0.8))
-    assert found == [2, 4]
 
 
 def changed(file: Path, path: Iterable[str], value: Any) -> None:
@@ -187,16 +163,6 @@ def test_a_stranger_s_store_is_read_as_one(tmp_path: Path, first: Run, statement
         store.executescript(statement)
     with pytest.raises(RunDirectoryError, match=said):
         judged(tmp_path / "second", engine(), reuse=first.directory)
-
-
-def test_rescoring_asks_only_what_is_new(tmp_path: Path, first: Run) -> None:
-    """The third sample's error is asked again, and the three answers for faithfulness."""
-    using = engine()
-    metrics = ["context_recall", "faithfulness"]
-    again = first.rescore(threshold=0.3, metrics=metrics, out=tmp_path / "again", engine=using)
-    whole = judged(tmp_path / "whole", engine(), threshold=0.3, metrics=metrics)
-    assert len(using.asked) == 1 + 3
-    assert results(again) == results(whole)
 
 
 def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
