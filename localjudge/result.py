@@ -103,7 +103,7 @@ class Run(record.Run):
     """
 
     folder: _Folder | None = field(default=None, compare=False)
-    """Of a run that was made with `out=False`: where its files are, as long as it is."""
+    """Where the files of a run are that was made with `out=False`."""
 
     @classmethod
     def of(cls, run: record.Run, folder: _Folder | None = None) -> Self:

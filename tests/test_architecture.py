@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -91,9 +91,6 @@ NAMED_LIKE_ANOTHER = {
     "run": "the process, and what it left behind",
 }
 """Names of modules that occur twice, each with its reason. Chapters of `cli/` may be named like what they run."""
-FUNCTIONS_NAMED_LIKE_ANOTHER = {
-    "load": "a model, as a data set, a prompt profile or a grammar is loaded",
-}
 
 
 def test_no_two_modules_have_one_name() -> None:
@@ -107,21 +104,6 @@ def test_no_two_classes_have_one_name() -> None:
     """Public ones, in all of the package; but a run's record is a `Run`, as is what Python's users have of it."""
     seen = Counter(node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef))
     assert [name for name, count in seen.items() if count > 1 and not name.startswith("_")] == ["Run"]
-
-
-def test_no_two_functions_are_imported_under_one_name() -> None:
-    """Those that share a name, as `grammars.load` and `prompts.load`, are called with their module, all but one."""
-    homes = defaultdict(set)
-    functions = {
-        (name, node.name) for name, tree in TREES.items() for node in tree.body if isinstance(node, ast.FunctionDef)
-    }
-    for tree in TREES.values():
-        for module, name in imports(tree):
-            if (module, name) in functions:
-                homes[name].add(module)
-    assert {
-        name: modules for name, modules in homes.items() if len(modules) > 1
-    }.keys() == FUNCTIONS_NAMED_LIKE_ANOTHER.keys()
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -4,9 +4,9 @@
     RUN B   verdicts.jsonl   p_yes .4  ├──> p_yes .71, label 1 ──metrics──> scores, verdicts, summary, manifest
                              samples   ┘
 
-Nobody is asked: the probabilities are combined by the mean of their log odds, or by the weights of a calibration (see
-`localjudge.judge.combining_rule`), and the metrics count the verdicts as in any run. The order of the runs moves no
-byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
+The probabilities are combined by the mean of their log odds, or by the weights of a calibration (`combining_rule`), and
+the metrics count the verdicts as in any run. The order of the runs moves no byte of the result files. A unit that one
+of them has no verdict on has none, and the reason names that judge.
 """
 
 import os

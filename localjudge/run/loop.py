@@ -5,15 +5,11 @@
 
 Memory does not grow with the data, and each answer is stored the moment it is there. A question is a function of its
 own task, the judge and the engine's identity, so neither the size of the blocks nor where they are cut moves a byte.
-(In the joint protocol statements of one sample are asked together.) Only here may a sample fail: an error that speaks
-of one sample becomes its `Failed`, anything else stops the run. The rule that makes answers a verdict:
+Only here may a sample fail: an error that speaks of one sample becomes its `Failed`, anything else stops the run.
 
     p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
     threshold    0.5                  -> 1, by window 0
-    legal mass   0.99   0.0001        -> no verdict: of the second window, the model has not answered
-
-The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
-model leaves there is noise, and the grammar would scale it up to a verdict like any other.
+    legal mass   0.99   0.0001        -> no verdict: what the grammar scales up in the second window is noise
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -159,10 +155,7 @@ def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progres
 
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
-    """The verdict on a unit from the answers about its windows, at least one; the first reason why there is none.
-
-    Each answer stands with the number of its window, which is None where the unit was asked about whole.
-    """
+    """The verdict on a unit from the answers about its windows with their numbers, or the first reason for none."""
     legal: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
@@ -199,8 +192,7 @@ def evaluate_samples(
 ) -> list[Evaluation]:
     """All metrics on all samples, in the order of the samples, then of the metrics.
 
-    Of the sentences count those that say something: a line of dashes has no letter and no digit. They are remembered,
-    because several metrics cut the same text and many samples retrieve the same passage.
+    Of the sentences count those with a letter or a digit. They are remembered, as several metrics cut the same text.
     """
 
     @lru_cache(maxsize=_CUTS_KEPT)
@@ -347,8 +339,7 @@ def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> Iterator[TaskL
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
     """The samples in blocks that grow: a small one first, so that there is soon something to see.
 
-    An engine that works on several requests `at_once` gets as many times as many samples: at the end of each block some
-    of its workers have nothing to do.
+    The more requests an engine works on `at_once`, the larger they are: at their ends some workers have nothing to do.
     """
     rest = iter(samples)
     size = _FIRST_BLOCK

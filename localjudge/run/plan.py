@@ -4,8 +4,7 @@
 
 The invariant: the same command finds its own directory again, and a directory of anything else is refused.
 
-What was understood of the data is said once. Where a column that is not used may be the one that is missing, or the
-language is another than the sentences are cut as, it is a warning, which `--quiet` does not hide.
+What was understood of the data is said once; what may make a number wrong is a warning, which `--quiet` does not hide.
 
     2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
     columns not used: department, gold_standard
@@ -39,7 +38,7 @@ from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
-from localjudge.types import Sample
+from localjudge.types import context_texts
 from localjudge.words import numbered, option_name, printable
 
 RUNS = Path("runs")
@@ -98,11 +97,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
-    """The same for the samples that a run stored, with the groups that it gave them.
-
-    Raises InputError for a metric that does not exist or lacks its columns, and for groups by a column that is not
-    there.
-    """
+    """The same for the samples that a run stored, with the groups that it gave them; raises InputError as `plan`."""
     settings = wanted.in_settings(settings)
     environment = run.manifest.environment
     mapping = environment.get("mapping")
@@ -184,7 +179,6 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
     """The wanted metrics in the order of the catalogue; if none, the default ones, with what a plan says is left out.
 
     Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
-    Raises InputError for a metric that does not exist or lacks a field, and where the data is enough for none.
     """
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
@@ -316,15 +310,10 @@ def tell(planned: Plan, progress: Noted) -> None:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others
-        texts = [_prose(sample) for sample in islice(dataset.samples, _READ_FOR_LANGUAGE)]
-        if misread := misfit(texts, planned.settings.language):
+        samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
+        texts = ((one.reference, one.response, *context_texts(one.retrieved_contexts)[:1]) for one in samples)
+        if misread := misfit(["\n".join(filter(None, several)) for several in texts], planned.settings.language):
             progress.warn(misread)
-
-
-def _prose(sample: Sample) -> str:
-    """What is cut into sentences; of the contexts, which are much alike, the first."""
-    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
-    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:

@@ -176,10 +176,8 @@ class RunSettings(EngineSettings):
 
 def declared(fields: type[Record]) -> dict[str, Setting]:
     """What the fields declare with themselves."""
-    return {
-        name: next(about for about in field.metadata if isinstance(about, Setting))
-        for name, field in fields.model_fields.items()
-    }
+    entries = fields.model_fields.items()
+    return {name: about for name, field in entries for about in field.metadata if isinstance(about, Setting)}
 
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)

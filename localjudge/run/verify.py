@@ -4,9 +4,8 @@
        │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
        └──sha256──> the data that the manifest speaks of?
 
-Nothing but the run's directory and its judge is needed, and nothing in the directory is changed. The judge is asked
-what the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth. A sample
-of the questions may be asked in place of all; files and data are always checked as a whole, which asks nothing.
+Nothing in the run's directory is changed. The judge is asked what the samples give now, and no text of a stored prompt:
+a stranger's directory puts no word into its mouth. Files and data are always checked as a whole, which asks nothing.
 """
 
 import random
@@ -57,10 +56,7 @@ _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class RowChange(Record):
-    """A verdict row before and after, of whose answers at least one bit is another.
-
-    `position` counts the rows of its sample and metric. A row without an answer has neither label nor probability.
-    """
+    """A verdict row, the `position`-th of its sample and metric, before and after; None where there is no answer."""
 
     sample_id: str
     metric: str
@@ -100,11 +96,13 @@ class RowChange(Record):
 
 
 class Verification(Record):
-    """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
+    """The result. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
     `altered_requests` counts stored requests that are not what was asked; `files` are those that the stored answers do
     not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary.
+    `combined_from` are the runs of a combined run, each to be verified, too. Unless its judge is `isolated`, bits may
+    depend on what else it is asked, as behind a server.
     """
 
     schema_version: int = 1
@@ -124,9 +122,7 @@ class Verification(Record):
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
     combined_from: tuple[str, ...] = ()
-    """Of a combined run the runs that it was combined from again, each to be verified, too."""
     isolated: bool = True
-    """Whether the run's judge promises the same bits whatever else it is asked; a server does not."""
 
     @property
     def other_machine(self) -> bool:

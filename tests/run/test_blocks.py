@@ -89,30 +89,6 @@ def test_blocks_begin_small_and_hold_every_sample_once() -> None:
     assert [sample for block in found for sample in block] == samples
 
 
-class Counted(Silence):
-    """Remembers how many questions were expected after each telling."""
-
-    def __init__(self) -> None:
-        self.expected = [0]
-
-    def expect(self, count: int) -> None:
-        """Add it to what was expected before."""
-        self.expected.append(self.expected[-1] + count)
-
-
-def test_the_progress_knows_from_the_first_block_about_how_many_questions_there_will_be(tmp_path: Path) -> None:
-    """100 samples of one statement each: after the first block of 16 it expects 100, and so it stays."""
-    rows = [
-        {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"It is {number}."}
-        for number in range(100)
-    ]
-    progress = Counted()
-    engine = ScriptedEngine({}, default=1.0)
-    localjudge.evaluate(rows, metrics=["context_recall"], engine=engine, out=tmp_path / "run", progress=progress)
-    assert progress.expected[1:] == [100] * 3
-    assert len(engine.asked) == 100
-
-
 def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same files from blocks of one sample as from one block of all, which share some of their questions."""
     rows = [
