@@ -155,7 +155,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
             if label is not None
         ]
     dataset = load(samples, name=human.name)
-    return Plan(dataset, (catalog.get(metric),), {}, (), None, settings, len(samples)), labels
+    return Plan(dataset, (catalog.get(metric),), settings, len(samples)), labels
 
 
 def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:
