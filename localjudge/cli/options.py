@@ -185,15 +185,12 @@ require_option = grouped(
     type=click.Choice(USES),
     help="Fail unless the judge is fit for this, by the limits of localjudge doctor.",
 )
-label_options = stacked(
-    grouped(
-        "Evidence",
-        "--labels",
-        type=PATH,
-        metavar="FILE",
-        help="Correct each mean by human labels: see localjudge label.",
-    ),
-    grouped("Evidence", "--foreign-labels", is_flag=True, help="Accept labels of another run, with a warning."),
+label_options = grouped(
+    "Evidence",
+    "--labels",
+    type=PATH,
+    metavar="FILE",
+    help="Correct each mean by human labels: see localjudge label.",
 )
 gate_options = stacked(
     grouped("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),

@@ -32,8 +32,8 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.decoding import depth_first, shared_nodes
 from localjudge.engine.hardware import processor_name
-from localjudge.engine.prefix_tree import depth_first, shared_nodes
 from localjudge.engine.protocol import (
     DescribedEngine,
     Engine,

@@ -124,7 +124,7 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
 
-    path = str(tmp_path / "several.eval")
+    path = str(tmp_path / "several.json")
     question = [ContentText(text="Where does"), ContentText(text="it rise?")]
     asked: list[str] = []
 

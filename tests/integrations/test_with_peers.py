@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, example, said
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 def check(data: Any, fields: tuple[str, ...] = ALL) -> None:
     """The data, as they are, hold the example."""
-    assert said(from_rows(data).samples, fields) == example(fields)
+    assert said(load(data).samples, fields) == example(fields)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_datasets() -> None:
     check(datasets.DatasetDict(test=table))
     check(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
     with pytest.raises(InputError, match="train, test"):
-        from_rows(datasets.DatasetDict(train=table, test=table))
+        load(datasets.DatasetDict(train=table, test=table))
 
 
 def test_objects_of_haystack_in_rows() -> None:
@@ -57,12 +57,10 @@ def test_objects_of_haystack_in_rows() -> None:
 
 
 def test_inspect(tmp_path: Path) -> None:
-    """A sample of the second epoch is called as inspect calls its file."""
+    """Its binary log is read by inspect itself; a sample of the second epoch is called as inspect calls its file."""
     peers.require("inspect_ai")
     from inspect_ai.log import read_eval_log
 
-    path = peers.inspect_log(tmp_path, epochs=2)
-    data = load(path)
+    data = load(read_eval_log(str(peers.inspect_log(tmp_path, epochs=2))))
     assert [sample.id for sample in data.samples] == ["s1", "s2", "s1_epoch_2", "s2_epoch_2"]
-    for samples in (data.samples, from_rows(read_eval_log(str(path))).samples):
-        assert said(samples) == [*example(), *example()]
+    assert said(data.samples) == [*example(), *example()]

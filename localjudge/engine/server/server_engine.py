@@ -159,7 +159,7 @@ def proved_file(
         header = gguf_header.read(path)
         if vocabulary_size not in {None, header.lengths.get("tokenizer.ggml.tokens")}:
             return None
-        padding = len(header.tensors) * 64  # in a file, each tensor is padded to a whole block
+        padding = header.tensor_count * 64  # in a file, each tensor is padded to a whole block
         if weight_bytes is not None and not 0 <= header.weight_bytes - weight_bytes <= padding:
             return None
         file = model_registry.find(named)
