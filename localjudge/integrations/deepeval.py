@@ -68,9 +68,16 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
             if isinstance(question, NoulQuestion):
                 answers.nouls[key] = NoulAnswer(probability=p_yes[0])
             elif isinstance(question, ChoiceQuestion):
-                answers.choices[key] = _choice(list(question.options), p_yes)
+                if not any(p_yes):
+                    raise DeepEvalError("localjudge has no answer: no option has any probability")
+                shares = conversion.option_probabilities(list(question.options), p_yes)
+                best, sure = max(shares, key=shares.__getitem__), conversion.decisiveness(shares.values())
+                answers.choices[key] = ChoiceAnswer(choice=best, probabilities=shares, confidence=sure)
             else:
-                answers.scores[key] = _score(p_yes)
+                levels = conversion.level_probabilities(p_yes)
+                expected = sum(level * share for level, share in levels.items())
+                sure = conversion.decisiveness(levels.values())
+                answers.scores[key] = ScoreAnswer(score=expected, probabilities=levels, confidence=sure)
         return answers, 0.0
 
     async def a_decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
@@ -118,17 +125,3 @@ def _p_yes(evaluation: Evaluation) -> float:
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
     verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]
     return min(verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts)
-
-
-def _choice(names: Sequence[str], p_yes: Sequence[float]) -> ChoiceAnswer:
-    if not sum(p_yes):
-        raise DeepEvalError("localjudge has no answer: no option has any probability")
-    shares = conversion.option_probabilities(names, p_yes)
-    best = max(shares, key=shares.__getitem__)
-    return ChoiceAnswer(choice=best, probabilities=shares, confidence=conversion.decisiveness(shares.values()))
-
-
-def _score(p_yes: Sequence[float]) -> ScoreAnswer:
-    shares = conversion.level_probabilities(p_yes)
-    expected = sum(level * share for level, share in shares.items())
-    return ScoreAnswer(score=expected, probabilities=shares, confidence=conversion.decisiveness(shares.values()))

@@ -91,10 +91,8 @@ class LocaljudgeEvaluator:
 
     def to_dict(self) -> dict[str, Any]:
         """The component as Haystack writes it. Raises InputError for an open judge or a metric object."""
-        if isinstance(self.judge, Judge):
-            raise InputError("an open judge cannot be written into a pipeline's file", hint="name its model instead")
-        if not all(isinstance(metric, str | Criterion) for metric in self.metrics):
-            raise InputError("a metric object cannot be written into a pipeline's file", hint="name the metric")
+        if isinstance(self.judge, Judge) or not all(isinstance(metric, str | Criterion) for metric in self.metrics):
+            raise InputError("an open judge or a metric object cannot be written to a file", hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 

@@ -83,6 +83,7 @@ def test_the_last_turn_of_a_conversation_is_counted() -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # event loops that DeepEval leaves
 @pytest.mark.parametrize("name", ["inspect-ai-0.3.285/log.json", "promptfoo-0.121.20/results.json"])
 def test_the_reference_judge_gives_the_scores_that_the_example_has(name: str, tmp_path: Path) -> None:
     run = localjudge.evaluate(FILES / name, metrics=[*SCORES], out=tmp_path / "run")

@@ -239,11 +239,20 @@ class LlamaServer(ServerEngine):
         return tokens_in(reply, self._model.vocabulary_size)
 
     def _listed_tokens(self) -> TokenTable:
-        """The vocabulary as the server lists it."""
-        pieces = self._pieces()
-        control = {token for token, piece in enumerate(pieces) if not piece}
+        """The vocabulary as the server lists it, with the probabilities of all tokens; without bytes control tokens."""
+        size, any_token = self._model.vocabulary_size, self._tokenize("a")[0]
+        reply = self._complete((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
+        rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
+        try:
+            by_id = {whole(row["id"], "a token", most=size - 1): bytes(row["bytes"]) for row in rows}
+        except (LookupError, TypeError, ValueError):
+            by_id = {}
+        if len(by_id) != size or not any(by_id.values()):
+            raise ModelError(f"the server at {self._model.address} does not list its {size:,} tokens with their bytes")
+        control = {token for token, piece in by_id.items() if not piece}
         for token in control:
-            pieces[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
+            by_id[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
+        pieces = [by_id[token] for token in range(size)]
         begins = self._tokenize("", special=True, begin=True)
         ends = self._tokenize(self._model.eos, special=True) if self._model.eos else []
         return TokenTable(
@@ -261,20 +270,6 @@ class LlamaServer(ServerEngine):
             begin=begins[0] if begins else None,
             tokenize=lambda data: self._tokenize(data.decode()),
         )
-
-    def _pieces(self) -> list[bytes]:
-        """The bytes of each token, from a list of the probabilities of all; b"" for a control token."""
-        any_token = self._tokenize("a")[0]
-        size = self._model.vocabulary_size
-        reply = self._complete((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
-        rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
-        try:
-            pieces = {whole(row["id"], "a token", most=size - 1): bytes(row["bytes"]) for row in rows}
-        except (LookupError, TypeError, ValueError):
-            pieces = {}
-        if len(pieces) != size or not any(pieces.values()):
-            raise ModelError(f"the server at {self._model.address} does not list its {size:,} tokens with their bytes")
-        return [pieces[token] for token in range(size)]
 
     def _shares(self, rows: Sequence[Any]) -> dict[int, float]:
         """Logarithms of the shares after sampling; what has none is not listed."""
@@ -363,23 +358,22 @@ class PythonServer(ServerEngine):
         return super().tokenize(request)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Of the raw logits; one call for each token."""
-        return {token: self._log_probability(place, token) for token in wanted}
+        """Of the raw logits; one call for each token, which is raised, so that it is taken."""
+        by_id: dict[int, float] = {}
+        for token in wanted:
+            bias = {str(token): _RAISED}
+            reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=1)
+            reading = inside(reply, "choices", 0, "logprobs")
+            taken = inside(reading, "tokens", 0)
+            if taken != self.vocabulary.pieces[token].decode(errors="ignore"):
+                raise ModelError(f"the server at {self._model.address} took {taken!r:.40}, which was not to be chosen")
+            by_id[token] = log_probability(inside(reading, "token_logprobs", 0))
+        return by_id
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step; tokenised again here."""
         reply = self._at(place, max_tokens=most, grammar=one_line(end))
         return self.vocabulary.user(inside(reply, "choices", 0, "text", kind=str))[:most]
-
-    def _log_probability(self, place: AnswerPlace, token: int) -> float:
-        """Of the raw logits, for the token that is raised, so that it is taken."""
-        bias = {str(token): _RAISED}
-        reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=1)
-        reading = inside(reply, "choices", 0, "logprobs")
-        taken = inside(reading, "tokens", 0)
-        if taken != self.vocabulary.pieces[token].decode(errors="ignore"):
-            raise ModelError(f"the server at {self._model.address} took {taken!r:.40}, which was not to be chosen")
-        return log_probability(inside(reading, "token_logprobs", 0))
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
         """The reply at a place, from a state that hangs on the place alone."""

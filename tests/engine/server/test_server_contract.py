@@ -1,7 +1,7 @@
 """Real servers, started here: each keeps the contract that every engine keeps, and no rule is loosened for one.
 
 llama-server is found on the PATH or by LOCALJUDGE_LLAMA_SERVER; `python -m llama_cpp.server` needs what
-`pip install 'llama-cpp-python[server]'` brings, or a folder of it that LOCALJUDGE_SERVER_PACKAGES names.
+`pip install 'llama-cpp-python[server]'` brings.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,11 @@ def model(make_model: ModelMaker) -> ModelFile:
 
 
 @contextmanager
-def started(command: Sequence[str], address: str, log: Path, **environment: str) -> Iterator[str]:
+def started(command: Sequence[str], address: str, log: Path) -> Iterator[str]:
     """The server while it runs, from when it answers."""
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=output, env={**os.environ, "OMP_WAIT_POLICY": "passive", **environment}
-        )
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
         try:
             until = time.monotonic() + 60
             while True:
@@ -85,21 +85,12 @@ def running_llama_server(path: Path, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def running_python_server(path: Path, folder: Path, *options: str) -> Iterator[str]:
-    packages = os.environ.get("LOCALJUDGE_SERVER_PACKAGES", "")
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))}
-    trial = subprocess.run(
-        [sys.executable, "-c", f"import {', '.join(_NEEDED)}"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        check=False,
-    )
-    if trial.returncode:
+    if not all(map(find_spec, _NEEDED)):
         pytest.skip("NOT CHECKED: pip install 'llama-cpp-python[server]' brings what its server needs")
     port = str(free_port())
     command = [sys.executable, "-m", "llama_cpp.server", "--model", str(path), "--port", port, "--n_threads", "1"]
-    address = f"http://127.0.0.1:{port}"
-    with started([*command, "--n_ctx", str(N_CTX), *options], address, folder / "server.log", **environment) as found:
-        yield found
+    with started([*command, "--n_ctx", str(N_CTX), *options], f"http://127.0.0.1:{port}", folder / "log") as address:
+        yield address
 
 
 def engine_at(address: str) -> ServerEngine:
