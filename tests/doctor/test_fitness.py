@@ -72,10 +72,9 @@ def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
 ) -> None:
     """Certainty moves by a finite number, about 27.6."""
     answers: dict[Task, Answer] = {}
-    for pair in rearranged():
-        if pair.effect == "needed chunk last":
-            for task, p_yes in ((pair.before, before), (pair.after, after)):
-                answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
+    for pair in rearranged()[::3]:
+        for task, p_yes in zip(pair, (before, after), strict=True):
+            answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
     figures, (_, check) = fitness.measure(32, "", answers)
     assert (check.name, check.status, figures.flipped) == ("order", "warning" if flipped else "ok", flipped)
     assert (check.figures["asked"], check.figures["flipped"]) == (32, flipped)
