@@ -28,7 +28,7 @@ from localjudge.analysis.labels import (
     read_labels,
     verdict_key,
 )
-from localjudge.dataset import from_rows
+from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -125,7 +125,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
     settings = checked(options)
-    rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
+    rows = human.texts
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     own = [row.columns.get("id") for row in rows]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
@@ -141,15 +141,15 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
             texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
         contexts = tuple(Context.model_construct(text=text) for text in texts)
         sample: Any = {"id": sample_id, "user_input": row.question, "retrieved_contexts": contexts}
-        samples.append(Sample.model_construct(**sample, response=response))  # `from_rows` says what is wrong with it
+        samples.append(Sample.model_construct(**sample, response=response))  # `load` says what is wrong with it
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
         labels += [
             VerdictLabel(verdict_key(sample_id, metric, position), text, label, cluster)
             for position, (text, label) in enumerate(judged)
             if label is not None
         ]
-    dataset = from_rows(samples, name=human.name)
-    return Plan(dataset, (catalog.get(metric),), {}, (), None, settings, len(samples)), labels
+    dataset = load(samples, name=human.name)
+    return Plan(dataset, (catalog.get(metric),), settings, len(samples)), labels
 
 
 def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:

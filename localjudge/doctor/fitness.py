@@ -231,7 +231,7 @@ def admission_by_labels(calibration: Calibration) -> Admission:
     if fewest < FEW:
         return Admission((), (f"it takes {FEW} labels of each kind in {FEW} groups, the fewest are {fewest}",))
     figures = {
-        name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters, 0.95)
+        name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters)
         for name, figure in (calibration.figures | calibration.held_out).items()
     }
     auc, accuracy, bias = (figures[name] for name in ("auc", "balanced_accuracy", "bias"))

@@ -184,7 +184,7 @@ def fewest_beyond_chance(cases: int) -> int:
     One-sided exact binomial test against 1/2. A judge that leans to one answer whatever it is shown passes no more
     often than a coin, where as many cases are 1 as 0. Source: W. Hoeffding (1956), Annals of Mathem. Statistics 27.
     """
-    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases, 0.5) <= _CHANCE)
+    enough = (right for right in range(cases + 1) if binomial_cdf(cases - right, cases)(0.5) <= _CHANCE)
     return next(enough, cases + 1)
 
 

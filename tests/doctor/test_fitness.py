@@ -184,7 +184,7 @@ def test_a_slow_judge_is_asked_what_takes_five_minutes_and_never_less_than_eight
 
 def limits(low: float, mean: float | None = None, high: float | None = None) -> Interval:
     mean = low if mean is None else mean
-    return Interval(mean, low, mean if high is None else high, "clustered bootstrap", 256, 32, 0.95)
+    return Interval(mean, low, mean if high is None else high, "clustered bootstrap", 256, 32)
 
 
 def at_bounds(**changed: float) -> ProbeFigures:

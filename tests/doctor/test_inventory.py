@@ -55,9 +55,9 @@ def test_what_cannot_judge_is_listed_with_why(user: Path, tmp_path: Path) -> Non
     gguf(tmp_path / "mmproj-F16.gguf", "clip")
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF\x03")
     reasons = {Path(name).stem: model.cannot_judge or "" for name, model in listed(tmp_path).items()}
-    assert reasons["embed"].startswith("cannot judge: a nomic-bert model turns a text into a vector")
-    assert reasons["lora"].startswith("is not a model, but an adapter (LoRA)")
-    assert reasons["mmproj-F16"].startswith("cannot judge: a clip model is the image part")
+    assert reasons["embed"].startswith("cannot judge: a nomic-bert model does not write text word by word")
+    assert reasons["lora"].startswith("is not a model, but an adapter")
+    assert reasons["mmproj-F16"].startswith("cannot judge: a clip model does not")
     assert reasons["damaged"].startswith("is damaged or cut off")
 
 
