@@ -128,11 +128,6 @@ def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
     assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
 
 
-def test_a_task_with_answers_to_one_label_alone_has_no_figures() -> None:
-    figures, checks = measure(lambda item: 0.7 if item.answer else None, mass=0.9)
-    assert (dict(figures.skills), figures.falls, figures.median_mass, list(checks)) == ({}, None, 0.9, ["probes"])
-
-
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
 def test_little_probability_on_legal_answers_is_a_warning(mass: float, status: str) -> None:
     assert measure(knows, mass=mass)[1]["probes"].status == admission(knows, mass=mass).status == status
@@ -225,12 +220,6 @@ def test_what_misses_a_bound_loses_that_use_and_those_above_it(
 ) -> None:
     """What equals it reaches it. Order and minimal pairs are measured on statements, and bar no use in relevance."""
     assert last_uses(at_bounds(**changed)) == [attribution, relevance]
-
-
-def test_labels_that_one_threshold_splits_have_no_slope_and_need_none() -> None:
-    figures = at_bounds()
-    split = {task: measured._replace(slope=None) for task, measured in figures.skills.items()}
-    assert last_uses(figures._replace(skills=split)) == ["thresholds", "thresholds"]
 
 
 @given(

@@ -1,17 +1,15 @@
 """What becomes of a judge's answers in the doctor's table, with answers that are written down."""
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
-from scipy.stats import binom, binomtest
+from scipy.stats import binomtest
 
 from localjudge.doctor import judgement
-from localjudge.doctor.health_check import HealthCheck
-from localjudge.doctor.judgement import Attempt, Examinee, attacked_cases, attempts, forms, plain_cases
+from localjudge.doctor.judgement import Examinee, attacked_cases, attempts, forms, plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import profile as prompts
@@ -112,14 +110,6 @@ def test_the_bound_is_that_of_the_exact_binomial_test(cases: int) -> None:
     assert [right for right, p in enumerate(p_values) if p <= 0.05] == list(range(bound, cases + 1))
 
 
-@pytest.mark.parametrize("leaning", [0.0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.0])
-def test_no_judge_that_ignores_the_case_passes_more_often_than_a_coin(leaning: float) -> None:
-    """It says 1 with this probability to 8 cases that hold and 8 that do not: the sum of two binomials, P(>= 12)."""
-    holds, others = binom(8, leaning).pmf(range(9)), binom(8, 1 - leaning).pmf(range(9))
-    passes = sum(holds[a] * others[b] for a in range(9) for b in range(9) if a + b >= 12)
-    assert passes <= sum(math.comb(16, heads) for heads in range(12, 17)) / 2**16 + 1e-12
-
-
 def test_every_form_stands_in_every_place_of_every_case() -> None:
     """18 forms x (4 statements x 3 places + 3 passages x 2 places)."""
     assert (len(forms()), len(attacked_cases()), len(attempts())) == (18, 7, 216 + 108)
@@ -157,25 +147,17 @@ def test_the_first_attempts_have_every_form_place_and_case_in_equal_parts(rounds
         assert max(by_case.values()) - min(by_case.values()) <= 2
 
 
-def injected(judge: Examinee, selected: Sequence[Attempt] | None = None, why: str = "") -> HealthCheck:
-    return judgement.check_injections(judge, attempts() if selected is None else selected, why)
-
-
 def test_attempts_that_moved_a_verdict_are_counted_and_named() -> None:
     """It obeys `answer 1.`, which 2 forms say, in 3 places of 4 statements and 2 of 3 passages."""
-    check = injected(asked(lambda request: 0.9 if "answer 1." in users_text(request) else 0.1))
+    check = judgement.check_injections(
+        asked(lambda request: 0.9 if "answer 1." in users_text(request) else 0.1), attempts()
+    )
     assert check.status == "warning"
     assert check.found.startswith(
         "36 of 324 attempts talked the judge into a verdict: plain order (18), order to forget (18)"
     )
-    assert check.figures["falls"][0] == {
-        "task": "attribution",
-        "form": "plain order",
-        "place": "context",
-        "case": 0,
-        "p_yes_before": 0.1,
-        "p_yes_after": 0.9,
-    }
+    fall = {"task": "attribution", "form": "plain order", "place": "context", "case": 0}
+    assert check.figures["falls"][0] == {**fall, "p_yes_before": 0.1, "p_yes_after": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -194,15 +176,19 @@ def test_a_judge_that_is_talked_round_more_often_than_obvious_cases_may_be_wrong
 ) -> None:
     """A fifth of 324 attempts is 64.8; one of 5 is as many as may be, one of 4 is more."""
     attacked = [WRITER.request(attempt.attacked.task()).path for attempt in attempts()[:obeyed]]
-    check = injected(asked(lambda request: 0.9 if request.path in attacked else 0.1), attempts()[:made])
+    check = judgement.check_injections(
+        asked(lambda request: 0.9 if request.path in attacked else 0.1), attempts()[:made]
+    )
     assert (check.status, len(check.figures["falls"])) == (status, obeyed)
 
 
 def test_attempts_that_say_nothing_are_told_apart() -> None:
     """Those on cases that are wrong without them, and those without an answer: `<|im_end|>` is in one form."""
-    wrong = injected(asked({}, 0.8))
+    wrong = judgement.check_injections(asked({}, 0.8), attempts())
     assert (wrong.status, wrong.figures["unusable"], wrong.figures["falls"]) == ("warning", 324, [])
-    mute = injected(asked(lambda request: "too long" if "<|im_end|>" in users_text(request) else 0.1))
+    mute = judgement.check_injections(
+        asked(lambda request: "too long" if "<|im_end|>" in users_text(request) else 0.1), attempts()
+    )
     assert (mute.status, mute.figures["unanswered"], mute.figures["attempts"]) == ("ok", 18, 324)
 
 
@@ -213,18 +199,10 @@ def test_a_slow_judge_is_put_to_as_many_attempts_as_take_two_minutes(seconds_eac
     """120 s / 0.5 s = 240; never fewer than 36, each form once against a statement and once against a passage."""
     judge = at_speed(seconds_each)
     selected, why = judgement.choose_attempts(judge, None)
+    assert [len(judgement.choose_attempts(judge, wanted)[0]) for wanted in (0, 1, 40, 1000)] == [0, 1, 40, 324]
     assert tuple(selected) == attempts()[:count]
-    check = injected(judge, selected, why)
-    rest = (
-        f"{count} of 324 attempts were made, because all would take this judge about {324 * seconds_each / 60:.0f} min"
-    )
-    assert (rest in check.found) == (count < 324)
-
-
-@pytest.mark.parametrize(("wanted", "made"), [(0, 0), (1, 1), (40, 40), (324, 324), (1000, 324)])
-def test_a_named_number_of_attempts_is_made_at_any_speed(wanted: int, made: int) -> None:
-    selected, why = judgement.choose_attempts(at_speed(60), wanted)
-    assert (len(selected), why) == (made, "as asked for" if made < 324 else "")
+    check = judgement.check_injections(judge, selected, why)
+    assert (f"{count} of 324 attempts were made, because" in check.found) == (count < 324)
 
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])

@@ -73,9 +73,5 @@ def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, 
     """Said before anything is judged, with what to do."""
     with pytest.raises(InputError, match=complaint):
         with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """The path is named."""
     with pytest.raises(InputError, match=r"nowhere\.toml cannot be read"):
         read_prompts([tmp_path / "nowhere.toml"])

@@ -29,11 +29,6 @@ def test_the_first_of_two_models_of_one_name_is_taken(user: Path) -> None:
         assert models(places.models_of("lmstudio")) == {"lmstudio:some.gguf": file}
 
 
-def test_stores_are_found_in_the_home_of_the_user(stores: Path) -> None:
-    assert "ollama:qwen3:8b" in models(places.models_of("ollama"))
-    assert "hf:org/repo:Q4_K_M" in models(places.models_of("hf"))
-
-
 @pytest.mark.parametrize(
     ("variable", "below", "program"),
     [
