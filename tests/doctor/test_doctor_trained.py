@@ -32,13 +32,6 @@ def test_a_judge_of_statements_is_asked_about_statements(model: str) -> None:
     assert by_name["plain cases"].figures["cases"] == 10
 
 
-def test_a_judge_of_passages_is_not_talked_into_statements(model: str) -> None:
-    by_name = checks(model, "qwen3-reranker")
-    assert by_name["chat template"].found.startswith("none is used")
-    assert by_name["plain cases"].figures["cases"] == 6
-    assert "injections" not in by_name
-
-
 def test_a_judge_of_rubrics_is_asked_nothing_and_that_is_said(model: str) -> None:
     by_name = checks(model, "prometheus")
     assert by_name["plain cases"].status == "warning"

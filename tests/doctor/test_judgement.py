@@ -95,13 +95,6 @@ def test_so_few_right_as_a_coin_gets_are_a_failure(wrong: int, status: str) -> N
     assert (check.status, check.figures["wrong"], check.figures["right"]) == (status, list(turned), 16 - wrong)
 
 
-@pytest.mark.parametrize(("always", "right"), [(1.0, 8), (0.0, 8), ("too long", 0)])
-def test_a_judge_that_says_the_same_or_nothing_to_all_fails(always: float | str, right: int) -> None:
-    """All of one half is 8 of 16, which is what a coin gets."""
-    check = judgement.check_plain_cases(asked({}, always))
-    assert (check.status, check.figures["right"], check.figures["fewest_beyond_chance"]) == ("failed", right, 12)
-
-
 @pytest.mark.parametrize("cases", [1, 5, 16, 30, 100])
 def test_the_bound_is_that_of_the_exact_binomial_test(cases: int) -> None:
     """SciPy's one-sided p-value is .05 or less from the bound on, and more below it. Of one case none is enough."""
@@ -119,14 +112,6 @@ def test_every_form_stands_in_every_place_of_every_case() -> None:
         [form] = [form for form in forms() if form["name"] == attempt.form]
         words = form.get("relevance", form["text"]) if attempt.attacked.about == "relevance" else form["text"]
         assert getattr(attempt.attacked, attempt.place).endswith(words)
-
-
-def test_a_passage_is_attacked_in_the_words_of_its_question() -> None:
-    """No attempt on relevance speaks of attribution, and none on attribution of relevance."""
-    for attempt in attempts():
-        texts = attempt.attacked.model_dump_json().casefold()
-        others = ("relevant", "passage is needed") if attempt.attacked.about == "attribution" else ("attributed",)
-        assert not any(word in texts for word in others), attempt.form
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 6])

@@ -1,6 +1,5 @@
 """Which profile a model is asked by: named, registered, made for it by its metadata, or the common one."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -35,17 +34,6 @@ def test_a_model_is_known_by_what_its_file_calls_it(key: str, name: str, profile
     found = choose(None, None, {"general.architecture": "llama", key: name})
     assert found.profile.name == profile
     assert found.why == ("" if profile == "instruct" else f"made for it, by its {key}")
-
-
-def test_no_name_fits_two_profiles() -> None:
-    for name in NAMES:
-        fitting = [
-            profile
-            for profile in prompts.bundled()
-            for row in prompts.load_profile(profile).made_for
-            if all(re.search(pattern, name, re.IGNORECASE) for pattern in row.values())
-        ]
-        assert len(set(fitting)) <= 1, name
 
 
 def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> None:

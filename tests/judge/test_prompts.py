@@ -93,15 +93,6 @@ def test_contexts_are_nodes_of_their_own_and_come_before_the_question() -> None:
     assert users == [[], ["Statement."], ["other"], ["Statement."], ["Statement."]]
 
 
-def test_a_chunk_comes_before_the_question() -> None:
-    """Samples that retrieved the same chunk share it."""
-    first = Relevance(unit=unit("chunk", "A chunk."), user_input="One?")
-    second = first.model_copy(update={"user_input": "Two?"})
-    paths = [judge().request(task).path for task in (first, second)]
-    assert paths[0][:-1] == paths[1][:-1]
-    assert paths[0][-1] != paths[1][-1]
-
-
 def test_an_empty_question_and_empty_contexts_are_left_out() -> None:
     task = Attribution(unit=unit("statement", "It is."), contexts=("", "  \n", "x"), user_input=" ")
     users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
@@ -184,13 +175,3 @@ def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
     assert judge().cannot_be_asked([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
         judge("reference").request(task)
-
-
-def test_a_context_is_put_into_words_once_however_many_statements_are_asked_about_it() -> None:
-    """50 contexts and 40 statements: 50 nodes for the contexts, not 40 x 50; every request still holds all of them."""
-    contexts = tuple(f"Context {number} of <this> test." for number in range(50))
-    units = [unit("statement", f"Statement {number}.") for number in range(40)]
-    requests = judge().requests([Attribution(unit=each, contexts=contexts) for each in units])
-    nodes = {id(node) for request in requests for node in request.path[1:-1]}
-    assert len(nodes) == 50
-    assert all(len(request.path) == 52 for request in requests)

@@ -77,24 +77,6 @@ def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> N
     assert Windows(cost=cost, capacity=400, sentences=sentences).of(asked) == (Window(asked, None),)
 
 
-def test_windows_of_many_sentences_are_cut_once() -> None:
-    """400 sentences of one context: looking at every pair of them would take 400 times 400 looks."""
-    context = " ".join(f"Sentence number {number} says little." for number in range(400))
-    looks = 0
-
-    def counted(task: Task) -> int:
-        nonlocal looks
-        looks += 1
-        return cost(task)
-
-    cut = Windows(cost=counted, capacity=1000, sentences=sentences)
-    for span in sentences(context):
-        place = unit("sentence", "").model_copy(update={"span": span, "source_index": 0})
-        [window] = cut.of(Relevance(unit=place, user_input="q", contexts=(context,)))
-        assert window.number is not None
-    assert looks < 400 * 10
-
-
 @given(
     st.lists(st.text("ab. ", max_size=60), min_size=1, max_size=6),
     st.lists(st.integers(1, 300), min_size=2, max_size=6),
