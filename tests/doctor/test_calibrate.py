@@ -147,18 +147,20 @@ def test_labels_of_two_questions_or_of_another_run_are_refused(run: localjudge.R
     chosen = localjudge.calibrate(written(labels), run=run, metrics=["context_relevancy"])
     assert chosen.question == "relevance_sentence"
     for changed in ({"text": "Another."}, {"sample_id": "s99"}):
-        with pytest.raises(DataError):
+        with pytest.raises(DataError, match="1 of 1 labels"):
             localjudge.calibrate(written([{**labels[0], **changed}]), run=run)
 
 
 def test_what_does_not_go_together_is_an_error(run: localjudge.Run) -> None:
     rows = written(verdict_labels(run))
-    for options in ({}, {"run": run, "judge": "reference"}):
+    with pytest.raises(InputError, match="holds labels of verdicts of a run"):
+        localjudge.calibrate(rows)
+    with pytest.raises(InputError, match="is that of their run, and is not asked"):
+        localjudge.calibrate(rows, run=run, judge="reference")
+    wrong: dict[str, Any] = {"metrics": ["faithfulness"], "threshold": 0.4, "name": "../x"}
+    for name, value in wrong.items():
         with pytest.raises(InputError):
-            localjudge.calibrate(rows, **options)
-    for wrong in ({"metrics": ["faithfulness"]}, {"threshold": 0.4}, {"name": "../x"}):
-        with pytest.raises(InputError):
-            calibrated(**wrong)
+            calibrated(**{name: value})
     with pytest.raises(DataError, match="nothing is labelled"):
         localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
 
@@ -208,12 +210,9 @@ def test_sentences_are_asked_beside_their_passage() -> None:
     script = {f"{word} {n}.": p + n / 1000 for n in range(25) for word, p in (("Yes", 0.7), ("No", 0.6))}
     engine = ScriptedEngine(script, default=0.5)
     calibration = calibrated(passages, engine=engine)
-    assert (calibration.question, calibration.labels.verdicts, calibration.labels.unlabelled) == (
-        "relevance_sentence",
-        50,
-        25,
-    )
-    assert calibration.labels.clusters == 25
+    labels = calibration.labels
+    assert calibration.question == "relevance_sentence"
+    assert (labels.verdicts, labels.unlabelled, labels.clusters) == (50, 25, 25)
     assert calibration.held_out["balanced_accuracy"].value == 1
     assert "calibration_slope" in calibration.undefined  # the scores split the labels: no line fits best
 

@@ -66,6 +66,15 @@ def text_of(request: VerdictRequest) -> str:
     return "".join(piece.text for node in request.path for piece in node)
 
 
+ASKED: dict[str, list[Task]] = {
+    "minicheck": [statement()],
+    "granite-guardian": [statement(), passage()],
+    "qwen3-reranker": [passage()],
+    "lynx": [statement()],
+    "prometheus": [rubric()],
+}
+"""What each profile words, as it was trained."""
+
 MINICHECK = """\
 <|im_start|>system
 Determine whether the provided claim is consistent with the corresponding document. Consistency in this context \
