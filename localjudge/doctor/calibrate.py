@@ -3,8 +3,8 @@
     labels of verdicts ────────────────────────────────────┐
     statements, sentences ──samples──> a run of the judge ──┴─ labels and probabilities ──> figures, threshold
 
-What has to be asked is asked by a run, in a run directory of its own: it goes on where it was stopped, can be verified
-and looked at, and is not asked again.
+What has to be asked is asked by a run, in a run directory of its own: it resumes, can be verified, and is not asked
+again.
 """
 
 import hashlib
@@ -60,7 +60,6 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 _COPIED = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
-"""What a calibration says as the figures have it."""
 
 
 def measure_judge(
@@ -75,10 +74,9 @@ def measure_judge(
 ) -> Calibration:
     """Measure the judge on the labels in a file, and save the result: under a name of judge and question if None.
 
-    In addition to options of a run, `metrics` are those of a run whose labelled verdicts count, all if None; `out` is
-    the run directory in which the judge is asked. With `weights`, the judges of a combined run are weighed by the
-    labels. Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or
-    `engine`) is asked, unless a `run` names where it was.
+    Of the options that a run lacks, `metrics` are those whose labelled verdicts count, all if None; with `weights`, the
+    judges of a combined run are weighed. Labels of verdicts need the `run` that they are of, whose judge is measured;
+    for others `judge` (or `engine`) is asked, in the run directory `out`, unless a `run` names where it was.
 
     Raises DataError for labels that cannot be used, InputError for what does not go together, and what a run raises.
     """
@@ -89,18 +87,14 @@ def measure_judge(
     human = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(settings.values())
     if asked and (run is not None or human.shape == "verdicts"):
-        raise InputError(
-            f"the judge of the labels in {human.name} is that of their run, and is not asked",
-            hint=f"give nothing but {option('run', 'RUN')}",
-        )
+        problem = f"the judge of the labels in {human.name} is that of their run, and is not asked"
+        raise InputError(problem, hint=f"give nothing but {option('run', 'RUN')}")
     if human.shape == "verdicts":
         judged, verdicts, clusters = _of_verdicts(human, run, metrics, column)
     else:
         if metrics is not None:
-            raise InputError(
-                f"{human.name} holds texts, not verdicts of a run: the judge is asked about them",
-                hint=f"leave out {option_name('metrics')}",
-            )
+            problem = f"{human.name} holds texts, not verdicts of a run: the judge is asked about them"
+            raise InputError(problem, hint=f"leave out {option_name('metrics')}")
         planned, verdicts = _plan(human, settings, column)
         run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
         judged, clusters = as_run(run), column or _DEFAULT_CLUSTERS[human.shape]
@@ -162,17 +156,16 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
     """What groups the row. Raises InputError where the column has nothing."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
-        raise InputError(
-            f"{row.place} has no text or number in the column {column!r}",
-            hint=f"{option_name('cluster_by')} needs a value for every labelled row",
-        )
+        problem = f"{row.place} has no text or number in the column {column!r}"
+        raise InputError(problem, hint=f"{option_name('cluster_by')} needs a value for every labelled row")
     return str(value)
 
 
 def _calibrate(
     human: HumanLabels, run: Run, matched: MatchedLabels, clustered_by: str, name: str | None, *, weigh: bool
 ) -> Calibration:
-    matched, weighed, gain = _weigh(run, matched) if weigh else (_by_the_base_rule(run, matched), None, {})
+    matched = _by_the_base_rule(run, matched)
+    matched, weighed, gain = _weigh(run, matched) if weigh else (matched, None, {})
     figures = judge_figures(matched.rows)
     card, manifest = run.summary.judge, run.manifest
     failed = [f"{matched.failed} labelled verdicts have no probability, and are in no figure"] if matched.failed else []
@@ -217,16 +210,14 @@ def _weigh(run: Run, matched: MatchedLabels) -> tuple[MatchedLabels, CombiningRu
     """What rows get from weights that were fitted to other clusters, the weights for all, and the gain in AUC."""
     combination = combination_of(run.manifest)
     if combination is None:
+        problem = f"{run.directory} was judged by one judge: there is nothing to weigh"
         raise InputError(
-            f"{run.directory} was judged by one judge: there is nothing to weigh",
-            hint=f"combine the runs of several: localjudge combine, or leave out {option_name('weights')}",
+            problem, hint=f"combine several with localjudge combine, or leave out {option_name('weights')}"
         )
     if matched.weighted:
-        raise InputError(
-            "weights cannot be fitted to labels of which some were likelier to be drawn than others",
-            hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
-        )
-    rows = _by_the_base_rule(run, matched).rows
+        problem = "weights cannot be fitted to labels of which some were likelier to be drawn than others"
+        raise InputError(problem, hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely")
+    rows = matched.rows
     odds = [[log_odds(row[judge] or 0.0, combination.rule.clip) for judge in combination.ids] for row in matched.votes]
     fit = fit_weights(rows.labels, odds, rows.clusters)
     gain = statistic_interval(

@@ -1,20 +1,19 @@
-"""Looks at a judge and at the machine that it would run on; what fails ends what needs it, and nothing else.
+"""Looks at a judge and at the machine that it would run on; what cannot be done ends the examination.
 
-    machine      packages, memory, state folder, answer cache, processor, GPU
+    machine      packages, state folder, processor, GPU
     model        file, architecture, memory, self-check of shared prompts, chat template
-    judge        prompts ─ answers ─ asked again ─ plain cases ─ probes ─ injections ─ speed
-                 └── without these, no more ──┘    └── not of a judge that guesses; the probes, if they are asked for
+    judge        prompts ─ asked again ─ plain cases ─ probes ─ injections ─ speed
+                                         └── not of a judge that guesses; the probes, if they are asked for
     admission    what it is fit for: ranking, means, thresholds or nothing
 
-What is wrong is a finding, not an error. A judge that has no words for a question is not asked it; one that lacks any
-of the probes' is asked no probe.
+What is wrong is a finding, not an error. A judge is asked no question that it has no words for.
 """
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from localjudge import resources
 from localjudge.doctor import fitness, judgement, machine
 from localjudge.doctor.fitness import ProbeFigures
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, Use, failed
@@ -23,41 +22,18 @@ from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import NamedModel, ReadableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.wording import PromptWriter
-from localjudge.metrics.catalog import one_for_each_task
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.record.examination import Examination, remember_examination
 from localjudge.run import judges
-from localjudge.run.estimate import first_tasks
-from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings, checked
 
 _OF_THE_JUDGE = (
-    *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers", "asked again"),
+    *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "asked again"),
     *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
-_FINDINGS = (InputError, SampleError, OutOfResource)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
-Checks = Iterator[HealthCheck]
-
-
-class _Order(NamedTuple):
-    """What to look at, how many attempts and items to put to it (None: by its speed), what it has to be fit for."""
-
-    judge: str
-    settings: RunSettings
-    injections: int | None
-    probes: int | None
-    required: Use | None
-    progress: Progress
-
-    def check(self, name: str, make: Callable[[], HealthCheck]) -> HealthCheck:
-        """The check; what it raises is its finding."""
-        self.progress.phase(name)
-        try:
-            return make()
-        except _FINDINGS as error:
-            return failed(name, error.message, error.hint)
+_Checks = Iterator[HealthCheck]
 
 
 def examine(
@@ -72,24 +48,23 @@ def examine(
 ) -> Diagnosis:
     """Look at a judge and at the machine that it would run on.
 
-    `injections` is how many attempts to talk it into a verdict are made: none if 0; if None, as many as take about two
-    minutes. `probes` is how many labelled items are asked, in whole passages of twelve, up to all: none if 0; if None,
-    as many as take about five minutes, and none of a judge that fails the plain cases. Below `required` the admission,
-    which is the last check, is failed. `on_check` is called with each finding when it is there. What is wrong with the
-    judge or with the machine is a failed check, not an error. Raises InputError for options that cannot be.
+    `injections` is how many attempts to talk it into a verdict are made, `probes` how many labelled items are asked, in
+    whole passages of twelve: none if 0; if None, as many as take about two and five minutes, and none of a judge that
+    fails the plain cases. Below `required` the admission, which is the last check, is failed. `on_check` is called with
+    each finding when it is there. Raises InputError for options that cannot be.
     """
-    order = _Order(judge, checked(options), injections, probes, required, progress or Silence())
+    progress = progress or Silence()
+    examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     checks: list[HealthCheck] = []
     try:
-        for check in _checks(order):
-            order.progress.pause()
+        for check in examiner.checks():
+            progress.pause()
             checks.append(check)
             if on_check is not None:
                 on_check(check)
     finally:
-        order.progress.close()
-    made = {check.name for check in checks}
-    statuses = {check.status for check in checks}
+        progress.close()
+    made, statuses = ({getattr(check, field) for check in checks} for field in ("name", "status"))
     return Diagnosis(
         judge=judge,
         result="failed" if "failed" in statuses else "warning" if "warning" in statuses else "ok",
@@ -98,103 +73,97 @@ def examine(
     )
 
 
-def _checks(order: _Order) -> Checks:
-    packages = machine.check_packages()
-    yield packages
-    yield machine.check_memory()
-    yield machine.check_state_folder()
-    yield machine.check_answer_cache()
-    if packages.status == "failed":
-        return
-    yield machine.check_processor(order.settings)
-    try:
-        model = opening.find_model(order.judge, order.settings.engine)
-    except (InputError, OutOfResource) as error:
-        yield failed("model file", error.message, error.hint)
-        return
-    if isinstance(model, ModelFile):
-        yield machine.check_gpu(opening.engine_build(), order.settings.gpu_layers)
-    yield machine.check_file(model)
-    yield from _checks_of_the_model(order, model)
+@dataclass
+class _Examiner:
+    """Makes the checks, with this many attempts and items (None: by the judge's speed); an error ends its `step`."""
 
+    judge: str
+    settings: RunSettings
+    injections: int | None
+    probes: int | None
+    required: Use | None
+    progress: Progress
+    step: str = "model file"
 
-def _checks_of_the_model(order: _Order, model: NamedModel) -> Checks:
-    """From the file inwards, up to what cannot be opened."""
-    settings, name = order.settings, "model"
-    try:
-        metadata = judges.metadata_of(model, settings)
-        name = "prompts"
-        profile = judges.profile_for(model.profile, metadata, settings).profile
-        name = "model"
-        free = hardware.available_bytes()
-        engine = opening.open_engine(model, settings.engine, begin_of_text=profile.begin_of_text)
-    except (InputError, OutOfResource) as error:
-        name = "model memory" if isinstance(error, OutOfResource) else name
-        yield failed(name, error.message, error.hint)
-        return
-    with closing(engine):
-        yield from machine.check_engine(engine, free)
+    def checks(self) -> _Checks:
+        """All, in their order."""
+        packages = machine.check_packages()
+        yield packages
+        yield machine.check_state_folder()
+        if packages.status == "failed":
+            return
+        yield machine.check_processor(self.settings)
         try:
+            yield from self._model_checks(opening.find_model(self.judge, self.settings.engine))
+        except (InputError, SampleError, OutOfResource) as error:
+            name = "model memory" if isinstance(error, OutOfResource) and self.step == "model" else self.step
+            yield failed(name, error.message, error.hint)
+
+    def _model_checks(self, model: NamedModel) -> _Checks:
+        """From the file inwards."""
+        settings = self.settings
+        if isinstance(model, ModelFile):
+            yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)
+        yield machine.check_file(model)
+        self.step = "model"
+        metadata = judges.metadata_of(model, settings)
+        self.step = "prompts"
+        profile = judges.profile_for(model.profile, metadata, settings).profile
+        self.step = "model"
+        free = hardware.available_bytes()
+        with closing(opening.open_engine(model, settings.engine, begin_of_text=profile.begin_of_text)) as engine:
+            yield from machine.check_engine(engine, free)
+            self.step = "chat template"
             ends = judges.chat_around(profile, engine)
             writer = PromptWriter(profile, ends)
-        except InputError as error:
-            yield failed("chat template", error.message, error.hint)
+            yield machine.check_template(profile, ends)
+            yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
+
+    def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
+        """What is shown to the model, then what it says; last, what it is fit for, which is remembered if decided."""
+        self._next("prompts")
+        cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
+        cases += [attempt.attacked for attempt in judgement.attempts()]
+        tasks = [*(case.task() for case in cases), *probe_tasks()]
+        requests = [judge.writer.request(task) for task in tasks if judge.writer.has_words_for(task)]
+        prompts = machine.check_prompts(engine, requests)
+        yield prompts
+        if prompts.status == "failed":
             return
-        yield machine.check_template(profile, ends)
-        yield from _checks_of_the_judge(order, engine, judgement.Examinee(writer, engine, order.progress))
-
-
-def _checks_of_the_judge(order: _Order, engine: ReadableEngine, judge: judgement.Examinee) -> Checks:
-    """What is shown to the model, then what it says; last, what it is fit for."""
-    demo = plan(str(resources.demo_file()), one_for_each_task(), order.settings)
-    first = first_tasks(demo.dataset.samples, demo.metrics, order.settings.sentences)
-    tasks = [asked for asked in first if judge.writer.has_words_for(asked.task)]
-    cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
-    cases += [attempt.attacked for attempt in judgement.attempts()]
-    shown = [*(asked.task for asked in tasks), *(case.task() for case in cases), *probe_tasks()]
-    requests = [judge.writer.request(task) for task in shown if judge.writer.has_words_for(task)]
-    for name, make in (
-        ("prompts", lambda: machine.check_prompts(engine, requests)),
-        ("answers", lambda: judgement.check_answers(judge, tasks)),
-        ("asked again", lambda: judgement.check_again(judge)),
-    ):
-        check = order.check(name, make)
-        yield check
-        if check.status == "failed":
+        self._next("asked again")
+        yield judgement.check_again(judge)
+        self._next("plain cases")
+        judge.start_clock()
+        plain = judgement.check_plain_cases(judge)
+        yield plain
+        is_judge = plain.status != "failed"
+        figures = yield from self._probe(judge, is_judge=is_judge)
+        selected, why = judgement.choose_attempts(judge, self.injections) if is_judge else ([], "")
+        if selected:
+            self._next("injections")
+            yield judgement.check_injections(judge, selected, why)
+        yield judge.check_speed()
+        if figures is None and is_judge and not self.required:
             return
-    judge.start_clock()
-    plain = order.check("plain cases", lambda: judgement.check_plain_cases(judge))
-    yield plain
-    is_judge = plain.status != "failed"
-    figures = yield from _probe(order, judge, is_judge=is_judge)
-    selected, why = judgement.choose_attempts(judge, order.injections) if is_judge else ([], "")
-    if selected:
-        yield order.check("injections", lambda: judgement.check_injections(judge, selected, why))
-    yield judge.check_speed()
-    if figures is None and is_judge and not order.required:
-        return
-    admission = fitness.check_admission(figures, passes_plain_cases=is_judge, required=order.required)
-    if (uses := admission.figures["uses"]) is not None:
-        items = PER_PASSAGE * figures.passages if figures else 0
-        asked = {"engine": engine.identity, "judge": judge.writer.identity}
-        remember_examination(asked, Examination(uses=uses, items=items))
-    yield admission
+        admission = fitness.check_admission(figures, passes_plain_cases=is_judge, required=self.required)
+        if (uses := admission.figures["uses"]) is not None:
+            items = PER_PASSAGE * figures.passages if figures else 0
+            asked = {"engine": engine.identity, "judge": judge.writer.identity}
+            remember_examination(asked, Examination(uses=uses, items=items))
+        yield admission
 
-
-def _probe(
-    order: _Order, judge: judgement.Examinee, *, is_judge: bool
-) -> Generator[HealthCheck, None, ProbeFigures | None]:
-    """As many passages as are asked for, or suit its speed, and what its answers say."""
-    if judge.writer.cannot_be_asked(_PROBED) or not (is_judge or order.probes):
-        return None
-    count, why = fitness.choose_passages(judge, order.probes)
-    if not count:
-        return None
-    order.progress.phase("probes")
-    try:
+    def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
+        """As many passages as are asked for, or suit its speed, and what its answers say."""
+        if judge.writer.cannot_be_asked(_PROBED) or not (is_judge or self.probes):
+            return None
+        count, why = fitness.choose_passages(judge, self.probes)
+        if not count:
+            return None
+        self._next("probes")
         figures, checks = fitness.measure(count, why, judge.ask(probe_tasks(count)))
-    except _FINDINGS as error:
-        yield failed("probes", error.message, error.hint)
-        return None
-    yield from checks
-    return figures
+        yield from checks
+        return figures
+
+    def _next(self, step: str) -> None:
+        self.step = step
+        self.progress.phase(step)

@@ -2,18 +2,15 @@
 
     labels      0   0   1   1
     p_yes      .2  .7  .6  .9       AUC 3/4; at .5 the labels 0 1 1 1: balanced accuracy 3/4, lean 3/4 - 2/4 = +1/4
-    minimal pair    supported .9, number changed .6     p falls
-    arrangement     needed chunk first .8, last .6      log odds move by |logit .8 - logit .6| = .98
 
     ranking      AUC, lower limit >= .65
     means        balanced accuracy, lower limit >= .75; lean, both limits within .15; at most 10 % flipped by order
     thresholds   balanced accuracy, lower limit >= .85; calibration slope .5 to 2, error <= .15;
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
-Each level needs all that stands above it. Nothing is admitted of a judge that fails the plain cases or gives legal
+Each level needs all that stands above it. Nothing is admitted of a judge that fails the plain cases or gives valid
 answers less than half of its probability. Intervals are clustered by passage, and their limits decide, so that few
-items admit nothing by luck; the calibration error, which chance alone keeps above 0, has no lower limit and a lenient
-rule. Order and minimal pairs are measured on attribution alone.
+items admit nothing by luck. Order and minimal pairs are measured on attribution alone.
 
 A judge of balanced accuracy b sees a difference between two systems at 2b - 1 of its size: half of it at .75, .7 at
 .85. Its mean, if it leans to no side, is off by up to 1 - b where all labels are alike. An AUC of .65 is a balanced
@@ -28,17 +25,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.analysis.judge_figures import FEW
-from localjudge.doctor.health_check import (
-    ADMISSION,
-    ANOTHER_JUDGE,
-    USES,
-    HealthCheck,
-    Use,
-    failed,
-    fit_for,
-    warning,
-    warning_if,
-)
+from localjudge.doctor.health_check import ADMISSION, ANOTHER_JUDGE, USES, HealthCheck, Use, failed, fit_for, warning
 from localjudge.doctor.judgement import THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
@@ -52,8 +39,7 @@ ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
 _FEWEST_PASSAGES = 8
 """One of each domain. Intervals that are clustered by fewer passages promise more than they keep."""
-_PROBE_SECONDS = 300
-"""The items may take this long, by the speed of the plain cases; a user may name their number instead."""
+_PROBE_SECONDS = 300  # by the speed of the plain cases; a user may name the number of items instead
 _LEAST_AUC = 0.65
 _LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
 _LARGEST_LEAN = 0.15
@@ -63,19 +49,10 @@ _SLOPES = (0.5, 2.0)
 _LARGEST_CALIBRATION_ERROR = 0.15
 _LEAST_FALLING = 0.75
 _CLIP = 1e-6  # as in `stats.agreement`: stands for a probability of exactly 0 in log odds
-_OWN_LABELS = "compare its verdicts on 100 sentences of your own with people's before you rely on them"
-_ADVICE_BY_USES = {
-    1: f"compare systems by its scores, and read none as a share; {_OWN_LABELS}",
-    2: f"read means, and decide nothing by a single verdict; {_OWN_LABELS}",
-    3: _OWN_LABELS,
-}
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
-    """How many of the first passages are asked about, and why not all.
-
-    As many as have this number of items, in whole passages; if None, as many as take about five minutes.
-    """
+    """How many of the first passages have this number of items, or take about five minutes if None; why not all."""
     every = len(passages())
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
@@ -87,8 +64,8 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
 class Skill(NamedTuple):
     """How well a judge tells the items of one task apart.
 
-    `lean` is the share of items that it says yes to, less the share of those that are so; `slope` that of the
-    calibration line, None where one threshold splits the items without error, or all get one probability.
+    `lean` is the share judged yes minus the true share; `slope` that of the calibration line, None where one threshold
+    splits the items without error, or all get one probability.
     """
 
     auc: Interval
@@ -102,7 +79,7 @@ class ProbeFigures(NamedTuple):
     """What admission rests on; None, or no key, where no answer tells it.
 
     `falls` is the share of minimal pairs in which the changed statement gets less, `flipped` that of the arrangements
-    that move a verdict across the threshold, `median_mass` that of the legal answers to items.
+    that move a verdict across the threshold, `median_mass` the probability of valid answers.
     """
 
     passages: int = 0
@@ -129,7 +106,7 @@ def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[Probe
         advice = "its means may be off by as much: label some of your own data, and let that choose the --threshold"
         figures = {task: limits_json(measured.lean) for task, measured in skills.items()}
         finding = f"share judged yes minus the true share: {leans}"
-        checks.append(warning_if(any(map(_leans, skills.values())), "bias", finding, advice, **figures))
+        checks.append(warning("bias", finding, advice, when=any(map(_leans, skills.values())), **figures))
     falls, sensitivity = _measure_sensitivity(items["attribution"])
     flipped, order = _measure_order(count, answers)
     checks += [check for check in (sensitivity, order) if check]
@@ -156,18 +133,17 @@ def skill(items: _Scored) -> Skill:
 
 
 def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
-    """How many items were asked, and how much of its probability the judge gave to legal answers, ascending."""
-    asked, every = len(probes(count)), len(probes())
-    finding = f"{asked} of {every} labelled items{f', {why}' if why else ''}"
-    figures: dict[str, float] = {"items": asked, "of": every, "passages": count, "answered": len(masses)}
+    """How many items were asked, and how much of its probability the judge gave to valid answers, ascending."""
+    asked = len(probes(count))
+    finding = f"{asked} of {len(probes())} labelled items{f', {why}' if why else ''}"
+    figures: dict[str, float] = {"items": asked, "passages": count, "answered": len(masses)}
     if not masses:
         return failed("probes", f"{finding}: none got an answer", ANOTHER_JUDGE, **figures)
-    middle = median(masses)
-    figures |= {"median_legal_mass": middle, "least_legal_mass": masses[0]}
+    figures["median_legal_mass"] = middle = median(masses)
     finding += f"; valid answers get {100 * middle:.3g} % of its probability in the median"
     finding += f"; {asked - len(masses)} got no answer" if len(masses) < asked else ""
     advice = "give the judge a longer window (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
-    return warning_if(len(masses) < asked or middle < _LEAST_MASS, "probes", finding, advice, **figures)
+    return warning("probes", finding, advice, when=len(masses) < asked or middle < _LEAST_MASS, **figures)
 
 
 def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
@@ -179,7 +155,7 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
     figures: dict[str, Any] = {"items": auc.n, "passages": auc.clusters}
     figures |= {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
     figures |= {"calibration_error": measured.calibration_error}
-    return warning_if(auc.low < _LEAST_AUC, task, finding, ANOTHER_JUDGE, **figures)
+    return warning(task, finding, ANOTHER_JUDGE, when=auc.low < _LEAST_AUC, **figures)
 
 
 def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck | None]:
@@ -201,15 +177,15 @@ def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck |
         f"mean; {turned} verdicts turn from 1 to 0"
     )
     advice = f"a wrong number or name in an answer may pass: {ANOTHER_JUDGE}"
-    return falls, warning_if(falls.low < _LEAST_FALLING, "sensitivity", finding, advice, **figures)
+    return falls, warning("sensitivity", finding, advice, when=falls.low < _LEAST_FALLING, **figures)
 
 
 def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
     """The share of verdicts that flip where the same chunks are shown in another way."""
     moves = [
-        (answers[pair.before].p_yes, answers[pair.after].p_yes)
-        for pair in rearranged(count)
-        if pair.before in answers and pair.after in answers
+        (answers[before].p_yes, answers[after].p_yes)
+        for before, after in rearranged(count)
+        if before in answers and after in answers
     ]
     if not moves:
         return None, None
@@ -221,7 +197,7 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
         f"move by {figures['mean_move']:.2f}, at most {max(odds):.2f}"
     )
     advice = f"a retriever that only reorders moves its scores: {ANOTHER_JUDGE}"
-    return share, warning_if(share > _LARGEST_FLIPPED, "order", finding, advice, **figures)
+    return share, warning("order", finding, advice, when=share > _LARGEST_FLIPPED, **figures)
 
 
 class Admission(NamedTuple):
@@ -324,8 +300,8 @@ def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, r
         decide = failed if required else warning
         return decide(ADMISSION, "undecided: too few items have an answer", "ask more (--probes all)", uses=None)
     unfit = [task for task, admission in admitted.items() if not admission.uses]
-    advice = _ADVICE_BY_USES.get(min(len(admission.uses) for admission in admitted.values()))
-    advice = advice or f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}"
+    advice = f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}" if unfit else ""
+    advice = advice or "compare its verdicts on 100 sentences of your own with people's before you rely on them"
     lacking = required is not None and any(required not in admission.uses for admission in admitted.values())
     return HealthCheck(
         name=ADMISSION,

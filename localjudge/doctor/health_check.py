@@ -31,10 +31,7 @@ class HealthCheck(Record):
 
 
 class Diagnosis(Record):
-    """All findings on one judge, in the order in which they were made; `result` is the gravest status.
-
-    `not_made` are checks that were left out, or that need what failed.
-    """
+    """All findings in their order; `result` is the gravest status, `not_made` what was left out or could not be."""
 
     schema_version: int = 1
     judge: str
@@ -48,13 +45,10 @@ def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
     return HealthCheck(name=name, status="ok", found=finding, figures=figures)
 
 
-def warning_if(bad: bool, name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
-    """If something is bad, a warning with its advice: the judge can be used. Otherwise ok."""
-    return warning(name, finding, advice, **figures) if bad else ok(name, finding, **figures)
-
-
-def warning(name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
-    """A finding that a user should know of; the judge can be used."""
+def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
+    """A finding that a user should know of, with what to do; the judge can be used. Ok unless `when`."""
+    if not when:
+        return ok(name, finding, **figures)
     return HealthCheck(name=name, status="warning", found=finding, advice=advice, figures=figures)
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from localjudge import local_models, model_registry, resources
-from localjudge.doctor.health_check import HealthCheck, failed, ok, warning, warning_if
+from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.engine import hardware, opening
 from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, EngineBuild, NamedModel, ReadableEngine, is_inspectable
@@ -17,13 +17,9 @@ from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import PromptProfile
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
 from localjudge.model_registry import ModelFile
-from localjudge.record.cache import cache_state
-from localjudge.record.directory import excerpt
-from localjudge.record.store import DAMAGED
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, Record, VerdictRequest
-from localjudge.words import numbered
 
 _LIBRARIES = {**opening.ENGINE_LIBRARIES, "outlines_core": "outlines_core", "spacy": "spacy"}
 _REGISTRY, _FOLDER = "registry", "folder"
@@ -36,9 +32,8 @@ _SHORT_WINDOW = 1024
 class ListedModel(Record):
     """A model file. `name` is what a judge is named by to take it; sizes are in bytes.
 
-    `needed_bytes` is for the context that a judge gets by default, and `fits` whether as much is free now. `sha256` is
-    None where it is not known without reading all of the file. `cannot_judge` says why, for a file that cannot; what
-    its header would have said is None then.
+    `needed_bytes` is for the default context, and `fits` whether as much is free now. `sha256` is None where it is not
+    known without reading all of the file. `cannot_judge` says why; what the header would have said is None then.
     """
 
     name: str
@@ -148,15 +143,8 @@ def check_packages() -> HealthCheck:
     return ok("packages", ", ".join(f"{name} {number}" for name, number in versions.items()), **versions)
 
 
-def check_memory() -> HealthCheck:
-    """Memory that is free, where the system tells."""
-    free = hardware.available_bytes()
-    finding = "the system does not say how much is free" if free is None else f"{readable(free)} free"
-    return ok("memory", finding, free_bytes=free)
-
-
 def check_state_folder() -> HealthCheck:
-    """Whether checksums, self-checks and examinations can be remembered."""
+    """Whether checksums, self-checks, examinations and cached answers can be remembered."""
     folder = resources.state_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,44 +153,32 @@ def check_state_folder() -> HealthCheck:
     except OSError as error:
         finding = f"{folder} cannot be written ({error.strerror}): checksums and self-checks are made by each command"
         return warning("state folder", finding, "let LOCALJUDGE_HOME name a folder of your own", path=str(folder))
-    return ok("state folder", f"{folder} can be written", path=str(folder))
-
-
-def check_answer_cache() -> HealthCheck:
-    """Where the answers of all runs are kept, and how many."""
-    try:
-        folder, answers, size = cache_state()
-    except (OSError, *DAMAGED) as error:
-        advice = "delete the folder `answers` in the state folder"
-        return warning("answer cache", f"it cannot be read: {excerpt(error)}", advice)
-    finding = f"{numbered(answers, 'answer')}, {readable(size)}, in {folder} (delete it to clear the cache)"
-    return ok("answer cache", finding, path=str(folder), answers=answers, bytes=size)
+    finding = f"{folder} can be written (delete answers/ in it to clear the answer cache)"
+    return ok("state folder", finding, path=str(folder))
 
 
 def check_processor(settings: RunSettings) -> HealthCheck:
     """Processor and threads. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
-    name = hardware.processor_name() or platform.machine()
-    finding = f"{name}, {processors} cores, {threads} used"
+    finding = f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
     advice = "more threads than cores only wait for each other: ask for fewer (--threads)"
-    figures = {"name": name, "processors": processors, "threads": threads}
-    return warning_if(threads > processors, "processor", finding, advice, **figures)
+    return warning("processor", finding, advice, when=threads > processors, processors=processors, threads=threads)
 
 
 def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
     """Whether llama.cpp can use a GPU; `layers` is how many were asked for, None for all."""
-    library = f"{build.library} {build.version}"
-    figures = {"offload": build.uses_gpu, "backends": build.gpu_backends}
-    if build.uses_gpu:
-        many = "all" if layers is None else f"{layers:,}"
-        return ok("gpu", f"{library} has a GPU backend: {many} layers go there", **figures)
-    finding = f"{library} was built for the processor alone"
+    backends = ", ".join(build.gpu_backends) or "the processor alone"
+    finding = f"{build.library} {build.version} was built for {backends}"
     advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or omit gpu_layers"
-    if build.gpu_backends:
-        finding = f"{library} was built for {', '.join(build.gpu_backends)}, which finds no GPU that it can use"
+    if build.gpu_backends and not build.uses_gpu:
+        finding += ", which finds no GPU that it can use"
         advice = "see whether its driver is installed, and whether this user, or this container, may open the device"
-    finding += f"; gpu_layers = {layers} has no effect" if layers else ""
-    return warning_if(bool(build.gpu_backends or layers), "gpu", finding, advice, **figures)
+    if build.uses_gpu:
+        finding += f": {'all' if layers is None else f'{layers:,}'} layers go there"
+    elif layers:
+        finding += f"; gpu_layers = {layers} has no effect"
+    bad = not build.uses_gpu and bool(build.gpu_backends or layers)
+    return warning("gpu", finding, advice, when=bad, offload=build.uses_gpu, backends=build.gpu_backends)
 
 
 def check_file(model: NamedModel) -> HealthCheck:
@@ -217,7 +193,7 @@ def check_file(model: NamedModel) -> HealthCheck:
     proof = f"its file on this machine: sha256 {model.sha256}" if model.sha256 else "its bytes are not proved"
     finding = f"behind {model.source}; {proof}"
     advice = "start the server here, with the whole path of the file; otherwise its operator answers for what it is"
-    return warning_if(not model.sha256, "model file", finding, advice, source=model.source, sha256=model.sha256)
+    return warning("model file", finding, advice, when=not model.sha256, source=model.source, sha256=model.sha256)
 
 
 def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
@@ -236,9 +212,12 @@ def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthChe
         memory = ok("model memory", "not looked at: it is the server's", needed_bytes=None)
     short = engine.capacity < min(_SHORT_WINDOW, trained)
     advice = "long contexts are judged in many windows: ask for a larger one (n_ctx, or where the server is started)"
-    yield warning_if(short, "model", f"{kind}; {window}", advice, n_ctx=engine.capacity, **figures)
+    yield warning("model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures)
     yield memory
-    yield check_shared_prompts(engine)
+    self_check = is_.get("self_check", "the same bits each time, by the server")
+    finding = f"logits after a return to a shared prompt: {self_check}"
+    advice = "every verdict costs a whole prompt: slow but right; another build of llama-cpp-python may help"
+    yield warning("shared prompts", finding, advice, when=not engine.shares_prefixes, self_check=self_check)
 
 
 def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
@@ -249,15 +228,7 @@ def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
     finding = f"the model takes about {readable(need)} with its window, {room}"
     advice = "free some memory, or take a shorter window (n_ctx)"
     tight = free is not None and compared and need > _TIGHT * free
-    return warning_if(tight, "model memory", finding, advice, needed_bytes=need, free_bytes=free)
-
-
-def check_shared_prompts(engine: Engine) -> HealthCheck:
-    """What the engine's self-check says of returning to a shared prompt."""
-    check = engine.identity.get("self_check", "the same bits each time, by the server")
-    finding = f"logits after a return to a shared prompt: {check}"
-    advice = "every verdict costs a whole prompt: slow but right; another build of llama-cpp-python may help"
-    return warning_if(not engine.shares_prefixes, "shared prompts", finding, advice, self_check=check)
+    return warning("model memory", finding, advice, when=tight, needed_bytes=need, free_bytes=free)
 
 
 def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck:
@@ -284,4 +255,4 @@ def check_prompts(engine: ReadableEngine, requests: Sequence[VerdictRequest]) ->
         return failed("prompts", finding, "use another conversion of the model: its tokenizer is damaged", **figures)
     finding = f"the tokens of {len(requests) - refused:,} of {len(requests):,} prompts decode to their exact text"
     advice = "the others cannot be shown to this model, and such samples will fail: use another conversion"
-    return warning_if(refused > 0, "prompts", finding, advice, **figures)
+    return warning("prompts", finding, advice, when=refused > 0, **figures)

@@ -59,21 +59,21 @@ def test_figures_by_hand() -> None:
 
     At .5 all are decided 1: accuracy and precision 20/40, recall 1, F1 2*20/(2*20+20). Held out, 32/40.
     """
-    found = calibrated()
-    assert (found.labels.verdicts, found.labels.positives, found.labels.clusters) == (40, 20, 20)
-    plain, held_out = found.at_one_half, found.held_out
+    calibration = calibrated()
+    assert (calibration.labels.verdicts, calibration.labels.positives, calibration.labels.clusters) == (40, 20, 20)
+    plain, held_out = calibration.at_one_half, calibration.held_out
     assert (plain["accuracy"].value, plain["precision"].value, plain["recall"].value) == (0.5, 0.5, 1)
     assert plain["f1"].value == pytest.approx(2 / 3)
     assert plain["cohen_kappa"].value == 0
-    assert "decided alike" in found.undefined["at_one_half.mcc"]
+    assert "decided alike" in calibration.undefined["at_one_half.mcc"]
     assert "mcc" not in plain
-    assert 0.53 < found.threshold < 0.62
+    assert 0.53 < calibration.threshold < 0.62
     assert held_out["balanced_accuracy"].value == held_out["accuracy"].value == pytest.approx(0.8)
     assert held_out["mcc"].value == pytest.approx(0.6)
     assert held_out["gain"].value == pytest.approx(0.3)
     assert (plain["bias"].value, held_out["bias"].value) == (0.5, 0)
     assert all(figure.ci95[0] <= figure.value <= figure.ci95[1] for figure in held_out.values())
-    assert sum(one.verdicts for one in found.reliability) == 40
+    assert sum(scores.verdicts for scores in calibration.reliability) == 40
 
 
 def test_statements_are_asked_whole_and_once() -> None:
@@ -131,55 +131,66 @@ def run() -> localjudge.Run:
 
 def test_labels_of_verdicts_take_their_probabilities_from_the_run(run: localjudge.Run) -> None:
     labels = written([row for row in verdict_labels(run) if row["metric"] == "faithfulness"])
-    found = localjudge.calibrate(labels, run=run)
-    assert (found.question, found.labels.verdicts, found.labels.clusters) == ("attribution", 60, 30)
-    assert (found.run, found.judge["engine"]) == (run.manifest.signature, run.manifest.judge["engine"])
+    calibration = localjudge.calibrate(labels, run=run)
+    assert (calibration.question, calibration.labels.verdicts, calibration.labels.clusters) == ("attribution", 60, 30)
+    assert (calibration.run, calibration.judge["engine"]) == (run.manifest.signature, run.manifest.judge["engine"])
     # Of seven rows one is 1 by its label alone; the others are what the probability says.
     ours = [row for row in run.iter_verdicts() if row.metric == "faithfulness"]
-    assert found.figures["auc"].value > 0.8
-    assert found.reliability[0].low == min(float(row.p_yes or 0) for row in ours)
+    assert calibration.figures["auc"].value > 0.8
+    assert calibration.reliability[0].low == min(float(row.p_yes or 0) for row in ours)
 
 
-def test_labels_of_two_questions_need_a_choice(run: localjudge.Run) -> None:
-    labels = written(verdict_labels(run))
+def test_labels_of_two_questions_or_of_another_run_are_refused(run: localjudge.Run) -> None:
+    labels = verdict_labels(run)
     with pytest.raises(DataError, match="of 2 questions: attribution, relevance_sentence"):
-        localjudge.calibrate(labels, run=run)
-    assert localjudge.calibrate(labels, run=run, metrics=["context_relevancy"]).question == "relevance_sentence"
+        localjudge.calibrate(written(labels), run=run)
+    chosen = localjudge.calibrate(written(labels), run=run, metrics=["context_relevancy"])
+    assert chosen.question == "relevance_sentence"
+    for changed in ({"text": "Another."}, {"sample_id": "s99"}):
+        with pytest.raises(DataError, match="1 of 1 labels"):
+            localjudge.calibrate(written([{**labels[0], **changed}]), run=run)
+
+
+def test_what_does_not_go_together_is_an_error(run: localjudge.Run) -> None:
+    rows = written(verdict_labels(run))
+    with pytest.raises(InputError, match="holds labels of verdicts of a run"):
+        localjudge.calibrate(rows)
+    with pytest.raises(InputError, match="is that of their run, and is not asked"):
+        localjudge.calibrate(rows, run=run, judge="reference")
+    wrong: dict[str, Any] = {"metrics": ["faithfulness"], "threshold": 0.4, "name": "../x"}
+    for name, value in wrong.items():
+        with pytest.raises(InputError):
+            calibrated(**{name: value})
+    with pytest.raises(DataError, match="nothing is labelled"):
+        localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
+
+
+def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None:
+    calibration = calibrated(name="ours")
+    file = calibration_file("ours")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert read_calibration("ours") == read_calibration(file) == calibration == calibrations_of(file)[0]
+    assert calibrated(name="theirs").sha256 == calibration.sha256  # neither its name nor its date
+    with pytest.raises(InputError, match="there is no calibration 'nobody'"):
+        read_calibration("nobody")
+    for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
+        file.write_text(content)
+        with pytest.raises(RunDirectoryError, match=r"ours\.json"):
+            read_calibration("ours")
+    with pytest.raises(InputError, match=r"are both calibrations of attribution"):
+        calibrations_of([calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})])
 
 
 def test_inclusion_probabilities_weigh(run: localjudge.Run) -> None:
     """Rows that were half as likely to be labelled count twice."""
     rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
     weighed = [{**row, "inclusion_probability": 0.5 if row["human"] else 1} for row in rows]
-    plain, heavier = (localjudge.calibrate(written(one), run=run) for one in (rows, weighed))
+    plain, heavier = (localjudge.calibrate(written(labels), run=run) for labels in (rows, weighed))
     assert (plain.labels.weighted, heavier.labels.weighted) == (False, True)
     ones = sum(row["human"] for row in rows)
     # At .5 all 60 are decided 1: precision is the share of 1s, each of which now counts twice.
     assert plain.at_one_half["precision"].value == pytest.approx(ones / 60)
     assert heavier.at_one_half["precision"].value == pytest.approx(2 * ones / (60 + ones))
-
-
-@pytest.mark.parametrize("changed", [{"text": "Another."}, {"sample_id": "s99"}])
-def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[str, str]) -> None:
-    rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
-    with pytest.raises(DataError, match="1 of 60 labels are not of verdicts in judged"):
-        localjudge.calibrate(written([{**rows[0], **changed}, *rows[1:]]), run=run)
-
-
-def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
-    rows = written(verdict_labels(run))
-    with pytest.raises(InputError, match="holds labels of verdicts of a run"):
-        localjudge.calibrate(rows)
-    with pytest.raises(InputError, match="is that of their run, and is not asked"):
-        localjudge.calibrate(rows, run=run, judge="reference")
-    with pytest.raises(InputError, match="the judge is asked about them"):
-        calibrated(metrics=["faithfulness"])
-    with pytest.raises(InputError, match="there is no option 'threshold'"):
-        calibrated(threshold=0.4)
-    with pytest.raises(InputError, match=r"cannot be called '\.\./x'"):
-        calibrated(name="../x")
-    with pytest.raises(DataError, match="nothing is labelled"):
-        localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
 
 
 def test_too_few_labels_are_an_error_or_a_loud_remark() -> None:
@@ -191,11 +202,6 @@ def test_too_few_labels_are_an_error_or_a_loud_remark() -> None:
         calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
 
 
-def test_a_judge_that_guesses_is_told_so() -> None:
-    guesses = ScriptedEngine({row["statement"]: 0.4 + (n * 7 % 20) / 100 for n, row in enumerate(statements())})
-    assert any("not shown to be better than guessing" in remark for remark in calibrated(engine=guesses).remarks)
-
-
 def test_sentences_are_asked_beside_their_passage() -> None:
     passages = [
         {"question": f"Why {n}?", "sentences": [f"Yes {n}.", f"No {n}.", "Extra."], "relevant": [1, 0, None]}
@@ -203,42 +209,19 @@ def test_sentences_are_asked_beside_their_passage() -> None:
     ]
     script = {f"{word} {n}.": p + n / 1000 for n in range(25) for word, p in (("Yes", 0.7), ("No", 0.6))}
     engine = ScriptedEngine(script, default=0.5)
-    found = calibrated(passages, engine=engine)
-    assert (found.question, found.labels.verdicts, found.labels.unlabelled) == ("relevance_sentence", 50, 25)
-    assert found.labels.clusters == 25
-    assert found.held_out["balanced_accuracy"].value == 1
-    assert "calibration_slope" in found.undefined  # the scores split the labels: no line fits best
+    calibration = calibrated(passages, engine=engine)
+    labels = calibration.labels
+    assert calibration.question == "relevance_sentence"
+    assert (labels.verdicts, labels.unlabelled, labels.clusters) == (50, 25, 25)
+    assert calibration.held_out["balanced_accuracy"].value == 1
+    assert "calibration_slope" in calibration.undefined  # the scores split the labels: no line fits best
 
 
 def test_verdicts_that_failed_are_counted_and_in_no_figure() -> None:
     script: dict[str, float | str] = {**SCRIPT, "Statement 3. And more.": "it does not fit"}
-    found = calibrated(engine=ScriptedEngine({**script}))
-    assert (found.labels.verdicts, found.labels.failed) == (39, 1)
-    assert "1 labelled verdicts have no probability, and are in no figure" in found.remarks
-
-
-def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None:
-    found = calibrated(name="ours")
-    file = calibration_file("ours")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [path.name for path in (home / "calibrations").iterdir()] == ["ours.json"]
-    assert read_calibration("ours") == read_calibration(file) == found == calibrations_of(file)[0]
-    again = calibrated(name="theirs")
-    assert again.sha256 == found.sha256  # neither its name nor its date
-
-
-def test_what_is_no_calibration_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no calibration 'nobody'"):
-        read_calibration("nobody")
-    for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
-        Path("bad.json").write_text(content)
-        with pytest.raises(RunDirectoryError, match=r"bad\.json"):
-            read_calibration("bad.json")
-    found = calibrated(name="ours")
-    with pytest.raises(InputError, match=r"ours and theirs are both calibrations of attribution"):
-        calibrations_of([found, found.model_copy(update={"name": "theirs", "threshold": 0.1})])
-    with pytest.raises(InputError, match="must be names or files"):
-        calibrations_of(3)
+    calibration = calibrated(engine=ScriptedEngine({**script}))
+    assert (calibration.labels.verdicts, calibration.labels.failed) == (39, 1)
+    assert "1 labelled verdicts have no probability, and are in no figure" in calibration.remarks
 
 
 KILLED = """

@@ -72,10 +72,9 @@ def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
 ) -> None:
     """Certainty moves by a finite number, about 27.6."""
     answers: dict[Task, Answer] = {}
-    for pair in rearranged():
-        if pair.effect == "needed chunk last":
-            for task, p_yes in ((pair.before, before), (pair.after, after)):
-                answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
+    for pair in rearranged()[::3]:
+        for task, p_yes in zip(pair, (before, after), strict=True):
+            answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
     figures, (_, check) = fitness.measure(32, "", answers)
     assert (check.name, check.status, figures.flipped) == ("order", "warning" if flipped else "ok", flipped)
     assert (check.figures["asked"], check.figures["flipped"]) == (32, flipped)
@@ -127,11 +126,6 @@ def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
     assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["falls"]["value"] == 0
     _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
     assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
-
-
-def test_a_task_with_answers_to_one_label_alone_has_no_figures() -> None:
-    figures, checks = measure(lambda item: 0.7 if item.answer else None, mass=0.9)
-    assert (dict(figures.skills), figures.falls, figures.median_mass, list(checks)) == ({}, None, 0.9, ["probes"])
 
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
@@ -226,12 +220,6 @@ def test_what_misses_a_bound_loses_that_use_and_those_above_it(
 ) -> None:
     """What equals it reaches it. Order and minimal pairs are measured on statements, and bar no use in relevance."""
     assert last_uses(at_bounds(**changed)) == [attribution, relevance]
-
-
-def test_labels_that_one_threshold_splits_have_no_slope_and_need_none() -> None:
-    figures = at_bounds()
-    split = {task: measured._replace(slope=None) for task, measured in figures.skills.items()}
-    assert last_uses(figures._replace(skills=split)) == ["thresholds", "thresholds"]
 
 
 @given(

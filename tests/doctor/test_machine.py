@@ -78,11 +78,6 @@ def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     assert (check.status, check.figures) == (status, {"needed_bytes": needed, "free_bytes": free_bytes})
 
 
-def test_a_model_that_cannot_share_prompts_is_slow_and_that_is_a_warning() -> None:
-    check = machine.check_shared_prompts(engine(shares_prefixes=False, identity={"self_check": "not forked"}))
-    assert (check.status, check.figures) == ("warning", {"self_check": "not forked"})
-
-
 def whole(request: VerdictRequest) -> str:
     return "".join(piece.text for node in request.path for piece in node)
 

@@ -11,7 +11,7 @@ import pytest
 import localjudge
 from localjudge import Run, ScriptedEngine, combine
 from localjudge.errors import DataError, InputError
-from localjudge.record.manifest import Calibration
+from localjudge.record.manifest import Calibration, combination_of
 from localjudge.run.verify import verify_run as verify
 
 COUNT = 120
@@ -79,7 +79,9 @@ def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
     assert rule is not None
     weighed, mean = combined("weighed", weights="both"), combined("mean")
     assert weighed.summary.signature != mean.summary.signature
-    weight = {run.name: rule.weights[run.judge] for run in _runs(weighed)}
+    combination = combination_of(weighed.manifest)
+    assert combination is not None
+    weight = {run.name: rule.weights[run.judge] for run in combination.runs}
     for row in weighed.verdicts:
         odds = {name: math.log((p or 0) / (1 - (p or 0))) for name, p in (row.judges or {}).items()}
         total = rule.intercept + sum(weight[name] * value for name, value in odds.items())
@@ -87,14 +89,6 @@ def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
         assert row.label == int((row.p_yes or 0) >= calibration.threshold)
     assert verify(weighed).result == "bit-identical"
     assert str(weighed.judge).endswith(" by mean log odds, faithfulness by weighted log odds")
-
-
-def _runs(run: Run) -> Any:
-    from localjudge.record.manifest import combination_of
-
-    combination = combination_of(run.manifest)
-    assert combination is not None
-    return combination.runs
 
 
 def test_what_cannot_be_weighed_is_refused() -> None:

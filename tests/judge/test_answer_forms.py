@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from localjudge.judge.profile import AnswerForm
-from localjudge.types import Grammar
 
 PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"
 
@@ -59,10 +58,3 @@ def test_a_reason_comes_first_and_ends_where_the_text_behind_it_begins() -> None
 def test_a_form_that_could_not_be_read_back_is_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(complaint)):
         AnswerForm(**fields)
-
-
-def test_the_end_of_a_reason_is_in_the_key_and_comes_back_from_it() -> None:
-    made = AnswerForm(form="{reason}# {verdict}", labels={"1": 0, "5": 1}, reason_tokens=2).grammar("rubric")
-    again = Grammar.model_validate_json(made.model_dump_json())
-    assert again == made
-    assert again.reason_end == "#"

@@ -38,12 +38,6 @@ def test_the_order_of_judges_moves_no_bit(given_by: dict[str, float]) -> None:
     assert len(found) == 1
 
 
-@given(st.lists(PROBABILITY, min_size=1, max_size=4))
-def test_the_mean_lies_between_the_judges(given_by: list[float]) -> None:
-    combined = MEAN_LOG_ODDS.combined({str(judge): p_yes for judge, p_yes in enumerate(given_by)})
-    assert min(given_by) - 2e-6 <= combined <= max(given_by) + 2e-6
-
-
 @given(PROBABILITY, PROBABILITY, st.floats(0, 1))
 def test_a_judge_that_becomes_surer_never_lowers_the_result(one: float, other: float, beside: float) -> None:
     low, high = (MEAN_LOG_ODDS.combined({"a": p_yes, "b": beside}) for p_yes in sorted((one, other)))
@@ -69,8 +63,3 @@ def test_no_weight_leaves_the_unit_interval(weight: float, intercept: float, p_y
 def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         CombiningRule.model_validate(fields)
-
-
-def test_a_judge_without_a_weight_is_no_guess() -> None:
-    with pytest.raises(KeyError):
-        CombiningRule.weighted({"a": 1.0}, 0).combined({"b": 0.5})

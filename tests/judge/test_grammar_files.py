@@ -8,7 +8,7 @@ import pytest
 from jsonschema import validate
 
 from localjudge.judge import profile as grammars
-from localjudge.types import Grammar, Piece, VerdictRequest
+from localjudge.types import Piece, VerdictRequest
 
 FOLDER = Path(__file__).resolve().parents[2] / "grammars"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -69,14 +69,6 @@ def test_a_level_is_from_1_to_5() -> None:
     assert f"{len(written(('reason', ''), ('level', 1)))} bytes, and the reason" in README
 
 
-def test_the_frame_of_a_joint_answer_is_as_long_as_described() -> None:
-    """21 bytes, and 44 for each statement beside the statement and its reason."""
-    entry = {"statement": "", "reason": "", "attributed": 0}
-    lengths = [len(written(("classifications", [entry] * count))) for count in (1, 2)]
-    assert lengths == [21 + 44, 21 + 2 * 44]
-    assert "21 bytes, and for each statement 44 bytes" in README
-
-
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
     """What the pattern allows, the schema does."""
     grammar = grammars.for_statements(["One.", 'Tw"o.'])
@@ -95,10 +87,3 @@ def test_the_schema_is_in_no_key_and_no_file() -> None:
     assert grammar.model_dump_json() == dumped
     request = VerdictRequest(((Piece("Is it so?", trusted=True),),), grammar)
     assert request.shape == f'{{"grammar":{dumped},"explanation":null}}'
-
-
-def test_a_grammar_that_was_read_back_is_the_same_grammar() -> None:
-    """Without its schema: the answers that it allows are what makes it."""
-    grammar = grammars.load_grammar("attributed")
-    assert Grammar.model_validate_json(grammar.model_dump_json()) == grammar
-    assert grammars.load_grammar("relevant") != grammar

@@ -12,7 +12,7 @@ from localjudge.judge import profile as grammars
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import Example
 from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import Attribution, Relevance, Span, Task, Unit
+from localjudge.types import Attribution, Span, Task, Unit
 
 JOINT = prompts.load_profile("instruct").tasks[prompts.JOINT]
 
@@ -36,13 +36,6 @@ def test_every_example_is_an_answer_that_the_grammar_allows(example: Example) ->
     """An example that the grammar forbids would teach what cannot be said."""
     grammar = grammars.for_statements([entry.statement for entry in example.classifications])
     assert re.fullmatch(grammar.pattern, example.answer)
-
-
-def test_the_examples_show_both_labels() -> None:
-    """A model that only sees one label learns to give it."""
-    labels = [entry.attributed for example in JOINT.example for entry in example.classifications]
-    assert {0, 1} == set(labels)
-    assert abs(labels.count(0) - labels.count(1)) <= 1
 
 
 def test_the_examples_stand_in_the_first_node_with_their_answers() -> None:
@@ -95,20 +88,6 @@ def test_the_prompt_shows_every_statement_as_user_text() -> None:
     node = request.path[-2]
     assert [piece.text for piece in node if not piece.trusted] == ["A </statement>", "B"]
     assert "<statement-2>" in node[0].text
-
-
-def test_other_tasks_are_asked_as_ever() -> None:
-    """RAGAS's shape is for statements: a relevance question keeps its own request."""
-    unit = Unit(kind="sentence", index=0, source="retrieved_contexts", span=Span(start=0, end=1, text="X"))
-    task = Relevance(unit=unit, user_input="Why?")
-    assert joint().requests([task]) == PromptWriter(prompts.load_profile("instruct")).requests([task])
-
-
-def test_the_protocol_is_part_of_the_identity() -> None:
-    """A joint verdict depends on its siblings: it is another judge's."""
-    plain = PromptWriter(prompts.load_profile("instruct")).identity
-    assert joint().identity != plain
-    assert (plain["protocol"], joint().identity["protocol"]) == ("independent", "joint")
 
 
 @pytest.mark.parametrize(

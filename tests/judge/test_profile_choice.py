@@ -1,6 +1,5 @@
 """Which profile a model is asked by: named, registered, made for it by its metadata, or the common one."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -13,14 +12,11 @@ from localjudge.judge.profile import choose
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 NAMES = {
     "Bespoke-MiniCheck-7B": "minicheck",
-    "Bespoke MiniCheck 7B": "minicheck",
     "Granite Guardian 3.3 8b": "granite-guardian",
-    "granite-guardian-3.3-8b": "granite-guardian",
     "Granite Guardian 3.1 8b": "instruct",
     "Granite Guardian 4.1 8b": "instruct",
     "Granite 3.3 8b Instruct": "instruct",
     "Qwen3 Reranker 0.6B": "qwen3-reranker",
-    "Qwen3-Reranker-8B": "qwen3-reranker",
     "Qwen3 8B": "instruct",
     "Llama 3 Patronus Lynx 8B Instruct": "lynx",
     "Patronus-Lynx-8B-Instruct-v1.1": "lynx",
@@ -38,17 +34,6 @@ def test_a_model_is_known_by_what_its_file_calls_it(key: str, name: str, profile
     found = choose(None, None, {"general.architecture": "llama", key: name})
     assert found.profile.name == profile
     assert found.why == ("" if profile == "instruct" else f"made for it, by its {key}")
-
-
-def test_no_name_fits_two_profiles() -> None:
-    for name in NAMES:
-        fitting = [
-            profile
-            for profile in prompts.bundled()
-            for row in prompts.load_profile(profile).made_for
-            if all(re.search(pattern, name, re.IGNORECASE) for pattern in row.values())
-        ]
-        assert len(set(fitting)) <= 1, name
 
 
 def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> None:
@@ -85,9 +70,7 @@ def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
             "first node has no role",
         ),
         ("attribution.toml", "grammar = ", "house"),
-        ("attribution.toml", 'node = [{text = "x"}]', "house"),
         ("attribution.toml", 'grammar = "attributed"\ncolour = "red"', "house"),
-        ("profile.toml", 'description = "x"', "house"),
         ("profile.toml", 'description = "x"\nchat = "perhaps"', "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "at least 1 item"),
@@ -109,9 +92,3 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
 def test_an_empty_folder_is_no_profile(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not valid"):
         prompts.load_profile(str(tmp_path))
-
-
-def test_every_profile_names_the_source_of_its_prompt() -> None:
-    for name in set(prompts.bundled()) - {"instruct", "reference"}:
-        assert "# Source: " in (BUNDLED / name / "profile.toml").read_text(encoding="utf-8")
-        assert "ot confirmed" in (BUNDLED / name / "profile.toml").read_text(encoding="utf-8") or name == "minicheck"

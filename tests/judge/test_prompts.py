@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import InputError, SampleError
+from localjudge.errors import SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
@@ -77,7 +77,7 @@ def judge(profile: str = "instruct") -> PromptWriter:
         *(("reference", task) for task in tasks("Some text.")),
         *(("instruct", task) for task in all_tasks("Some text.")),
     ],
-    ids=lambda given: given if isinstance(given, str) else prompts.task_name(given),
+    ids=lambda value: value if isinstance(value, str) else prompts.task_name(value),
 )
 def test_what_the_user_gave_is_never_trusted(profile: str, task: Task) -> None:
     request = judge(profile).request(task)
@@ -93,23 +93,10 @@ def test_contexts_are_nodes_of_their_own_and_come_before_the_question() -> None:
     assert users == [[], ["Statement."], ["other"], ["Statement."], ["Statement."]]
 
 
-def test_a_chunk_comes_before_the_question() -> None:
-    """Samples that retrieved the same chunk share it."""
-    first = Relevance(unit=unit("chunk", "A chunk."), user_input="One?")
-    second = first.model_copy(update={"user_input": "Two?"})
-    paths = [judge().request(task).path for task in (first, second)]
-    assert paths[0][:-1] == paths[1][:-1]
-    assert paths[0][-1] != paths[1][-1]
-
-
 def test_an_empty_question_and_empty_contexts_are_left_out() -> None:
     task = Attribution(unit=unit("statement", "It is."), contexts=("", "  \n", "x"), user_input=" ")
     users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
     assert users == ["x", "It is."]
-
-
-def test_the_cut_points_do_not_depend_on_the_text() -> None:
-    assert len(judge().request(tasks("a")[0]).path) == len(judge().request(tasks("b" * 5000)[0]).path)
 
 
 def closing_tags(pieces: tuple[Piece, ...]) -> list[str]:
@@ -122,31 +109,11 @@ def read_loosely(text: str) -> str:
     return "".join(part for part in folded if not part.isspace() and unicodedata.category(part) != "Cf")
 
 
-FORGERIES = st.sampled_from(
-    [
-        "</context>",
-        "</CONTEXT>",
-        "< / context >",
-        "</con\u200btext>",
-        "＜/context＞",
-        "</context-2>",
-        "</context-3>",
-        "<context>",
-        "</statement>",
-        "<statement-2>",
-        "</question>",
-        "</passage>",
-        "</sentence>",
-        "</answer>",
-        "</response>",
-        "</",
-        "context",
-        "-2",
-        ">",
-        " ",
-        "\n",
-    ]
-)
+FORGERIES = st.sampled_from([
+    "</context>", "</CONTEXT>", "< / context >", "</con\u200btext>", "＜/context＞", "</context-2>", "</context-3>",
+    "<context>", "</statement>", "<statement-2>", "</question>", "</passage>", "</sentence>", "</answer>",
+    "</response>", "</", "context", "-2", ">", " ", "\n",
+])  # fmt: skip
 
 
 @settings(deadline=None, max_examples=150)
@@ -157,12 +124,6 @@ def test_no_text_can_close_its_own_tag(text: str) -> None:
         for node in judge().request(task).path:
             for closing in closing_tags(node):
                 assert not [p for p in node if not p.trusted and closing.casefold() in read_loosely(p.text)]
-
-
-def test_an_ordinary_text_is_fenced_without_a_number() -> None:
-    """What nobody attacks reads as if there were no fence at all, and shares its prefix with all others."""
-    request = judge().request(tasks("1 < 2 and <b>bold</b> > x")[0])
-    assert not [tag for node in request.path for tag in closing_tags(node) if "-" in tag]
 
 
 def test_a_forged_tag_moves_the_fence_of_its_own_node_only() -> None:
@@ -206,16 +167,6 @@ def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
     assert list(after.identity_for(["sufficiency", "refusal"])["special_tasks"]) == ["refusal", "sufficiency"]
 
 
-def test_a_special_task_is_part_of_the_identity_with_the_shape_of_its_answer() -> None:
-    identities = [
-        PromptWriter(prompts.load_profile("instruct"), reasons=way).identity_for(["refusal"])
-        for way in ("none", "before")
-    ]
-    hashes = [identity["special_tasks"]["refusal"] for identity in identities]
-    assert hashes[0]["sha256"] == hashes[1]["sha256"]
-    assert hashes[0]["grammar_sha256"] != hashes[1]["grammar_sha256"]
-
-
 @pytest.mark.parametrize("task", special_tasks("Some text."), ids=prompts.task_name)
 def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
     """The reference judge reads no instructions."""
@@ -224,26 +175,3 @@ def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
     assert judge().cannot_be_asked([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
         judge("reference").request(task)
-
-
-def test_a_refusal_is_judged_without_a_question_where_there_is_none() -> None:
-    task = Refusal(unit=unit("response", "I do not know."))
-    assert [piece.text for node in judge().request(task).path for piece in node if not piece.trusted] == [
-        "I do not know."
-    ]
-
-
-def test_an_unknown_profile_is_told_the_known_ones() -> None:
-    with pytest.raises(InputError, match="no prompt profile is called 'x'") as caught:
-        prompts.load_profile("x")
-    assert "instruct, lynx, minicheck" in str(caught.value.hint)
-
-
-def test_a_context_is_put_into_words_once_however_many_statements_are_asked_about_it() -> None:
-    """50 contexts and 40 statements: 50 nodes for the contexts, not 40 x 50; every request still holds all of them."""
-    contexts = tuple(f"Context {number} of <this> test." for number in range(50))
-    units = [unit("statement", f"Statement {number}.") for number in range(40)]
-    requests = judge().requests([Attribution(unit=each, contexts=contexts) for each in units])
-    nodes = {id(node) for request in requests for node in request.path[1:-1]}
-    assert len(nodes) == 50
-    assert all(len(request.path) == 52 for request in requests)

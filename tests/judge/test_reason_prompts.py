@@ -44,17 +44,10 @@ def test_a_reason_before_the_verdict_is_announced(task: Task) -> None:
     assert request.explanation is None
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("reasons", ["none", "before"])
-def test_the_prompt_says_how_to_answer_once(task: Task, reasons: Reasons) -> None:
-    """No placeholder is left, and one sentence tells the form of the answer."""
-    text = "".join(piece.text for node in judge(reasons).request(task).path for piece in node)
-    assert "{form}" not in text
-    assert text.count("Answer {") == 1
-
-
-def test_reasons_are_part_of_the_identity() -> None:
-    """Order matters to a verdict: three ways of asking are three judges."""
+def test_reasons_and_the_protocol_are_part_of_the_identity() -> None:
+    """Order matters to a verdict, and a joint one depends on its siblings: four ways of asking are four judges."""
+    joint = PromptWriter(prompts.load_profile("instruct"), protocol="joint").identity
+    assert (joint["protocol"], judge("none").identity["protocol"]) == ("joint", "independent")
     identities = [judge(reasons).identity for reasons in ("none", "before", "after")]
     assert [identity["reasons"] for identity in identities] == ["none", "before", "after"]
     assert identities[0]["grammars_sha256"] != identities[1]["grammars_sha256"]

@@ -18,7 +18,6 @@ from localjudge.types import (
     Attribution,
     ChatEnds,
     CustomQuestion,
-    Grammar,
     Piece,
     Relevance,
     Task,
@@ -187,42 +186,22 @@ def test_the_prompt_is_the_one_that_the_model_was_trained_on(profile: str, task:
     assert text_of(judge(profile).request(task)) == prompt
 
 
-def test_a_reference_answer_stands_where_prometheus_was_trained_to_find_it() -> None:
-    asked = text_of(judge("prometheus").request(rubric(reference="It opened in 1889.")))
-    assert "a reference answer that gets a score of 5, and a score rubric" in asked
-    assert "\n\n###Reference Answer (Score 5):\nIt opened in 1889.\n\n###Score Rubrics:\n" in asked
-
-
-def grammar_of(profile: str, task: Task) -> Grammar:
-    return judge(profile).request(task).grammar
-
-
-def test_the_labels_are_the_trained_ones_and_a_risk_is_turned_round() -> None:
+@pytest.mark.parametrize(
+    ("profile", "task", "labels"),
+    [
+        ("minicheck", statement(), {"Yes": 1, "No": 0}),
+        ("granite-guardian", statement(), {"yes": 0, "no": 1}),
+        ("granite-guardian", passage(), {"yes": 0, "no": 1}),
+        ("qwen3-reranker", passage(), {"yes": 1, "no": 0}),
+        ("lynx", statement(), {"PASS": 1, "FAIL": 0}),
+        ("prometheus", rubric(), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+    ],
+)
+def test_the_labels_are_the_trained_ones_and_a_risk_is_turned_round(
+    profile: str, task: Task, labels: dict[str, float]
+) -> None:
     """Yes to a risk is 0: an ungrounded statement is not attributed, an irrelevant passage not relevant."""
-    assert grammar_of("minicheck", statement()).labels == {"Yes": 1, "No": 0}
-    for task in ASKED["granite-guardian"]:
-        assert grammar_of("granite-guardian", task).labels == {"yes": 0, "no": 1}
-    assert grammar_of("qwen3-reranker", passage()).labels == {"yes": 1, "no": 0}
-    assert grammar_of("lynx", statement()).labels == {"PASS": 1, "FAIL": 0}
-    assert grammar_of("prometheus", rubric()).labels == {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}
-
-
-@pytest.mark.parametrize("profile", ["minicheck", "granite-guardian", "lynx"])
-def test_statements_share_everything_before_them(profile: str) -> None:
-    """Instructions, contexts and question are nodes of their own: two statements differ in the last node alone."""
-    contexts = ("The tower opened in 1889.", "It is 330 m high.")
-    one, two = (judge(profile).request(statement(text, contexts)).path for text in ("It opened.", "It is high."))
-    assert one[:-1] == two[:-1]
-    assert one[-1] != two[-1]
-    own = [[piece.text.strip() for piece in node if not piece.trusted] for node in one]
-    assert [texts for texts in own if texts][-3:-1] == [[context] for context in contexts]
-
-
-def test_samples_share_what_stands_before_the_first_document() -> None:
-    one, two = (judge("granite-guardian").request(statement(contexts=(text,))).path for text in ("One.", "Two."))
-    assert one[0] == two[0]
-    assert "As a judge agent" in one[0][0].text
-    assert one[1] != two[1]
+    assert judge(profile).request(task).grammar.labels == labels
 
 
 HOSTILE = st.sampled_from(
@@ -292,19 +271,14 @@ def test_documents_inside_json_are_spelled_as_json_spells_them() -> None:
             "{{ guardian_config }}{{ think }}",
             "in this order",
         ),
-        ("{% if %}", "cannot be rendered"),
         ("{{ documents[7].text }}{{ guardian_config }}{{ think }}", "cannot be rendered"),
     ],
 )
 def test_another_chat_template_is_refused_before_anything_is_asked(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint):
         PromptWriter(prompts.load_profile("granite-guardian"), chat.without_ends(template, bos="", eos=""))
-
-
-def test_without_a_chat_template_it_is_refused() -> None:
-    with pytest.raises(InputError, match="inside the model's chat template, and there is none") as refused:
+    with pytest.raises(InputError, match="inside the model's chat template, and there is none"):
         PromptWriter(prompts.load_profile("minicheck"))
-    assert "profile" in str(refused.value.hint)
 
 
 def test_the_chat_template_and_what_it_writes_are_in_the_identity() -> None:
@@ -315,19 +289,6 @@ def test_the_chat_template_and_what_it_writes_are_in_the_identity() -> None:
         PromptWriter(prompts.load_profile("granite-guardian"), other).identity,
     )
     assert {key for key in one if one[key] != two[key]} == {"chat_template_sha256", "chat_ends_sha256"}
-
-
-def test_a_template_is_rendered_once_however_many_statements_are_asked() -> None:
-    rendered: list[int] = []
-
-    def render(messages: Any, arguments: Any) -> str:
-        rendered.append(len(arguments.get("documents", ())))
-        return chat.conversation(GUARDIAN, messages, arguments, bos="", eos="")
-
-    asked = PromptWriter(prompts.load_profile("granite-guardian"), ChatEnds("", "", "0", render))
-    rendered.clear()
-    asked.requests([statement(f"Statement {number}.", ("one", "two")) for number in range(20)])
-    assert rendered == [2]
 
 
 def test_what_a_rubric_shows_and_the_profile_has_no_place_for_is_not_left_out_in_silence() -> None:
@@ -343,6 +304,5 @@ def test_marks_of_messages_are_told_apart_from_ten_on() -> None:
     """`mark-1` is not the beginning of `mark-10`."""
     ends = chat.without_ends(CHATML, bos="", eos="")
     assert ends.render is not None
-    found = skeleton(ends.render, ("user",) * 12, {})
-    assert len(found.gaps) == 13
-    assert not any("localjudge" in gap for gap in found.gaps)
+    gaps = skeleton(ends.render, ("user",) * 12, {}).gaps
+    assert (len(gaps), any("localjudge" in gap for gap in gaps)) == (13, False)

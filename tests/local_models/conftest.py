@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from localjudge.local_models import Found, FoundModel, SkippedFile
 
 VARIABLES = ("OLLAMA_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
 MODEL_LAYER = "application/vnd.ollama.image.model"
-WORDS = 32
-Writer = Callable[..., Path]
 
 
 @pytest.fixture
@@ -30,7 +28,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def gguf(path: Path, architecture: str = "llama", *, template: bool = True, words: int = WORDS, **keys: Any) -> Path:
+def gguf(path: Path, architecture: str = "llama", *, template: bool = True, words: int = 32, **keys: Any) -> Path:
     """A file with the header of a text model and one tensor: enough to be listed, not to be loaded."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = GGUFWriter(path, architecture)

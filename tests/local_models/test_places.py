@@ -29,11 +29,6 @@ def test_the_first_of_two_models_of_one_name_is_taken(user: Path) -> None:
         assert models(places.models_of("lmstudio")) == {"lmstudio:some.gguf": file}
 
 
-def test_stores_are_found_in_the_home_of_the_user(stores: Path) -> None:
-    assert "ollama:qwen3:8b" in models(places.models_of("ollama"))
-    assert "hf:org/repo:Q4_K_M" in models(places.models_of("hf"))
-
-
 @pytest.mark.parametrize(
     ("variable", "below", "program"),
     [
@@ -53,13 +48,6 @@ def test_a_variable_of_the_program_says_where(
     downloaded(place / below, "org/moved", "m-Q4_0.gguf", model)
     gguf(place / below / "moved.gguf")
     assert any("moved" in name for name in models(places.models_of(program)))
-
-
-def test_the_most_exact_variable_of_the_hub_wins(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(user / "home"))
-    monkeypatch.setenv("HUGGINGFACE_HUB_CACHE", str(user / "old"))
-    monkeypatch.setenv("HF_HUB_CACHE", str(user / "new"))
-    assert list(places.PROGRAMS["hf"].folders()) == [user / "new"]
 
 
 def test_lm_studio_is_followed_to_where_it_was_moved(user: Path) -> None:
@@ -122,11 +110,6 @@ def test_a_model_that_was_skipped_is_refused_with_the_reason(user: Path, model: 
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
     with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* its manifest says 1"):
         places.named("ollama:short")
-
-
-def test_an_unknown_model_is_refused_with_where_it_was_looked_for(user: Path) -> None:
-    with pytest.raises(ModelError, match=r"LM Studio has no model called 'x' \(looked in .*\.lmstudio/models"):
-        places.named("lmstudio:x")
 
 
 @pytest.mark.parametrize("name", ["qwen3:8b", "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"])
