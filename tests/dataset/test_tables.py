@@ -151,17 +151,7 @@ def test_an_answer_is_one_sample_however_it_is_given(given: Any) -> None:
     assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
 
 
-def test_one_object_in_memory_may_hold_the_rows_as_one_in_a_file_may() -> None:
-    assert load({"results": ROWS}).samples == load(ROWS).samples
-    assert load({"question": "q", "contexts": ["a"]}).samples[0].user_input == "q"
-
-
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
     with pytest.raises(InputError, match=f"the data are of the type {type(value).__name__}\n"):
         load(value)
-
-
-def test_deepevals_data_set_without_rows_has_none() -> None:
-    with pytest.raises(DataError, match="rows has no rows"):
-        load(SimpleNamespace(test_cases=[], goldens=[]))
