@@ -1,9 +1,8 @@
-"""With the packages themselves: objects of theirs are data as they are, and what they write today is read.
+"""With the packages themselves: objects of theirs are data as they are.
 
 Without a package its tests are skipped; CONTRIBUTING says how to install all of them.
 """
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from localjudge.dataset import load
 from localjudge.errors import InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, example, said
-from tests.integrations.test_files_of_peers import FILES, WITHOUT_CONTEXTS, WITHOUT_REFERENCE
+from tests.integrations.test_files_of_peers import WITHOUT_CONTEXTS, WITHOUT_REFERENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
@@ -21,20 +20,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 def objects(data: Any, fields: tuple[str, ...] = ALL) -> None:
     """The data, as they are, hold the example."""
     assert said(load(data).samples, fields) == example(fields)
-
-
-@pytest.mark.parametrize("package", peers.WRITERS)
-def test_what_a_package_writes_today_is_what_its_file_holds(package: str, tmp_path: Path) -> None:
-    peers.require(peers.MODULES.get(package, package))
-    peers.WRITERS[package](tmp_path)
-    written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
-    kept = FILES / f"{package}-{version(package)}"
-    assert kept.is_dir(), "another version than the extra `peers` names: write its files as well"
-    assert written == sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
-    for name in written:
-        how: dict[str, Any] = {"context_separator": "|"} if package == "deepeval" and name.suffix != ".json" else {}
-        now, then = load(tmp_path / name, **how), load(kept / name, **how)
-        assert said(now.samples) == said(then.samples), name
 
 
 def test_ragas() -> None:
