@@ -54,11 +54,6 @@ def test_a_sample_without_texts_is_a_row_like_any_other() -> None:
     assert load([json.loads(sample.model_dump_json())]).samples == (sample,)
 
 
-def test_another_id_is_another_sample_and_no_text_is_not_an_empty_text() -> None:
-    rows = [{"id": "1", "contexts": [given]} for given in ({"id": "a"}, {"id": "b"}, {"id": "a", "text": ""})]
-    assert len({load([row]).fingerprint for row in rows}) == 3
-
-
 def test_a_context_without_text_and_id_is_nothing() -> None:
     with pytest.raises(InputError, match="a context has a text, an id or both"):
         Context(score=1)
@@ -100,11 +95,6 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     assert "reference_contexts, retrieved_contexts: ids and no texts, documents are compared by id" in stream.getvalue()
     assert result.manifest.judge["metrics"]["document_mrr(compare_by=id)"] == {"version": 1, "compare_by": "id"}
     assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
-
-
-def test_a_judged_metric_of_ids_alone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"faithfulness needs .*, and the data has no texts of retrieved_contexts"):
-        run(tmp_path / "run", RAGAS, metrics=["faithfulness"])
 
 
 def test_a_sample_of_ids_alone_among_others_is_undefined_for_what_is_judged(tmp_path: Path) -> None:

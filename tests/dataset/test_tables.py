@@ -1,7 +1,6 @@
 """Tables and objects of other packages in memory are data as they are."""
 
 import enum
-import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -73,12 +72,6 @@ def test_a_column_that_stands_twice_is_refused(package: str) -> None:
         table = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names=["question", "question"])
     with pytest.raises(DataError, match="rows has two columns question"):
         load(table)
-
-
-def test_an_arrow_table_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"an Arrow table, and pyarrow is not installed\n.*pip install pyarrow"):
-        load(SimpleNamespace(__arrow_c_stream__=None))
 
 
 def test_a_frame_is_not_copied_as_a_whole() -> None:
