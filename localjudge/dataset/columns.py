@@ -189,10 +189,7 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
 
 
 def _reads_like(field: str, value: Any) -> bool:
-    """Whether a value reads like what the field holds: a text with a letter; for contexts, with words.
-
-    So does a list of references, as inspect has targets. `7`, `"0.93"`, `["doc_12"]` do not.
-    """
+    """Whether a value reads like what the field holds: a text with a letter; contexts and lists with words."""
     if field in CONTEXT_FIELDS or (field == "reference" and isinstance(value, list)):
         return any(_WORDS.search(text) for text in _texts(value))
     return isinstance(value, str) and bool(_LETTER.search(value))

@@ -14,8 +14,7 @@ reading would take all that follows a quote that is never closed for one cell, a
 
 One object may hold all rows, under a name of its own or as columns:
 
-    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
-    {"results": {"results": [...], "prompts": [...]}}       promptfoo
+    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others; a level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
     {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
@@ -63,10 +62,7 @@ _LINES = {".jsonl", ".ndjson"}
 
 
 def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """Rows of a source, from its beginning. Raises DataError if it cannot be read, InputError if pyarrow is missing.
-
-    `mapping` and `rows_path` are what the user said about columns and about where the rows are, as for `expand`.
-    """
+    """Rows of a source, as `expand` says. Raises DataError if it cannot be read, InputError if pyarrow is missing."""
     with source.open() as opened:
         for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix):
             if isinstance(row, RawRow) and (row.whole or rows_path):
@@ -93,10 +89,7 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
 
 
 def _read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Problem]:
-    """One row for each record after the header; `head` is how the text begins, and decides on the delimiter.
-
-    `stream` must not translate line ends. Raises DataError for a column named twice and for broken quotes.
-    """
+    """One row for each record after the header; `head` is how the text begins, and decides on the delimiter."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
     header = head.lstrip("\r\n").splitlines()[:1]
     delimiter = max((",", ";", "\t"), key=lambda delimiter: len(next(csv.reader(header, delimiter=delimiter), [])))
@@ -195,10 +188,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Batches of a size that fits the largest row group: each of its rows may hold a value of nearly all of it.
-
-    Columns are not asked for their sizes: for a damaged one pyarrow ends the process.
-    """
+    """Batches that fit the largest row group; columns are not asked for sizes: damaged ones make pyarrow abort."""
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
@@ -259,9 +249,8 @@ _KNOWN = {name for field, names in _FIELDS if field != "id" for name in names} -
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
     """The rows that one object holds: those of its columns, those under one of its names, or itself.
 
-    `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows;
-    `rows_path` is where the user says that they are. Raises DataError for columns of different lengths, and where
-    nothing is under that path.
+    The user's `mapping` (ours -> theirs) tells a row from an object that holds rows; `rows_path` says where they are.
+    Raises DataError for columns of different lengths, and where nothing is under that path.
     """
     values, source = row.values, row.place.source
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
@@ -343,10 +332,7 @@ Rows = Callable[[], Iterable[Any]]
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
-    """The rows of a table; None if the data are not a table.
-
-    Raises InputError for several tables or a package that is not installed, DataError for a column that stands twice.
-    """
+    """The rows of a table; None for other data. Raises InputError for several tables, DataError for equal columns."""
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
             return None

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 from localjudge.errors import DataError
 from localjudge.types import Record
 
-MISSING = object()
-"""Stands for the value of a column that a row does not have."""
+MISSING = object()  # the value of a column that a row does not have
 _EACH = "[]"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
@@ -112,8 +111,7 @@ def reason(error: Exception) -> str:
 UNKNOWN = "a value of the Python type "
 """How the description of a value begins that no data file holds."""
 _QUOTED = 40
-_LONG = 128
-"""A whole number of more bits is neither shown nor an id."""
+_LONG = 128  # bits of a whole number that is shown, and may be an id
 
 
 def describe(value: Any) -> str:
@@ -229,8 +227,7 @@ class Problems:
 
 Report = Callable[[str, str, str], None]
 """Takes a problem: field, what it holds, what was expected."""
-DEEPEST = 64
-"""Values inside a context may be nested so deep."""
+DEEPEST = 64  # levels of values inside a context
 _TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 

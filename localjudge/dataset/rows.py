@@ -65,25 +65,18 @@ NOTHING = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
     *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
 }
-"""Words that stand for a value that is missing: those that pandas takes for it, `-`, `NaT`, and the `\\N` of databases.
-
-Not "none" or "nil", which are answers.
-"""
+"""Words for a value that is missing: those of pandas, `-`, `NaT`, the `\\N` of databases; not "none", an answer."""
 
 
 class RawRow(NamedTuple):
-    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV).
-
-    Of a `conversation` the values have the last turn alone. A `whole` row is all that a file of JSON holds, and so may
-    hold the rows. A `literal` one is a sample already: its texts say what they say.
-    """
+    """A row as it was read: their columns and values."""
 
     place: Place
     values: Mapping[str, Any]
-    typed: bool = True
-    conversation: bool = False
-    whole: bool = False
-    literal: bool = False
+    typed: bool = True  # False where every value is text (CSV)
+    conversation: bool = False  # the values have its last turn alone
+    whole: bool = False  # all that a file of JSON holds, and so it may hold the rows
+    literal: bool = False  # a sample already: its texts say what they say
 
 
 class CheckedRow(NamedTuple):
@@ -209,8 +202,7 @@ def printed_value(text: str) -> Any:
 def _printed_by_python(text: str) -> Any:
     """A list as Python prints it (ragas and pandas write it into CSV), or as NumPy does, which leaves the commas out.
 
-    Python would read two texts without a comma as one. Raises SyntaxError for other text, and for values that NumPy
-    left out of a long list.
+    Raises SyntaxError for other text, and for values that NumPy left out of a long list.
     """
     tokens: list[tuple[int, str]] = []
     ended = False
@@ -226,8 +218,7 @@ def _printed_by_python(text: str) -> Any:
 
 _TEXTS = ("text", "content", "page_content")
 
-_NODE = ("text", "id_", "metadata")
-"""What counts of LlamaIndex's node; the rest is how it is shown and what belongs to its index."""
+_NODE = ("text", "id_", "metadata")  # of LlamaIndex's
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
@@ -268,10 +259,7 @@ def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
 def _with_ids(
     contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report
 ) -> list[dict[str, Any]] | None:
-    """The contexts with the ids that stand in a column of their own (ragas: `retrieved_context_ids`).
-
-    Where the row has ids and no contexts, the ids are all that is known of them.
-    """
+    """The contexts with the ids of a column of their own (ragas: `retrieved_context_ids`), or the ids alone."""
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
         return contexts
@@ -365,10 +353,7 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    """The row with the last turn of the conversation that stands in place of its question; None if none does.
-
-    `column` is where the question is, if the user said so.
-    """
+    """The row with the last turn of the conversation in place of its question (in `column`); None if none is."""
     for name in [column] if column else (*ALIASES["user_input"], *LOOSE_NAMES["user_input"]):
         value = lookup(values, name)
         if isinstance(value, str):
@@ -411,12 +396,11 @@ _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_too
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     """How the texts of one source are split into contexts; `has` tells whether it has a column.
 
-    At every place where the separator stands; outer white space of the pieces is trimmed, empty pieces are left out.
-    Lists, objects and contexts in several columns stay what they are.
+    Outer white space of the pieces is trimmed, empty pieces are left out; lists and objects stay what they are.
 
-    DeepEval writes lists as `first|second` into CSV and JSONL (`EvaluationDataset.save_as`, read in version 4.3.1).
-    Taken for one context, such a text gives a score that nobody would doubt. So without a separator what is returned
-    raises DataError for a text with the mark in a file that has DeepEval's own columns; elsewhere it is only text.
+    DeepEval 4.3.1 writes lists as `first|second` into CSV and JSONL. Taken for one context, such a text gives a score
+    that nobody would doubt. So without a separator what is returned raises DataError for it in a file that has
+    DeepEval's own columns; elsewhere it is only text.
     """
     of_deepeval = any(map(has, _OF_DEEPEVAL))
 

@@ -12,8 +12,7 @@ Fields that are null and defaults count as absent, so a field that is added to `
 Rows without an id get `row-` and 12 digits of the hash of their content, so moving a row does not change its id. Rows
 with the same content are told apart by `-2`, `-3`, ... in their order; an id that another row gives is left out.
 
-SQLite keeps the first MiB in memory and the rest in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600),
-which nobody else can open and which goes with the process.
+SQLite keeps what is more than its cache holds in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600).
 """
 
 import hashlib
@@ -189,10 +188,7 @@ class SampleTable:
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
-        """The rows that are chosen by position and id, as a table of their own, numbered anew unless `in_place`.
-
-        What the contexts are like is as in the whole.
-        """
+        """The rows that are chosen by position and id, numbered anew unless `in_place`; facts are of the whole."""
         part = SampleTable()
         part.contexts_each, part.has_text = self.contexts_each, self.has_text
         rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))

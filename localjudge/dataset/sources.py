@@ -1,12 +1,9 @@
 """Opens what was named as data, as often as needed: a file, a pipe or standard input, packed with gzip or not.
 
 What can be read only once is copied to a temporary file when it is opened first. What cannot be data (a folder, a
-device, an Excel workbook) is refused with its name, whatever fails while reading becomes a DataError, and a file that
-somebody writes to meanwhile, or between two readings, is noticed.
-
-Text is UTF-8, or what a byte-order mark says. Bytes that are not UTF-8 do not stop the reading: they become lone
-surrogates (`surrogateescape`), which no sound text has, so the row that they stand in can be named and the others are
-read.
+device, an Excel workbook) is refused, whatever fails while reading becomes a DataError, and a file that changes
+meanwhile, or between two readings, is noticed. Text is UTF-8, or what a byte-order mark says; bytes that are not UTF-8
+become lone surrogates (`surrogateescape`), so the row that they stand in can be named and the others are read.
 """
 
 import codecs

@@ -1,14 +1,10 @@
 """The spaCy component that sets where sentences begin, and the tokenizer it can rely on.
 
-    text -> tokens of the language -> sentence starts, by character -> the tokens that begin there
-
-The rules read characters; the tokens have a veto: where a rule would cut inside a token (a web address, an e-mail
-address), nothing is cut.
+The rules read characters; the tokens have a veto: where a rule would cut inside a token (an address), nothing is cut.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +14,7 @@ from spacy.tokens import Doc
 from spacy.util import compile_infix_regex
 from spacy.vocab import Vocab
 
-from localjudge.text.languages import OwnAbbreviations, conventions_of
+from localjudge.text.languages import conventions_of
 from localjudge.text.stops import sentence_starts, stop_pattern
 
 COMPONENT = "localjudge_sentences"
@@ -41,8 +37,8 @@ class SentenceRules:
 
     def __init__(self, nlp: Language, abbreviations: Sequence[str] = ()) -> None:
         language, defaults = str(nlp.meta["lang"]), nlp.Defaults
-        conventions = conventions_of(language, defaults.stop_words, defaults.tokenizer_exceptions)
-        self._conventions = replace(conventions, own=OwnAbbreviations(abbreviations) if abbreviations else None)
+        exceptions = defaults.tokenizer_exceptions
+        self._conventions = conventions_of(language, defaults.stop_words, exceptions, abbreviations)
         self._pattern = stop_pattern(_STOPS + self._conventions.stops)
         self._last: tuple[str, list[int]] = ("", [])
 
@@ -76,22 +72,18 @@ class SteadyTokenizer:
 
     def __call__(self, text: str) -> Doc:
         """Tokens of a text; a run of eight signs or more is one token."""
-        doc = self._tokenizer(text) if not _UNBROKEN.search(text) else self._in_parts(text)
+        if not _UNBROKEN.search(text):
+            doc = self._tokenizer(text)
+        else:
+            tokens: list[tuple[str, bool]] = []
+            for part in filter(None, _UNBROKEN.split(text)):
+                if _SIGN_RUN.fullmatch(part):
+                    tokens.append((part, False))
+                else:
+                    tokens += [(token.text, bool(token.whitespace_)) for token in self._tokenizer(part)]
+            doc = Doc(self._vocab, words=[word for word, _ in tokens], spaces=[space for _, space in tokens])
         doc.user_data[_SOURCE] = text
         return doc
-
-    def _in_parts(self, text: str) -> Doc:
-        words: list[str] = []
-        spaces: list[bool] = []
-        for part in filter(None, _UNBROKEN.split(text)):
-            if _SIGN_RUN.fullmatch(part):
-                words.append(part)
-                spaces.append(False)
-                continue
-            for token in self._tokenizer(part):
-                words.append(token.text)
-                spaces.append(bool(token.whitespace_))
-        return Doc(self._vocab, words=words, spaces=spaces)
 
 
 @Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"], default_config={"abbreviations": []})

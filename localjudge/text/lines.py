@@ -41,13 +41,14 @@ _BEFORE = 8
 def items(text: str, piece: TextPiece) -> Iterator[int]:
     """Where list items begin inside a piece."""
     yield from _bullets(text, piece)
-    yield from _dashes(text, piece)
+    if dash := _FIRST_DASH.search(text, piece.start, piece.end):
+        dashes = re.compile(rf"(?<=\s){re.escape(dash['dash'])}\s(?=[A-Z*])")
+        yield from (match.start() for match in dashes.finditer(text, dash.start(), piece.end))
     yield from _numbers(text, piece)
 
 
 def _bullets(text: str, piece: TextPiece) -> Iterator[int]:
-    bullet = text[piece.start]
-    start = piece.start
+    bullet, start = text[piece.start], piece.start
     if bullet not in _BULLET:
         first = _FIRST_BULLET.search(text, piece.start, piece.end)
         if not first:
@@ -55,14 +56,6 @@ def _bullets(text: str, piece: TextPiece) -> Iterator[int]:
         bullet, start = first[0], first.start()
     for match in re.compile(rf"(?<=\s){bullet}").finditer(text, start, piece.end):
         yield match.start()
-
-
-def _dashes(text: str, piece: TextPiece) -> Iterator[int]:
-    first = _FIRST_DASH.search(text, piece.start, piece.end)
-    if first:
-        dash = re.compile(rf"(?<=\s){re.escape(first['dash'])}\s(?=[A-Z*])")
-        for match in dash.finditer(text, first.start(), piece.end):
-            yield match.start()
 
 
 def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
@@ -77,7 +70,8 @@ def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
 def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
     """Where the items after a marker begin. "A. B. Yehoshua" is a name: no list counts with capitals and full stops."""
     after = marker["after"]
-    while number := _next_number(marker["number"]):
+    while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
+        number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
         if number.isupper() and after == ".":
             return
         pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(after)}(?=\s)"
@@ -86,12 +80,6 @@ def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[i
             return
         yield following.start()
         marker = following
-
-
-def _next_number(number: str) -> str:
-    if number.isdecimal():
-        return str(int(number) + 1)
-    return chr(ord(number) + 1) if len(number) == 1 and number not in "zZ" else ""
 
 
 _END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -118,15 +106,8 @@ class Line(NamedTuple):
 
     start: int
     end: int
-    width: int
-    """Characters of the widest line of the block."""
-    wrapped: bool
-    """Whether the block looks wrapped."""
-
-    @property
-    def length(self) -> int:
-        """Characters of the line."""
-        return self.end - self.start
+    width: int  # characters of the widest line of the block
+    wrapped: bool  # whether the block looks wrapped
 
 
 def pieces(text: str) -> Iterator[TextPiece]:
@@ -164,19 +145,15 @@ def _block_lines(block: list[tuple[int, int]]) -> Iterator[Line]:
 def _cuts(text: str, above: Line, line: Line) -> bool:
     if _BLANK.search(text, above.end, line.start) or _HEADING.match(text, above.start, above.end):
         return True
-    content = text[line.start : line.end]
-    full = above.width >= _NARROW and above.length + 1 + len(content.split(maxsplit=1)[0]) > above.width
+    content, content_above = text[line.start : line.end], text[above.start : above.end]
+    length = above.end - above.start
+    full = above.width >= _NARROW and length + 1 + len(content.split(maxsplit=1)[0]) > above.width
     if MARKER.match(content) and not (full and _INITIAL.match(content)):
         return True
-    content_above = text[above.start : above.end]
     if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
         return False
-    if not (_has_letter(content_above) and _has_letter(content)):
+    if not (any(map(str.isalnum, content_above)) and any(map(str.isalnum, content))):
         return True
     if content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower() and not content_above.endswith(":"):
-        return 2 * above.length < max(above.width, _NARROW) and not _ENDED.search(content)
-    return not (full and (above.wrapped or above.length >= _LONG))
-
-
-def _has_letter(content: str) -> bool:
-    return any(map(str.isalnum, content))
+        return 2 * length < max(above.width, _NARROW) and not _ENDED.search(content)
+    return not (full and (above.wrapped or length >= _LONG))

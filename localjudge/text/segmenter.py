@@ -4,8 +4,7 @@ r"""A text as the sentences that it is made of, each a verbatim span, cut by our
 
 The invariant, for every string that Python can hold: `span.text == text[span.start:span.end]`; spans stand in order and
 do not overlap; together they cover every character that is not white space (`str.isspace`); none is empty or has a
-blank edge. A long text is read in parts of at most 100,000 characters, parted at blank lines where there are any, so
-a sentence is never longer than that.
+blank edge, or is longer than the parts of 100,000 characters in which a long text is read.
 """
 
 import logging
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING, cast
 from localjudge.errors import InputError
 from localjudge.text.languages import ANY_LANGUAGE, checked_abbreviations
 from localjudge.types import Span
-from localjudge.words import suggestion
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
 def import_spacy() -> None:
     """Import spaCy without a network socket.
 
-    Its command line imports an HTTP client, which opens an IPv6 socket at import, on this machine alone, to see whether
-    it could use one. Whoever watches for sockets should see none; so here it believes that there is no IPv6.
+    Its command line imports an HTTP client, which opens an IPv6 socket at import, to see whether it could use one. An
+    observer of sockets should see none; so here it believes that there is no IPv6.
     """
     has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
     try:
@@ -63,24 +61,15 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
     from localjudge.text.component import blank_pipeline
 
-    unknown = InputError(
-        f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
-    )
-    if not _LANGUAGE.fullmatch(language):
-        raise unknown
     try:
-        get_lang_class(language)
+        get_lang_class(language if _LANGUAGE.fullmatch(language) else "")
     except ImportError as error:
-        raise unknown from error
+        hint = "give a code such as 'en' or 'de', or 'xx' for any language"
+        raise InputError(f"spaCy knows no language {language!r}", hint=hint) from error
     try:
         return blank_pipeline(language, abbreviations)
     except ImportError as error:
-        _logger.warning(
-            "sentences of language %r are cut with the tokenizer for any language (%r): %s",
-            language,
-            ANY_LANGUAGE,
-            error,
-        )
+        _logger.warning("sentences of language %r are cut with the tokenizer for any language: %s", language, error)
         return blank_pipeline(ANY_LANGUAGE, abbreviations)
 
 
@@ -94,18 +83,16 @@ def named_pipeline(name: str) -> "Language":
     import_spacy()
     pipelines = entry_points(group="spacy_models")
     if name not in pipelines.names:
+        installed = ", ".join(sorted(pipelines.names)) or "none"
         raise InputError(
             f"no spaCy pipeline called {name!r:.80} is installed",
-            hint=suggestion(name, sorted(pipelines.names), "installed")
-            if pipelines.names
-            else "install its package, or leave it out to use the rules",
+            hint=f"install its package, or leave it out to use the rules; installed: {installed}",
         )
     try:
         return cast("Language", pipelines[name].load().load())
     except (ImportError, OSError, ValueError) as error:
-        raise InputError(
-            f"cannot load the spaCy pipeline {name!r}: {error}", hint="install the pipeline's package again"
-        ) from error
+        hint = "install the pipeline's package again"
+        raise InputError(f"cannot load the spaCy pipeline {name!r}: {error}", hint=hint) from error
 
 
 MAX_PART = 100_000
@@ -118,11 +105,10 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Cuts texts into sentences: by our rules for `language`, or with `pipeline` if one is named.
+    """Cuts texts into sentences: by our rules for `language`, or with the installed spaCy `pipeline` of that name.
 
-    `pipeline` is the name of an installed spaCy pipeline that sets sentence boundaries. The stop
-    of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules alone.
-    Raises InputError for one that is not an abbreviation, and for any given together with a pipeline.
+    The stop of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules
+    alone. Raises InputError for one that is not an abbreviation, and for any together with a pipeline.
     """
 
     language: str = "en"
@@ -154,17 +140,13 @@ class Segmenter:
         Of a named pipeline, `rules` is the pipeline's own version. Of our rules, `tokenizer` is the language whose
         tokenizer is used, and `abbreviations_sha256`, where there are any, stands for the user's own.
         """
+        spacy = {"version": version("spacy")}
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta
-            versions = {"version": version("spacy"), "rules": str(meta["version"])}
-            return {"name": self.pipeline, **versions, "language": str(meta["lang"])}
-        identity = {
-            "name": "localjudge",
-            "version": version("spacy"),
-            "rules": RULES_VERSION,
-            "language": self.language,
-            "tokenizer": str(rules_pipeline(self.language, self.abbreviations).meta["lang"]),
-        }
+            return {"name": self.pipeline, **spacy, "rules": str(meta["version"]), "language": str(meta["lang"])}
+        tokenizer = str(rules_pipeline(self.language, self.abbreviations).meta["lang"])
+        identity = {"name": "localjudge", **spacy, "rules": RULES_VERSION, "language": self.language}
+        identity["tokenizer"] = tokenizer
         if self.abbreviations:
             identity["abbreviations_sha256"] = sha256("\n".join(self.abbreviations).encode()).hexdigest()
         return identity
@@ -181,18 +163,12 @@ def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[S
 def _parts(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while len(text) - start > MAX_PART:
-        end = _parting(text, start, start + MAX_PART)
+        end = start + MAX_PART
+        lasts = (max((match.end() for match in parting.finditer(text, start, end)), default=0) for parting in _PARTINGS)
+        end = next(filter(None, lasts), end)
         yield start, end
         start = end
     yield start, len(text)
-
-
-def _parting(text: str, start: int, end: int) -> int:
-    for parting in _PARTINGS:
-        last = max((match.end() for match in parting.finditer(text, start, end)), default=0)
-        if last:
-            return last
-    return end
 
 
 def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int) -> Iterator[tuple[int, int]]:

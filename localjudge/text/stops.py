@@ -4,9 +4,8 @@
               ^ "Dr" is a title: no cut
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
-Every stop is found by one regular expression, then read by a table of rules in their order, first what its surroundings
-and its mark say, then what its word says ("4 g.", "Vitamin K.", "lit. b."): the first rule that has an opinion decides,
-and a stop that no rule objects to ends the sentence. A cut never falls inside a word.
+Every stop is found by one regular expression, then read by rules in their order, first what its surroundings and its
+mark say, then what its word says: the first that has an opinion decides, and if none has, the stop ends the sentence.
 """
 
 import re
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from localjudge.text.languages import MOST_CHARACTERS, Conventions
+from localjudge.text.languages import MOST_CHARACTERS, Conventions, written
 from localjudge.text.lines import MARKER, TextPiece, items, pieces
 
 LATIN_STOPS = ".!?…"
@@ -25,26 +24,16 @@ _ELIDED = re.compile(r"[^\W\d_]{1,6}['’](?=\w)")
 class Stop(NamedTuple):
     """A full stop, or a run of stops, and its surroundings."""
 
-    mark: str
-    """The stops, without what closes with them."""
-    closed: str
-    """Closing quotes and brackets after (and between) the stops."""
-    gap: str
-    """White space up to the next sentence."""
-    before: str
-    """What stands before the word in this sentence, as far as it is looked at."""
-    word: str
-    """What the stop is written at, back to white space or an opening bracket."""
-    next: str
-    """The next word; with its full stop, if it is an initial."""
-    follower: str
-    """The character right after the gap."""
-    sentence: tuple[int, int]
-    """Where the sentence so far begins and the stop stands."""
-    ahead: str
-    """The text from the next word on, as far as it is looked at."""
-    unbroken: tuple[str, str]
-    """With no gap, the characters up to the white space on both sides: left of the stop, right of what closes it."""
+    mark: str  # the stops, without what closes with them
+    closed: str  # closing quotes and brackets after (and between) the stops
+    gap: str  # white space up to the next sentence
+    before: str  # the 40 characters or fewer before the word in this sentence
+    word: str  # what the stop is written at, back to white space or an opening bracket
+    next: str  # the next word; with its full stop, if it is an initial
+    follower: str  # the character right after the gap
+    sentence: tuple[int, int]  # where the sentence so far begins and the stop stands
+    ahead: str  # the 40 characters or fewer from the next word on
+    unbroken: tuple[str, str]  # with no gap, what stands up to the white space left of the stop and right of the gap
 
 
 Rule = Callable[[Stop, Conventions, str], bool | None]
@@ -62,11 +51,8 @@ def after_next(stop: Stop) -> str:
 
 
 def is_capital(word: str) -> bool:
-    """Whether a word is written as a name or as the first of a sentence: "The", "iPhone", and any caseless script.
-
-    Georgian letters count as small ones in Unicode, but the script has no capitals in use.
-    """
-    return not word.islower() or "ა" <= word[0] <= "ჿ"
+    """Whether a word is written as a name or as the first of a sentence: "The", "iPhone", and any caseless script."""
+    return not word.islower() or "ა" <= word[0] <= "ჿ"  # Georgian: small letters in Unicode, no capitals in use
 
 
 def is_starter(stop: Stop, conventions: Conventions) -> bool:
@@ -90,19 +76,10 @@ _WINDOW = 40
 
 
 def goes_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A comma, a colon or a closing bracket after the stop goes on with the sentence: "et al., 2015"."""
-    return False if stop.follower in ",;:)]}、，；：،؛" else None
-
-
-def first(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Stops that a sentence begins with do not end it: "... and then"."""
+    """A comma after a stop goes on with the sentence, "et al., 2015", and so do stops in its opening: "...", "1."."""
     begin, end = stop.sentence
-    return None if text[begin : min(end, begin + _WINDOW)].strip(_OPENING) else False
-
-
-def list_marker(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """What stands before the stop is only the number or letter of a list item, or a label: "1. First", "Step 2. Go"."""
-    begin, end = stop.sentence
+    if stop.follower in ",;:)]}、，；：،؛" or not text[begin : min(end, begin + _WINDOW)].strip(_OPENING):
+        return False
     if end - begin > _WINDOW:
         return None
     so_far = text[begin:end]
@@ -146,13 +123,13 @@ def _is_run_on_word(stop: Stop, conventions: Conventions) -> bool:
     return is_starter(stop, conventions) or stop.next in conventions.never_ends
 
 
-def second_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A stop after the closing bracket of an abbreviation is one more: "(pears, etc.). Then"."""
-    return True if "." in stop.closed else None
-
-
 def ellipsis(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Dots end a sentence before a capital; three dots not before "I", which is always one."""
+    """Dots end a sentence before a capital; three dots not before "I", which is always one.
+
+    So does a stop after the closing bracket of an abbreviation, before anything: "(pears, etc.). Then".
+    """
+    if "." in stop.closed:
+        return True
     dots = stop.mark.count(".") + len("...") * stop.mark.count("…")
     if "!" in stop.mark or "?" in stop.mark or dots == 1:
         return None
@@ -161,31 +138,19 @@ def ellipsis(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     return is_capital(stop.next) and re.split(r"['’]", stop.next, maxsplit=1)[0] != "I"
 
 
+_EXCLAIMING = written(["Yahoo", "Jeopardy", "Joomla", "Wham", "Oklahoma", "Kahoot"], capitals=True)
+
+
 def exclamation(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A "!" or "?" ends a sentence, but not in a quotation that the sentence goes on with, nor in "Yahoo!"."""
+    """A "!" or "?" ends a sentence, but not in a quotation that the sentence goes on with, nor in "Yahoo!".
+
+    A small letter after any closing quote or bracket goes on with the sentence.
+    """
     if "!" not in stop.mark and "?" not in stop.mark:
-        return None
-    if stop.word in conventions.exclaiming and len(stop.mark) == 1:
+        return False if stop.closed and not is_capital(stop.next) else None
+    if stop.word in _EXCLAIMING and len(stop.mark) == 1:
         return is_starter(stop, conventions)
     return is_capital(stop.next) or not stop.closed
-
-
-def quoted(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A small letter after a closing quote or bracket goes on with the sentence."""
-    return False if stop.closed and not is_capital(stop.next) else None
-
-
-SURROUNDINGS: tuple[Rule, ...] = (
-    goes_on,
-    first,
-    list_marker,
-    own_stop,
-    run_on,
-    second_stop,
-    ellipsis,
-    exclamation,
-    quoted,
-)
 
 
 _DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
@@ -254,12 +219,11 @@ def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
         tokens.pop()
     if not tokens or not _ENDS_IN_NUMBER.search(tokens[-1]):
         return False
-    return not (len(word) == 1 and word.isupper() and _is_initial(stop, tokens[-1]))
-
-
-def _is_initial(stop: Stop, number: str) -> bool:
-    """Whether a capital after a number is not a unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1"."""
-    return bool(_YEAR.fullmatch(number)) or stop.next[:1].isdigit() or "." in (after_next(stop)[:1], stop.next[-1:])
+    if len(word) > 1 or not word.isupper():
+        return True
+    # A capital after a number need not be a unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1".
+    followed = stop.next[:1].isdigit() or "." in (after_next(stop)[:1], stop.next[-1:])
+    return not (followed or _YEAR.fullmatch(tokens[-1]))
 
 
 def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -267,7 +231,10 @@ def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     letter = len(stop.word) == 1 and stop.word.isalpha()
     if not letter and not (conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
-    named = _named_before(stop, conventions).lower()
+    tokens = stop.before.split()
+    while tokens and _ANOTHER_LETTER.fullmatch(tokens[-1]):  # "vitamins A, D and K"
+        tokens.pop()
+    named = without_article(tokens[-1], conventions).strip(".:(").lower() if tokens else ""
     if named not in conventions.lettered and (letter or named not in conventions.valued):
         return None
     if stop.next.endswith(".") or (letter and stop.next[:1].isdigit()):
@@ -275,57 +242,36 @@ def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     return is_capital(stop.next)
 
 
-def _named_before(stop: Stop, conventions: Conventions) -> str:
-    """The word that a letter or number may belong to, before others of its kind: "vitamins A, D and" -> "vitamins"."""
-    tokens = stop.before.split()
-    while tokens and _ANOTHER_LETTER.fullmatch(tokens[-1]):
-        tokens.pop()
-    return without_article(tokens[-1], conventions).strip(".:(") if tokens else ""
-
-
-def title(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """More always follows a title or "e.g."."""
-    return False if _is_listed(stop, conventions.never_ends) else None
-
-
 def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
     """Whether the word, or the abbreviation that it ends, is in a table.
 
     In small letters it is also looked up at the beginning of a sentence, and in capitals before other capitals.
     """
-    if stop.word in table or _spaced(stop) in table:
+    parts = _SPACED.search(stop.before) if stop.before[-2:-1] == "." else None  # "z. B" is "z.B"
+    if stop.word in table or (parts and "".join(parts[0].split()) + stop.word in table):
         return True
     if stop.sentence[1] - stop.sentence[0] == len(stop.word) and stop.word[:1].lower() + stop.word[1:] in table:
         return True
     return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
 
 
-def _spaced(stop: Stop) -> str:
-    """An abbreviation of several parts without the white space inside: "z. B" is "z.B"; "" for any other word."""
-    if stop.before[-2:-1] != ".":
-        return ""
-    parts = _SPACED.search(stop.before)
-    return "".join(parts[0].split()) + stop.word if parts else ""
-
-
 def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Abbreviations before a number or a letter: "p. 55", "lit. b"; a capitalised one also before a small word."""
+    """Abbreviations before a number or a letter: "p. 55", "lit. b"; a capitalised one also before a small word.
+
+    More always follows a title or "e.g.".
+    """
+    if _is_listed(stop, conventions.never_ends):
+        return False
     small = len(stop.word) == 1 and stop.word.islower()
     if not small and stop.word not in conventions.before_number and not stop.word.endswith(conventions.endings):
         return None
     pronoun = (stop.word.islower() or stop.word == "No") and _PRONOUN.match(stop.ahead)
     roman = _ROMAN.fullmatch(stop.next) and not pronoun
-    if stop.next[:1].isdigit() or stop.follower in "#§" or roman or _is_letter(stop, conventions):
-        return False
-    if _is_numbered_next(stop, conventions):
+    letter = stop.next.rstrip(".")  # a label, not a word: "lit. b", "App. C", "art. L. 121-1"
+    label = len(letter) == 1 and letter.isalpha() and not is_starter(stop, conventions)
+    if stop.next[:1].isdigit() or stop.follower in "#§" or roman or label or _is_numbered_next(stop, conventions):
         return False
     return False if stop.word[0].isupper() and not is_capital(stop.next) else None
-
-
-def _is_letter(stop: Stop, conventions: Conventions) -> bool:
-    """Whether a single letter follows that is a label, not a word: "lit. b", "App. C", "art. L. 121-1"."""
-    letter = stop.next.rstrip(".")
-    return len(letter) == 1 and letter.isalpha() and not is_starter(stop, conventions)
 
 
 def _is_numbered_next(stop: Stop, conventions: Conventions) -> bool:
@@ -360,46 +306,31 @@ def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None
     like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(conventions.endings)
     if not (initial or like_one or _is_listed(stop, conventions.may_end)):
         return None
-    if initial and (_is_surname_next(stop, conventions) or _is_numbered_next(stop, conventions)):
+    surname = _PARTICLE.match(stop.ahead) if initial else None  # of several words: "J. Van der Berg", "C. De Luca"
+    if surname and surname["particle"] in conventions.particles and surname["name"].isupper():
+        return False
+    if initial and _is_numbered_next(stop, conventions):
         return False
     if stop.sentence[1] - stop.sentence[0] == len(word) or stop.follower == "(":
         return False
-    return is_starter(stop, conventions) or _is_reading(stop, conventions)
-
-
-def _is_surname_next(stop: Stop, conventions: Conventions) -> bool:
-    """Whether a surname of several words follows an initial: "J. Van der Berg", "C. De Luca"."""
-    surname = _PARTICLE.match(stop.ahead)
-    return surname is not None and surname["particle"] in conventions.particles and surname["name"].isupper()
-
-
-def _is_reading(stop: Stop, conventions: Conventions) -> bool:
-    """Whether a vital sign and its value follow: "in the E.R. BP 120/80"."""
-    return stop.next.lower() in conventions.valued and bool(_VALUE.match(after_next(stop)))
+    reading = stop.next.lower() in conventions.valued and _VALUE.match(after_next(stop))  # "in the E.R. BP 120/80"
+    return is_starter(stop, conventions) or bool(reading)
 
 
 def unknown(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     """A small letter shows that a short word is an abbreviation, unless the writer uses no capitals.
 
-    So it does in brackets, and after the number of a figure.
+    So it does in brackets, and after the number of a figure or an article: "See Fig. 3. for details.".
     """
     begin, end = stop.sentence
     if is_capital(stop.next) or stop.closed or not text[begin].isupper() or end - begin == len(stop.word):
         return None
-    near = max(begin, end - _BRACKETED)
-    if text.rfind("(", near, end) > text.rfind(")", near, end) or _is_reference(stop, conventions):
+    near, named = max(begin, end - _BRACKETED), stop.before.split()[-1:]
+    reference = stop.word.isdecimal() and named and named[0].rstrip(".") in conventions.before_number
+    if text.rfind("(", near, end) > text.rfind(")", near, end) or reference:
         return False
     short = stop.word.isalpha() and len(stop.word) <= conventions.unknown_letters and stop.follower.isalpha()
     return False if short and stop.word.lower() not in conventions.starters and stop.next != "i" else None
-
-
-def _is_reference(stop: Stop, conventions: Conventions) -> bool:
-    """Whether the stop follows the number of a figure or an article: "See Fig. 3. for details."."""
-    named = stop.before.split()[-1:]
-    return stop.word.isdecimal() and bool(named) and named[0].rstrip(".") in conventions.before_number
-
-
-WORDS: tuple[Rule, ...] = (clock, quantity, lettered, title, numbered, ordinal, closing, abbreviation, unknown)
 
 
 _MORE_STOPS = "។៕།༎\u037e"
@@ -410,15 +341,12 @@ SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001
 _CITATION = r"\[(?:\d+|[a-z]{1,2}|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
 _PAGES = r":\d+(?:[,–-]\s?\d+)*"
 """Pages of a footnote that lost its number: "in 1905.:75–76 Then"."""
-
-
 _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
-_SPACE = re.compile(r"\s")
 _NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 
-_RULES = (*SURROUNDINGS, *WORDS)
-"""In this order: what a stop's surroundings say, then its mark, then its word."""
+_OF_WORDS: tuple[Rule, ...] = (clock, quantity, lettered, numbered, ordinal, closing, abbreviation, unknown)
+_RULES: tuple[Rule, ...] = (goes_on, own_stop, run_on, ellipsis, exclamation, *_OF_WORDS)
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:
@@ -438,18 +366,15 @@ def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Co
     for match in pattern.finditer(text, piece.start, piece.end):
         if match.end() == piece.end:
             return
-        if own and match["mark"] == "." and own.covers(*_around(text, piece, match)):
-            continue
+        if own and match["mark"] == ".":
+            before = text[max(piece.start, match.start() - 2 * MOST_CHARACTERS) : match.start()]
+            if own.covers(before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]):
+                continue
         stop = _stop(text, piece, begin, match, conventions)
-        if _ends_sentence(stop, conventions, text):
+        verdicts = (rule(stop, conventions, text) for rule in _RULES)
+        if next((verdict for verdict in verdicts if verdict is not None), True):
             begin = _begin(text, piece, match)
             yield begin
-
-
-def _around(text: str, piece: TextPiece, match: re.Match[str]) -> tuple[str, str]:
-    """What stands before a stop and after its gap, as far as an abbreviation may go."""
-    before = text[max(piece.start, match.start() - 2 * MOST_CHARACTERS) : match.start()]
-    return before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]
 
 
 def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], conventions: Conventions) -> Stop:
@@ -467,23 +392,14 @@ def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], convent
         follower=text[end],
         sentence=(begin, start),
         ahead=text[following.start("word") : min(end + _WINDOW, piece.end)] if following else "",
-        unbroken=("", "") if match["gap"] else (_SPACE.split(left)[-1], _SPACE.split(text[end : end + _WINDOW])[0]),
+        unbroken=("", "")
+        if match["gap"]
+        else (re.split(r"\s", left)[-1], re.split(r"\s", text[end : end + _WINDOW])[0]),
     )
 
 
-def _ends_sentence(stop: Stop, conventions: Conventions, text: str) -> bool:
-    for rule in _RULES:
-        verdict = rule(stop, conventions, text)
-        if verdict is not None:
-            return verdict
-    return True
-
-
 def _begin(text: str, piece: TextPiece, match: re.Match[str]) -> int:
-    """Where the next sentence begins, once it is known to which of the two a straight quote belongs.
-
-    'said."We' opens a quotation, '. " He' closes one, and the other way round after an odd number of quotes.
-    """
+    """Where the next sentence begins: 'said."We' opens a quotation, '. " He' closes one; or, if in one, otherwise."""
     if match["closed"] == '"' and not match["gap"]:
         inside = text.count('"', piece.start, match.start("closed")) % 2
         return match.end() if inside else match.start("closed")
@@ -501,14 +417,12 @@ _UNSTOPPED = re.compile(
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
     """Offsets at which a sentence begins, in order. `pattern` finds the stops: see `stop_pattern`."""
-    return sorted({start for piece in pieces(text) for start in _piece_starts(text, piece, pattern, conventions)})
-
-
-def _piece_starts(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
-    unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}
-    yield from unstopped
-    for start, end in pairwise((*sorted(unstopped), piece.end)):
-        yield from stops(text, TextPiece(start, end), pattern, conventions)
+    starts: set[int] = set()
+    for piece in pieces(text):
+        unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}
+        for start, end in pairwise((*sorted(unstopped), piece.end)):
+            starts |= {start, *stops(text, TextPiece(start, end), pattern, conventions)}
+    return sorted(starts)
 
 
 def _unstopped(text: str, piece: TextPiece, conventions: Conventions) -> Iterator[int]:

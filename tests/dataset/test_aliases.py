@@ -118,11 +118,6 @@ def test_such_a_name_is_not_taken_for_what_reads_like_no_text(column: str, value
     assert load([{"question": "q", column: value}]).mapping == {"user_input": "question"}
 
 
-def test_what_is_taken_is_checked_row_by_row() -> None:
-    with pytest.raises(DataError, match=r"rows, row 2: target: found a number \(7\), expected text or null"):
-        load([{"question": "q", "target": "In 1889"}, {"question": "q", "target": 7}])
-
-
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
     """Texts, lists and objects, in the order in which the columns are named; a null or an empty cell is no context."""
     rows: list[dict[str, Any]] = [

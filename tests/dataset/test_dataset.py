@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from localjudge.dataset import load
 from localjudge.errors import InputError
-from localjudge.resources import demo_file
-from localjudge.types import Context, Sample, context_texts
 
 rows = st.lists(
     st.fixed_dictionaries(
@@ -63,19 +61,6 @@ def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
     assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
 
 
-def test_samples_are_rows_too() -> None:
-    sample = Sample(id="1", user_input="q", retrieved_contexts=(Context(text="c", id="x", score=0.5, meta={"p": 1}),))
-    data = load([sample, {"id": 2, "user_input": "r"}])
-    assert data.samples == (sample, Sample(id="2", user_input="r"))
-    assert data.fields == {"user_input", "retrieved_contexts"}
-
-
-def test_columns_may_be_given_whole() -> None:
-    columns: dict[str, list[Any]] = {"questions": ["a", "b"], "contexts": [["x"], ["y", "z"]]}
-    data = load(columns)
-    assert [sample.user_input for sample in data.samples] == ["a", "b"]
-
-
 def test_columns_are_known_by_their_names_and_by_ours() -> None:
     data = load([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
@@ -110,15 +95,3 @@ def test_a_column_that_is_not_there_or_has_no_single_values_is_refused(name: str
     row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
     with pytest.raises(InputError, match=message):
         load([row]).column(name)
-
-
-def test_the_demo_shows_samples_of_several_contexts_and_sentences() -> None:
-    """And a response each, so that all metrics that ask a judge have something to ask."""
-    data = load(demo_file())
-    assert [sample.id for sample in data.samples] == ["eiffel-tower", "penicillin", "danube", "moon-landing"]
-    assert data.fields == {"user_input", "retrieved_contexts", "reference", "response"}
-    for sample in data.samples:
-        contexts = context_texts(sample.retrieved_contexts)
-        assert len(contexts) >= 2
-        for text in (sample.reference, sample.response, " ".join(contexts)):
-            assert len((text or "").split(". ")) >= 2

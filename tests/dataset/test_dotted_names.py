@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import load
 from localjudge.dataset.problems import MISSING, has_value, lookup
-from localjudge.types import Context
 
 ROW: dict[str, Any] = {
     "a": {"b": [{"c": 1}, {"c": 2}], "0": "key", "": "nothing"},
@@ -45,12 +43,3 @@ ROW: dict[str, Any] = {
 def test_a_name_reaches_a_value_or_none(name: str, value: Any) -> None:
     assert lookup(ROW, name, MISSING) == value
     assert has_value(ROW, name) == (value is not MISSING)
-
-
-def test_a_list_in_a_row_of_a_file_is_reached_too(tmp_path: Any) -> None:
-    """Also where it is the only row: the list is reached into, so it is no column of answers."""
-    for rows in (1, 2):
-        (tmp_path / f"{rows}.jsonl").write_text('{"question": "q", "answer": [{"documents": ["a b"]}]}\n' * rows)
-        data = load(tmp_path / f"{rows}.jsonl", mapping={"retrieved_contexts": "answer.0.documents"})
-        assert data.mapping == {"user_input": "question", "retrieved_contexts": "answer.0.documents"}
-        assert data.samples[-1].retrieved_contexts == (Context(text="a b"),)

@@ -4,10 +4,8 @@ import csv
 import gzip
 import io
 import json
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -130,16 +128,6 @@ def test_standard_input_is_recognised_by_its_content(expected: Dataset, content:
     assert done.stdout.decode().split() == [expected.fingerprint, "stdin"]
 
 
-def test_a_named_pipe_is_read(tmp_path: Path, expected: Dataset) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(as_jsonl(ROWS).encode()),))
-    writer.start()
-    data = load(pipe)
-    writer.join()
-    assert data.samples == expected.samples
-
-
 def test_several_files_are_one_dataset_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 1, "question": "q", "page": 3}\n')
     (tmp_path / "b.csv").write_text("id,user_input\n2,r\n")
@@ -149,13 +137,6 @@ def test_several_files_are_one_dataset_in_their_order(tmp_path: Path) -> None:
     assert data.mapping["user_input"] == f"user_input ({tmp_path / 'b.csv'}), question ({tmp_path / 'a.jsonl'})"
     assert data.mappings == ({"id": "id", "user_input": "user_input"}, {"id": "id", "user_input": "question"})
     assert data.column("page") == (None, 3)
-
-
-def test_a_mapping_need_not_fit_every_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"Q": "q"}\n')
-    (tmp_path / "b.jsonl").write_text('{"question": "r"}\n')
-    data = load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], mapping={"user_input": "Q"})
-    assert [sample.user_input for sample in data.samples] == ["q", "r"]
 
 
 def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
@@ -203,12 +184,6 @@ def test_the_mapping_tells_a_row_from_an_object_that_holds_rows(
 ) -> None:
     (tmp_path / "a.json").write_text(json.dumps(content))
     assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == questions
-
-
-def test_a_problem_in_an_array_has_the_number_of_its_row(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('[\n {"question": "q"},\n\n {"question": 5}\n]\n')
-    with pytest.raises(DataError, match=r"a\.json, row 2: question: found a number \(5\)"):
-        load(tmp_path / "a.json")
 
 
 def test_a_problem_in_csv_has_the_line_on_which_its_row_begins(tmp_path: Path) -> None:

@@ -176,19 +176,6 @@ def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | 
     assert data is None or len(data.samples) + data.skipped == len(rows)
 
 
-@FUZZ
-@given(
-    value=st.binary() | st.sets(any_text) | st.complex_numbers() | st.dates() | st.uuids() | st.decimals() | any_value,
-    name=st.sampled_from(NAMES),
-    nested=st.booleans(),
-)
-def test_any_value_of_python_is_read_or_refused(value: Any, name: str, nested: bool) -> None:
-    rows: list[dict[str, Any]] = [{"question": "q", name: value}, {"question": "r"}]
-    if nested:
-        rows[0][name] = [{"text": "t", "meta": {"k": value}}]
-    unless_refused(lambda: load(rows, skip_bad_rows=True))
-
-
 def test_values_that_contain_themselves_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)

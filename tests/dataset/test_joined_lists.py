@@ -63,20 +63,6 @@ def test_the_separator_gives_the_samples_that_the_lists_give(tmp_path: Path, wri
     assert split.samples == load([LISTS]).samples
 
 
-def test_a_file_of_deepeval_may_hold_lists_of_one_text_and_lists_with_the_mark(tmp_path: Path) -> None:
-    (sample,) = load(as_csv(tmp_path, joined({**LISTS, "retrieval_context": ["one"], "context": None}))).samples
-    assert sample.retrieved_contexts == (Context(text="one"),)
-    row = {**joined(LISTS), "retrieval_context": ["a | b"], "context": None}
-    assert load(as_jsonl(tmp_path, row)).samples[0].retrieved_contexts == (Context(text="a | b"),)
-
-
-def test_a_separator_that_does_not_occur_keeps_a_text_whole(tmp_path: Path) -> None:
-    """How to say that the text of a file of DeepEval is one text all the same."""
-    row = {**joined(LISTS), "retrieval_context": "| a | b |", "context": None}
-    (sample,) = load(as_jsonl(tmp_path, row), context_separator="<>").samples
-    assert sample.retrieved_contexts == (Context(text="| a | b |"),)
-
-
 @pytest.mark.parametrize(
     ("value", "separator", "contexts"),
     [

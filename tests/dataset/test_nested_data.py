@@ -25,12 +25,6 @@ def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: An
     assert data.unused == ((),)
 
 
-def test_brackets_reach_through_lists_in_lists() -> None:
-    row = {"q": "Where?", "pages": [{"parts": [{"t": "a b"}, {"t": "c d"}]}, {"parts": []}, {"parts": [{"t": "e f"}]}]}
-    data = load([row], mapping={"user_input": "q", "retrieved_contexts": "pages[].parts[].t"})
-    assert [one.text for one in data.samples[0].retrieved_contexts or ()] == ["a b", "c d", "e f"]
-
-
 NOT_THERE = "names a column that no row of rows has"
 
 

@@ -1,6 +1,5 @@
 """Words that stand for a missing value mean the same wherever they come from: missing, and counted."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -73,13 +72,3 @@ def test_a_cell_is_read_alike_in_a_file_and_in_the_frame_and_the_rows_that_are_m
     assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [2, 2, 2, 1, 1]
     read_again = pandas.read_csv(tmp_path / "data.csv")
     assert load(read_again).samples == load(read_again.to_dict("records")).samples == data.samples
-
-
-def test_a_text_with_bars_is_split_alike_in_a_file_and_in_its_frame() -> None:
-    text = "question,contexts\nq,a|b\n"
-    assert load(pandas.read_csv(io.StringIO(text)), context_separator="|").table.contexts_each == (2, 2)
-
-
-def test_whole_numbers_that_pandas_made_floats_are_ids() -> None:
-    data = load(pandas.DataFrame({"id": [7, None, 9], "question": [*"qrs"]}))
-    assert [sample.id for sample in data.samples][::2] == ["7", "9"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, load
@@ -38,6 +38,7 @@ def test_a_part_of_all_is_the_whole(count: int) -> None:
     assert whole.draw(count, seed=1) is whole
 
 
+@settings(deadline=None)
 @given(IDS, st.integers(0, 3), st.data())
 def test_a_sample_that_is_drawn_stays_drawn(ids: list[str], seed: int, data: Any) -> None:
     """For a larger number, in another order, and when other rows go: those with smaller hashes stay the smallest."""

@@ -91,14 +91,6 @@ def test_every_id_that_is_there_twice_is_named_with_both_places(tmp_path: Path) 
     assert data.problems[1:] == (f"{again}: id: {first}",)
 
 
-def test_a_column_that_only_the_last_row_has_is_known(tmp_path: Path) -> None:
-    lines = [{"q": 1, "response": "r"}] * 5_000 + [{"response": {"output": "o"}, "gold": "a text", "query": "q"}]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    data = load(tmp_path / "a.jsonl")
-    assert data.mapping == {"user_input": "query", "reference": "gold", "response": "response.output"}
-    assert data.unused == (("q",),)
-
-
 def test_passes_over_the_samples_do_not_disturb_each_other() -> None:
     data = load([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
     whole = tuple(Sample(id=str(number), user_input="q" * number) for number in range(1, 40))
@@ -166,13 +158,6 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
         data.column("lambda")
     with pytest.raises(InputError, match="endless holds a list of 1"):
         data.column("endless")
-
-
-def test_equal_values_of_a_column_are_one_object_and_1_is_not_true() -> None:
-    data = load([{"question": "q", "group": value} for value in ("a" * 50, "a" * 50, 1, True, 1.0)])
-    first, second, *numbers = data.column("group")
-    assert first is second
-    assert [type(number) for number in numbers] == [int, bool, float]
 
 
 def test_reading_tells_how_many_rows_there_were(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Tables and objects of other packages in memory are data as they are."""
 
 import enum
-import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -75,12 +74,6 @@ def test_a_column_that_stands_twice_is_refused(package: str) -> None:
         load(table)
 
 
-def test_an_arrow_table_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"an Arrow table, and pyarrow is not installed\n.*pip install pyarrow"):
-        load(SimpleNamespace(__arrow_c_stream__=None))
-
-
 def test_a_frame_is_not_copied_as_a_whole() -> None:
     """20,000 rows, 3 passes: what is held at once beside the frame is some rows, and a fifth of what a copy takes."""
     pandas = pytest.importorskip("pandas")
@@ -151,17 +144,7 @@ def test_an_answer_is_one_sample_however_it_is_given(given: Any) -> None:
     assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
 
 
-def test_one_object_in_memory_may_hold_the_rows_as_one_in_a_file_may() -> None:
-    assert load({"results": ROWS}).samples == load(ROWS).samples
-    assert load({"question": "q", "contexts": ["a"]}).samples[0].user_input == "q"
-
-
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
     with pytest.raises(InputError, match=f"the data are of the type {type(value).__name__}\n"):
         load(value)
-
-
-def test_deepevals_data_set_without_rows_has_none() -> None:
-    with pytest.raises(DataError, match="rows has no rows"):
-        load(SimpleNamespace(test_cases=[], goldens=[]))

@@ -53,7 +53,7 @@ def test_what_is_taken_not_used_and_left_out_is_said(
     ("rows", "options", "warning"),
     [
         ([{**ROW, "contexts": "So. || It is."}] * 2, {}, "every sample has exactly 1 context"),
-        ([GERMAN_ROW], {}, "this looks like German (de), and language is en"),
+        ([GERMAN_ROW], {}, "the texts look like language de, and language is en"),
     ],
 )
 def test_what_may_make_numbers_wrong_is_a_warning_with_what_to_do(
@@ -86,13 +86,13 @@ def test_who_names_metrics_or_language_is_told_of_no_other(
             (
                 "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)",
                 "\n  no column for response, so left out: answer_relevancy",
-                "mapping={'retrieved_contexts': 'context_1,context_2'}",
+                "say so: mapping={'FIELD': 'COLUMN'}",
             ),
         ),
         (
             {**ROW, "gold_standard": "It is so."},
             ["context_recall"],
-            ("the data has no column for reference (taken: ", "mapping={'reference': 'gold_standard'}"),
+            ("the data has no column for reference (taken: ", "not used: gold_standard)"),
         ),
         (ROW, ["context_recall"], ("say so: mapping={'FIELD': 'COLUMN'}",)),
     ],

@@ -13,15 +13,7 @@ import pytest
 from localjudge.text.languages import misfit
 
 FOLDER = Path(__file__).parent / "expert_sentences"
-NAMES = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "nl": "Dutch",
-    "pt": "Portuguese",
-}
+NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
 def read() -> dict[str, list[str]]:
@@ -36,10 +28,8 @@ def read() -> dict[str, list[str]]:
 TEXTS = read()
 
 SCRIPTS = {
-    "am": "የአዲስ አበባ ከተማ ነዋሪዎች ትናንት በተካሄደው ስብሰባ ላይ ተገኝተዋል።",
     "ar": "اجتمع مجلس الإدارة أمس لمناقشة الميزانية الجديدة للشركة.",
     "el": "Το διοικητικό συμβούλιο συνεδρίασε χθες για τον προϋπολογισμό.",
-    "he": "מועצת המנהלים נפגשה אתמול כדי לדון בתקציב החדש של החברה.",
     "hi": "कंपनी के नए बजट पर चर्चा करने के लिए निदेशक मंडल की कल बैठक हुई।",
     "ja": "取締役会は昨日、会社の新しい予算について話し合うために開かれました。",
     "ko": "이사회는 어제 회사의 새로운 예산을 논의하기 위해 모였습니다.",
@@ -50,22 +40,23 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("language", NAMES)
-@pytest.mark.parametrize("given", NAMES)
-def test_each_of_the_seven_languages_is_told_from_the_others(language: str, given: str) -> None:
-    finding = misfit(TEXTS[language], given)
-    if language == given:
-        assert finding is None
+@pytest.mark.parametrize("configured", NAMES)
+def test_each_of_the_seven_languages_is_recognised_among_the_others(language: str, configured: str) -> None:
+    line = misfit(TEXTS[language], configured)
+    if language == configured:
+        assert line is None
     else:
-        assert finding is not None
-        assert finding.startswith(f"this looks like {NAMES[language]} ({language}), and language is {given}: ")
-        assert finding.endswith(f"give language={language!r}")
+        assert line is not None
+        assert line.startswith(f"the texts look like language {language}, and language is {configured}: ")
+        assert line.endswith(f"give language={language!r}")
 
 
 @pytest.mark.parametrize("code", SCRIPTS)
-def test_another_script_is_told_whatever_the_words(code: str) -> None:
-    finding = misfit([SCRIPTS[code]] * 5, "en")
-    assert finding is not None
-    assert f"({code})" in finding
+def test_another_script_is_recognised_whatever_the_words(code: str) -> None:
+    line = misfit([SCRIPTS[code]] * 5, "en")
+    assert line is not None
+    assert f"look like language {code}" in line
+    assert line.endswith(f"give language={code!r}")
     assert misfit([SCRIPTS[code]] * 5, code) is None
 
 
@@ -76,9 +67,7 @@ def test_a_language_of_the_same_script_is_not_told() -> None:
 
 
 def test_latin_text_under_a_language_of_another_script() -> None:
-    finding = misfit(TEXTS["en"], "ru")
-    assert finding is not None
-    assert finding.startswith("this looks like English (en), and language is ru")
+    assert str(misfit(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +88,9 @@ def test_short_mixed_and_wordless_texts_give_no_finding(texts: list[str]) -> Non
     assert misfit(texts, "en") is None
 
 
-@pytest.mark.parametrize("given", ["xx", "fi", "ca"])
-def test_any_language_and_one_whose_words_are_not_known_give_no_finding(given: str) -> None:
-    assert misfit(TEXTS["de"], given) is None
+@pytest.mark.parametrize("configured", ["xx", "fi", "ca"])
+def test_any_language_and_one_whose_words_are_not_known_give_no_finding(configured: str) -> None:
+    assert misfit(TEXTS["de"], configured) is None
 
 
 def test_a_finding_does_not_depend_on_how_much_more_there_is() -> None:

@@ -51,19 +51,13 @@ def moved(spans: list[Span], offset: int) -> list[Span]:
     return [Span(start=span.start + offset, end=span.end + offset, text=span.text) for span in spans]
 
 
-@given(ANY_TEXT | NEAR_TEXT)
-@example("")
-@example(" \n\t\u3000\u2029")
-@example("\ud800.\udfff A")
-@example("One.\x00Two.\x1cThree.\x85Four.")
+@given(ANY_TEXT | NEAR_TEXT, st.sampled_from(["en", "de", "el", "fr", "it", "zh", "xx"]))
+@example("", "en")
+@example(" \n\t\u3000\u2029", "en")
+@example("\ud800.\udfff A", "en")
+@example("One.\x00Two.\x1cThree.\x85Four.", "en")
 @settings(deadline=None, max_examples=400)
-def test_spans_are_verbatim_ordered_and_cover_all_that_is_not_white_space(text: str) -> None:
-    assert_verbatim_and_complete(text, sentences(text))
-
-
-@given(NEAR_TEXT, st.sampled_from(["de", "el", "fr", "it", "zh", "xx"]))
-@settings(deadline=None, max_examples=60)
-def test_spans_are_verbatim_in_other_languages(text: str, language: str) -> None:
+def test_spans_are_verbatim_ordered_and_cover_all_that_is_not_white_space(text: str, language: str) -> None:
     assert_verbatim_and_complete(text, sentences(text, language))
 
 
@@ -73,15 +67,6 @@ def test_spans_are_verbatim_in_other_languages(text: str, language: str) -> None
 def test_a_paragraph_is_cut_the_same_wherever_it_stands(first: str, second: str, language: str) -> None:
     apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
     assert sentences(f"{first}\n\n{second}", language) == apart
-
-
-def test_the_text_of_the_first_example_has_four_sentences() -> None:
-    text = (
-        "Albert Einstein born in 14 March 1879 was  German-born theoretical physicist, widely held to be one of the "
-        "greatest and most influential scientists of all time. He received the 1921 Nobel Prize in Physics for his "
-        "services to theoretical physics. He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
-    )
-    assert [span.text[:11] for span in sentences(text)] == ["Albert Eins", "He received", "He publishe", "Einstein mo"]
 
 
 def test_offsets_count_code_points() -> None:
@@ -111,10 +96,6 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     assert time.process_time() - start < 5
 
 
-def test_an_own_segmenter_replaces_the_rules() -> None:
-    assert sentences("One. Two.", segmenter=lambda _: []) == []
-
-
 def test_the_identity_names_everything_that_can_move_a_cut() -> None:
     assert Segmenter("de").identity == {
         "name": "localjudge",
@@ -123,12 +104,6 @@ def test_the_identity_names_everything_that_can_move_a_cut() -> None:
         "language": "de",
         "tokenizer": "de",
     }
-
-
-@pytest.mark.parametrize("language", ["zz", "", "../en", "english"])
-def test_an_unknown_language_is_a_usage_error(language: str) -> None:
-    with pytest.raises(InputError, match="no language"):
-        sentences("One.", language=language)
 
 
 def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
@@ -217,7 +192,7 @@ def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
     assert not {module for module in set(sys.modules) - before if module.partition(".")[0] == name}
 
 
-@pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN"])
+@pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN", "", "../en", "english"])
 def test_a_language_is_the_code_of_one(language: str) -> None:
     with pytest.raises(InputError, match="spaCy knows no language"):
         Segmenter(language)("One.")
