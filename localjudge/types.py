@@ -160,7 +160,7 @@ class Refusal(Record):
 
 
 class CustomQuestion(Record):
-    """The user's own question about the unit, in the words of a criterion, beside the texts that it shows.
+    """The user's own question about the unit, in the words of a criterion, and the texts that it shows.
 
     With `levels`, the descriptions of the levels 1, 2 ... in their order, the answer is one of them; else yes or no.
     """
@@ -222,7 +222,7 @@ class Grammar(Record):
     verdicts: int = Field(default=1, ge=1)
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
-    """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
+    """The most tokens of a reason; 0 where the answers hold none."""
     reason_end: str = '"'
     """The character that ends a reason, which cannot hold it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
@@ -260,7 +260,7 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """The legal answers as JSON: what the request has beside its path and its entry."""
+        """The legal answers as JSON: what the request has in addition to its path and its entry."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
