@@ -121,7 +121,7 @@ def test_the_import_takes_less_than_150_milliseconds() -> None:
 
 def test_a_unit_test_cannot_open_a_model(request: pytest.FixtureRequest) -> None:
     """Not even the bundled one."""
-    from localjudge.engine.llamacpp.library import llama_cpp
+    from localjudge.engine.llamacpp.model import llama_cpp
 
     assert request.node.get_closest_marker("unit")
     with pytest.raises(AssertionError, match=r"a unit test tried to open the model .*reference-judge\.gguf"):

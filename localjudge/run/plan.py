@@ -20,10 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from localjudge.dataset import Dataset, from_rows, from_samples, load
-from localjudge.dataset.columns import map_option
-from localjudge.dataset.part import Shard, drawn, first, in_shard
+from localjudge.dataset import Dataset, from_samples, load
 from localjudge.dataset.problems import shown
+from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
@@ -39,7 +38,7 @@ from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import context_texts
-from localjudge.words import numbered, option_name, printable
+from localjudge.words import numbered, option, option_name, printable
 
 RUNS = Path("runs")
 Data = object
@@ -82,15 +81,22 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     settings = wanted.in_settings(settings)
     _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
     data, index = _with_index(data)
-    whole = dataset = _read(data, settings, progress or Silence())
+    whole = dataset = load(
+        data,
+        mapping=settings.mapping,
+        skip_bad_rows=settings.skip_bad_rows,
+        context_separator=settings.context_separator,
+        rows_path=settings.rows,
+        progress=progress,
+    )
     parent = None
     if settings.limit is not None:
-        dataset = first(whole, settings.limit)
+        dataset = whole.first(settings.limit)
     elif settings.sample is not None:
-        dataset = drawn(whole, settings.sample, settings.seed)
+        dataset = whole.draw(settings.sample, settings.seed)
     if settings.shard is not None:
         parent = ShardedData(sha256=dataset.fingerprint, rows=len(dataset.samples))
-        dataset = in_shard(dataset, Shard.read(settings.shard))
+        dataset = dataset.in_shard(Shard.read(settings.shard))
     chosen, left_out = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, chosen, settings, len(whole.samples), left_out, clusters, index, parent=parent)
@@ -190,14 +196,14 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
         left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
         if not names:
             why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
-            raise _lacks("the data's columns are enough for no metric", frozenset.union(*lacks.values()), dataset, why)
+            raise _lacks("the data's columns are enough for no metric", dataset, why)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
-    if dataset.without_text:
+    if dataset.table.without_text:
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
             needs = f"{metric.name} needs {_listed(metric.required_fields)}, and the data has"
-            raise _lacks(f"{needs} {_missing(fields, dataset)}", fields, dataset)
+            raise _lacks(f"{needs} {_missing(fields, dataset)}", dataset)
     distinct = {metric.name: metric for metric in metrics}.values()
     return tuple(sorted(distinct, key=lambda metric: catalog.place(metric.name))), left_out
 
@@ -214,18 +220,6 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
     name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
     return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
-
-
-def _read(data: Any, settings: RunSettings, progress: Progress) -> Dataset:
-    many = isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-    how: dict[str, Any] = {
-        "mapping": settings.mapping,
-        "skip_bad_rows": settings.skip_bad_rows,
-        "context_separator": settings.context_separator,
-        "rows_path": settings.rows,
-        "progress": progress,
-    }
-    return load(data, **how) if many or isinstance(data, str | Path) else from_rows(data, **how)
 
 
 def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
@@ -261,15 +255,12 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
-    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
 
 
-def _lacks(problem: str, fields: frozenset[str], dataset: Dataset, why: str = "") -> InputError:
+def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
     """The error for missing fields: which columns there are, and what to map."""
-    guesses = {field: columns for field, columns in dataset.guesses.items() if field in fields}
-    hint = f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
-    if guesses:
-        hint = f"if that is what they hold: {map_option(guesses)}"
+    hint = f"if a column has another name, say so: {option('mapping', {'FIELD': 'COLUMN'})}"
     taken = f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
     return InputError(f"{problem} ({taken}){f':{why}' if why else ''}", hint=hint)
 
@@ -303,10 +294,7 @@ def tell(planned: Plan, progress: Noted) -> None:
     for remarks in (_data_remarks(planned), _cell_remarks(planned), _left_out_lines(left_out, dataset)):
         if line := "; ".join(remarks):
             progress.note(line)
-    for field, columns in dataset.guesses.items() if left_out else ():
-        names = ", ".join(name for name, fields in left_out.items() if field in fields)
-        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
-    if dataset.contexts_each == (1, 1) and len(dataset.samples) > 1:
+    if dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others
@@ -319,10 +307,9 @@ def tell(planned: Plan, progress: Noted) -> None:
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
     """For each column how many of its values say that there is nothing, and how."""
     for column, words in dataset.nothing.items():
-        whole = column.removesuffix("[]")
-        cells = numbered(words.total(), "cell" if whole == column else "element")
+        cells = numbered(words.total(), "cell")
         verb = "says" if words.total() == 1 else "say"
-        yield f"{cells} of {shown(whole)} {verb} {', '.join(sorted(words))}: taken as missing"
+        yield f"{cells} of {shown(column)} {verb} {', '.join(sorted(words))}: taken as missing"
 
 
 def _taken(dataset: Dataset) -> str:
@@ -350,7 +337,7 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
     """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
-    bare = fields & dataset.without_text
+    bare = fields & dataset.table.without_text
     columns = [f"no column for {_listed(fields - bare)}"] if fields - bare else []
     return " and ".join([*columns, *([f"no texts of {_listed(bare)}"] if bare else [])])
 
@@ -365,8 +352,8 @@ def _data_remarks(planned: Plan) -> Iterator[str]:
     if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
-    if dataset.contexts_each:
-        fewest, most = dataset.contexts_each
+    if dataset.table.contexts_each:
+        fewest, most = dataset.table.contexts_each
         yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
     if dataset.conversations:
         yield f"{numbered(dataset.conversations, 'conversation')}, of which the last question and answer are judged"
@@ -378,11 +365,11 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     yield from nothing_lines(dataset)
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
-    if dataset.without_text:
+    if dataset.table.without_text:
         compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
-        yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
-    elif bare := dataset.ids_alone:
+        yield f"{_listed(dataset.table.without_text)}: ids and no texts{how}"
+    elif bare := dataset.table.bare:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)

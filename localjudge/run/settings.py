@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.dataset.part import Shard
+from localjudge.dataset.samples import Shard
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localjudge import model_registry
-from localjudge.dataset.identity import fingerprint
+from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError, RunDirectoryError
