@@ -23,7 +23,6 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
-_KIB = 1024
 
 
 class Record(BaseModel):
@@ -339,16 +338,11 @@ class JudgeCard(Record):
 
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
-        size, unit = (self.size or 0) / (1 << 20), "MiB"
-        if size >= _KIB:
-            size, unit = size / _KIB, "GiB"
-        parts = [
-            f"{self.name} ({self.caution})" if self.caution else self.name,
-            None if self.size is None else f"{size:.1f} {unit}",
-            self.sha256 and f"sha256 {self.sha256[:12]}",
-            self.examined,
-        ]
-        return ", ".join(filter(None, parts))
+        name = f"{self.name} ({self.caution})" if self.caution else self.name
+        gib = (self.size or 0) / (1 << 30)
+        size = f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"
+        sha256 = self.sha256 and f"sha256 {self.sha256[:12]}"
+        return ", ".join(filter(None, (name, None if self.size is None else size, sha256, self.examined)))
 
 
 class Scored(Record):
