@@ -9,7 +9,6 @@ What was understood of the data is said once; what may make a number wrong is a 
     2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
     columns not used: department, gold_standard
     no column for reference, so left out: context_recall
-    gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 """
 
 import logging
