@@ -11,14 +11,7 @@ TYPE_CHECKING = False  # as of `typing`, whose names are not ours to show
 if TYPE_CHECKING:
     from localjudge.api import calibrate, combine, evaluate, merge
     from localjudge.engine.scripted import ScriptedEngine
-    from localjudge.errors import (
-        DataError,
-        InputError,
-        LocaljudgeError,
-        ModelError,
-        OutOfResource,
-        RunDirectoryError,
-    )
+    from localjudge.errors import DataError, InputError, LocaljudgeError, ModelError, OutOfResource, RunDirectoryError
     from localjudge.metrics.criterion import Criterion
     from localjudge.metrics.metric import Metric
     from localjudge.open_judge import Judge

@@ -111,8 +111,8 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     context_separator: separator between contexts in one text ("|" for files of DeepEval).
     rows: where the rows are inside the objects of a JSON file, such as "experiment.items".
     skip_bad_rows: leave out rows that cannot be used, and count them, instead of raising DataError (False).
-    limit: use only the first so many samples.
-    sample, seed: use so many samples drawn at random by id; a larger number includes the samples of a smaller one.
+    limit: use only the first N samples.
+    sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
     shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
     reuse: run, or several, of the same judge whose answers are taken in place of asking.
 

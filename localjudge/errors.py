@@ -58,7 +58,7 @@ class RunDirectoryError(InputError):
 
 
 class UnfinishedRun(RunDirectoryError):
-    """The run in the directory has not come to its end; whoever began it can go on with it."""
+    """The run in the directory has not come to its end, and can be resumed."""
 
     def __init__(self, directory: Path, message: str) -> None:
         super().__init__(message, hint="run the command that began it again to go on")

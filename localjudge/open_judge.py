@@ -176,10 +176,7 @@ class Judge:
                 return Run.of(run_plan(planned, judge=opened, out=directory, progress=shown), folder)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
-        """What came of each metric on each sample, in memory alone: for adapters, and for many small questions.
-
-        Raises what `evaluate` raises.
-        """
+        """Each metric on each sample, in memory alone, for adapters. Raises what `evaluate` raises."""
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:

@@ -1,9 +1,9 @@
-"""What work tells while it goes on, to whoever wants to show it."""
+"""What work reports while it goes on."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-_TOLD_EVERY = 1_000
+_EVERY = 1_000
 
 T = TypeVar("T")
 
@@ -16,13 +16,13 @@ class Progress(Protocol):
         """Something worth a line of its own."""
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Before anything is asked: so many rows are read (or checked, stored), of so many if that is known."""
+        """Before anything is asked: `done` rows of `total`, if that is known, are read, checked or stored."""
 
     def expect(self, count: int) -> None:
-        """So many more questions are going to be asked; a negative number takes back what was expected."""
+        """More questions are going to be asked; a negative number takes back what was expected."""
 
     def recall(self, count: int) -> None:
-        """So many of the expected questions were answered earlier; they take no time."""
+        """Some of the expected questions were answered earlier; they take no time."""
 
     def phase(self, name: str) -> None:
         """What the next questions are for."""
@@ -46,11 +46,11 @@ class Silence:
 
 
 def counted(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
-    """The rows; the progress is told now and then how many there were, and at the end if it was told before."""
+    """The rows; every 1,000 and at their end the progress is told how many there were."""
     done = 0
     for done, row in enumerate(rows, 1):
-        if done % _TOLD_EVERY == 0:
+        if done % _EVERY == 0:
             progress.rows(doing, done, total)
         yield row
-    if done > _TOLD_EVERY:
+    if done > _EVERY:
         progress.rows(doing, done, total)

@@ -292,7 +292,7 @@ def directory_for(out: object) -> tuple[Path | None, _Folder | None]:
 
 
 def progress_for(progress: object) -> Progress:
-    """What shows the progress. Raises InputError for what is none."""
+    """What shows the progress. Raises InputError for anything else."""
     if isinstance(progress, Progress):
         return progress
     if progress not in (None, True, False):
@@ -323,7 +323,7 @@ def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs_in(runs: object) -> list[RunLike]:
-    """The runs in a list. Raises InputError for one alone, and for what is no list."""
+    """The runs in a list. Raises InputError for a single run, and for what is not a list."""
     if isinstance(runs, record.Run | str | Path) or not isinstance(runs, Iterable):
         raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
     return list(runs)

@@ -23,7 +23,6 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
-_KIB = 1024
 
 
 class Record(BaseModel):
@@ -160,7 +159,7 @@ class Refusal(Record):
 
 
 class CustomQuestion(Record):
-    """The user's own question about the unit, in the words of a criterion, beside the texts that it shows.
+    """The user's own question about the unit, in the words of a criterion, and the texts that it shows.
 
     With `levels`, the descriptions of the levels 1, 2 ... in their order, the answer is one of them; else yes or no.
     """
@@ -222,7 +221,7 @@ class Grammar(Record):
     verdicts: int = Field(default=1, ge=1)
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
-    """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
+    """The most tokens of a reason; 0 where the answers hold none."""
     reason_end: str = '"'
     """The character that ends a reason, which cannot hold it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
@@ -260,7 +259,7 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """The legal answers as JSON: what the request has beside its path and its entry."""
+        """The legal answers as JSON: what the request has in addition to its path and its entry."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
@@ -339,16 +338,11 @@ class JudgeCard(Record):
 
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
-        size, unit = (self.size or 0) / (1 << 20), "MiB"
-        if size >= _KIB:
-            size, unit = size / _KIB, "GiB"
-        parts = [
-            f"{self.name} ({self.caution})" if self.caution else self.name,
-            None if self.size is None else f"{size:.1f} {unit}",
-            self.sha256 and f"sha256 {self.sha256[:12]}",
-            self.examined,
-        ]
-        return ", ".join(filter(None, parts))
+        name = f"{self.name} ({self.caution})" if self.caution else self.name
+        gib = (self.size or 0) / (1 << 30)
+        size = f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"
+        sha256 = self.sha256 and f"sha256 {self.sha256[:12]}"
+        return ", ".join(filter(None, (name, None if self.size is None else size, sha256, self.examined)))
 
 
 class Scored(Record):

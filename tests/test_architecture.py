@@ -4,7 +4,6 @@ import ast
 import subprocess
 import sys
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -54,31 +53,6 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
         "assert threading.active_count() == 1\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_the_process_is_at_most_twelve_modules_on_five_floors() -> None:
-    """A floor is above those that it imports: the ground floor imports none of the others.
-
-    `combine` reads finished runs, and is not part of the process.
-    """
-    run = {name.removeprefix("localjudge.run."): tree for name, tree in TREES.items() if "localjudge.run." in name}
-    below = {
-        name: {module.removeprefix("localjudge.run.") for module, _ in imports(tree)} & run.keys()
-        for name, tree in run.items()
-    }
-    floors: dict[str, int] = {}
-    for name in TopologicalSorter(below).static_order():
-        floors[name] = 1 + max((floors[one] for one in below[name]), default=0)
-    assert len(run.keys() - {"combine"}) <= 12
-    assert max(floors.values()) <= 5
-
-
-def test_every_script_in_python_is_checked() -> None:
-    """Those without an ending have to be named to the linter."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["extend-include"]
-    files = [path for path in (ROOT / "scripts").iterdir() if path.is_file() and not path.suffix]
-    in_python = [path for path in files if "python" in path.read_text(encoding="utf-8").partition("\n")[0]]
-    assert sorted(settings) == sorted(f"scripts/{path.name}" for path in in_python)
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

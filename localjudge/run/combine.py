@@ -177,9 +177,7 @@ def _combined_verdict(
     Its legal mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
     behind the other, each with its judge.
     """
-    votes = tuple(
-        JudgeVote(name, verdict.p_yes if isinstance(verdict, Verdict) else None) for name, verdict in verdicts.items()
-    )
+    votes = tuple(JudgeVote(name, getattr(verdict, "p_yes", None)) for name, verdict in verdicts.items())
     answered: dict[str, Verdict] = {}
     for name, verdict in verdicts.items():
         if isinstance(verdict, NoAnswer):

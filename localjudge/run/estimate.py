@@ -17,14 +17,12 @@ from localjudge.progress import Progress, Silence, counted
 from localjudge.record.store import KeyedRequest
 from localjudge.run import judges
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
-from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, distinct, evaluate_samples
+from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
 from localjudge.run.plan import Noted, Plan, tell
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
-_DIGEST_BYTES = 16
-"""So much of a key is kept of each question: 1,000,000 take about 100 MB."""
 
 
 class Estimate(Record):
@@ -103,9 +101,8 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 
 def _unseen(questions: Mapping[str, KeyedRequest], seen: set[bytes]) -> dict[str, VerdictRequest]:
     """The requests that no earlier block asked, by their keys; they are seen from now on."""
-    digests = {key: bytes.fromhex(key)[:_DIGEST_BYTES] for key in questions}
-    new = {key: keyed.request for key, keyed in questions.items() if digests[key] not in seen}
-    seen.update(digests.values())
+    new = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
+    seen.update(map(digest, new))
     return new
 
 

@@ -183,7 +183,7 @@ def check_calibrations(
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
     """What the model says of who it is, before it is loaded; nothing where its profile is known without.
 
-    Raises ModelError for a file that is no model, or is damaged.
+    Raises ModelError for a file that is not a model, or is damaged.
     """
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 

@@ -298,8 +298,8 @@ def tell(planned: Plan, progress: Noted) -> None:
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others
         samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
-        texts = ((one.reference, one.response, *context_texts(one.retrieved_contexts)[:1]) for one in samples)
-        if misread := misfit(["\n".join(filter(None, several)) for several in texts], planned.settings.language):
+        fields = ((row.reference, row.response, *context_texts(row.retrieved_contexts)[:1]) for row in samples)
+        if misread := misfit(["\n".join(filter(None, texts)) for texts in fields], planned.settings.language):
             progress.warn(misread)
 
 

@@ -76,7 +76,7 @@ class RunSettings(EngineSettings):
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
     protocol: Annotated[JudgingProtocol, Setting()] = "independent"
-    """Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does: they sway each other
+    """Judge each unit separately, or all statements of a sample in one answer, as RAGAS does: they sway each other
     then."""
     mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
         default_factory=dict

@@ -40,7 +40,7 @@ from localjudge.record.run import Run, as_run
 from localjudge.record.store import RequestKeys, canonical_sha256, extras_fingerprint
 from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
-from localjudge.run.loop import TaskRef, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
+from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
@@ -50,7 +50,6 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 _MOST_PLACES = 20
 _SHA256_DIGITS = 12
-_DIGEST_BYTES = 16
 _UNREADABLE = "it cannot be read"
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
@@ -179,7 +178,7 @@ def _drawn_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
         raise InputError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
     keys = sorted(stored_keys(run.directory / STORE))
     drawn = keys if count is None or count >= len(keys) else random.Random(seed).sample(keys, count)
-    return set(map(_digest, drawn))
+    return set(map(digest, drawn))
 
 
 def _refuse_moved(judge: str, run: Run) -> None:
@@ -252,7 +251,7 @@ class _Replay:
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
-        digests = {key: _digest(key) for key in questions}
+        digests = {key: digest(key) for key in questions}
         requests = {key: questions[key].request for key in stored if digests[key] in self.to_ask}
         answers = ask(self.judge.engine, requests, self.progress)
         self.to_ask.difference_update(digests[key] for key in requests)
@@ -286,11 +285,6 @@ class _Replay:
         summary = totals.summary(signature, card, manifest.environment["skipped_rows"])
         thresholds = {"threshold": manifest.judge["threshold"], "thresholds": manifest.judge.get("thresholds", {})}
         return summary.model_copy(update=thresholds)
-
-
-def _digest(key: str) -> bytes:
-    """So much of a key is held of each question: 1,000,000 take about 100 MB."""
-    return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
 def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Verification:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark.cases import MOST, make_case
+from benchmark.cases import make_case
 from benchmark.turns import Extent, Table, read, take
 from benchmark.ways import Order
 
@@ -57,16 +57,6 @@ def test_the_same_command_goes_on_wherever_it_was_stopped(stopped_after: int, tm
     before = taken(tmp_path / "bench.jsonl", most=stopped_after)
     assert before + taken(tmp_path / "bench.jsonl") == whole
     assert read(tmp_path / "bench.jsonl") == read(tmp_path / "whole.jsonl")
-
-
-@pytest.mark.parametrize("place", [0, 7, MOST - 1])
-def test_long_and_short_differ_in_the_contexts_alone(place: int) -> None:
-    """Four statements each; the passage is the last of sixteen different ones."""
-    short, long = make_case(place, "short").tasks, make_case(place, "long").tasks
-    assert [task.unit for task in short] == [task.unit for task in long]
-    assert len({task.unit.span.text for task in short}) == 4
-    assert len(set(long[0].contexts)) == 16
-    assert short[0].contexts == long[0].contexts[-1:]
 
 
 def bench(file: Path) -> list[str]:

@@ -76,15 +76,6 @@ def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
     assert compare(both, opened).warnings == ()
 
 
-def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Run, tmp_path: Path) -> None:
-    shards = [judged(tmp_path / name, Named(name), shard="1/1") for name in "AB"]
-    with pytest.raises(InputError, match="is shard 1/1 of a run") as caught:
-        combine(shards, out=tmp_path / "out")
-    assert "merge" in str(caught.value.hint)
-    with pytest.raises(InputError, match="is a combined run"):
-        merge([both], out=tmp_path / "out")
-
-
 def test_which_run_is_named_first_moves_no_byte(both: Run, runs: list[Run], tmp_path: Path) -> None:
     assert results(combine(runs[::-1], out=tmp_path / "other")) == results(both)
 
@@ -141,9 +132,12 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
         ([runs[0]], "nothing to combine"),
         ([runs[0], runs[0]], "of one judge"),
         ([runs[0], both], "is a combined run"),
+        ([runs[0], judged(tmp_path / "shard", Named("C"), shard="1/1")], "is shard 1/1 of a run"),
     ):
         with pytest.raises(InputError, match=said):
             combine(names, out=tmp_path / "other")
+    with pytest.raises(InputError, match="is a combined run"):
+        merge([both], out=tmp_path / "other")
     with pytest.raises(InputError, match="is one of the runs"):
         combine(runs, out=runs[1].directory)
     with pytest.raises(InputError, match="rescore those"):

@@ -9,7 +9,6 @@ import pytest
 import localjudge
 from localjudge import Criterion, InputError, Run, ScriptedEngine, model_registry
 from localjudge.analysis.check import check
-from localjudge.metrics.criterion import read_criterion
 from localjudge.report.tables import remarks
 
 ROWS: list[dict[str, Any]] = [
@@ -67,19 +66,6 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     lines = list(remarks(rubric_run, metric="tone"))
     assert "no verdict has a probability of 1; median legal mass 1.000" in lines
     assert not any("hardly decides" in line for line in lines)
-
-
-def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Path) -> None:
-    asked = engine()
-    localjudge.evaluate(ROWS, out=tmp_path / "run", engine=asked, metrics=["names_its_source"])
-    names = read_criterion("names_its_source")
-    prompt = "".join(piece.text for node in asked.asked[0].path for piece in node)
-    for text in (names.question, *(example.text for example in names.examples), "It rained. So there."):
-        assert text in prompt
-    assert "Why?" not in prompt
-    assert prompt.count("<response>") == 1 + len(names.examples)
-    assert "{" not in prompt.replace('{"answer":"', "")
-    assert asked.asked[0].path[:-1] == asked.asked[1].path[:-1], "samples share all but what is theirs"
 
 
 def test_its_words_are_in_the_signature_and_the_run_needs_no_file(tmp_path: Path) -> None:

@@ -66,12 +66,11 @@ def test_what_may_make_numbers_wrong_is_a_warning_with_what_to_do(
 @pytest.mark.parametrize(
     ("rows", "options"),
     [
-        ([{**ROW, "gold_standard": "It is so."}], {"metrics": ["context_relevancy"]}),
         ([GERMAN_ROW], {"language": "de"}),
         ([GERMAN_ROW], {"language": "xx"}),
     ],
 )
-def test_who_names_metrics_or_language_is_told_of_no_other(
+def test_who_names_the_language_is_told_of_no_other(
     rows: list[Any], options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert said(rows, caplog, **options)[1] == []
@@ -94,7 +93,6 @@ def test_who_names_metrics_or_language_is_told_of_no_other(
             ["context_recall"],
             ("the data has no column for reference (taken: ", "not used: gold_standard)"),
         ),
-        (ROW, ["context_recall"], ("say so: mapping={'FIELD': 'COLUMN'}",)),
     ],
 )
 def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_what_to_map(

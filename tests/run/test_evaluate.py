@@ -71,17 +71,6 @@ class Computed:
         return Scored(value=1)
 
 
-def test_evaluations_come_by_sample_then_metric_then_unit() -> None:
-    found = evaluate_samples([sample("a"), sample("b")], [ContextRelevancy(), ContextRecall()], sentences, Recorder())
-    assert [(one.sample_id, one.metric) for one in found] == [
-        ("a", "context_relevancy"),
-        ("a", "context_recall"),
-        ("b", "context_relevancy"),
-        ("b", "context_recall"),
-    ]
-    assert [judged.unit.span.text for judged in found[0].units] == ["Three.", "Four."]
-
-
 def test_a_metric_that_asks_again_gets_a_second_round() -> None:
     """The first round is shared with the other sample, whose metric ends there."""
     ask = Recorder()
@@ -94,7 +83,11 @@ def test_a_metric_that_asks_again_gets_a_second_round() -> None:
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
     """The units stay listed, the answered one with its verdict."""
     ask = Recorder(Two=NoAnswer(error="it does not fit"))
-    recall, relevancy = evaluate_samples([sample()], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    evaluations = evaluate_samples([sample(), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    names = [(evaluation.sample_id, evaluation.metric) for evaluation in evaluations]
+    assert names == [(row, metric) for row in "ab" for metric in ("context_recall", "context_relevancy")]
+    assert [len(tasks) for tasks in ask.rounds] == [8], "2 samples x (2 sentences of each text), asked together"
+    recall, relevancy = evaluations[:2]
     assert recall.outcome == Failed(reason="no verdict for 1 of 2 units: it does not fit")
     assert [judged.verdict for judged in recall.units] == [Verdict(label=1), NoAnswer(error="it does not fit")]
     assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)

@@ -2,8 +2,6 @@
 
 import io
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -136,22 +134,3 @@ def test_rows_and_files_give_the_same_numbers_and_signature(tmp_path: Path) -> N
     from_file = localjudge.evaluate(file, metrics=["context_recall"], engine=engine(), out=tmp_path / "2")
     assert from_rows.summary == from_file.summary
     assert written(tmp_path / "1") == written(tmp_path / "2")
-
-
-def test_an_engine_that_breaks_leaves_what_was_answered(tmp_path: Path) -> None:
-    """A bug stops the run; the next call goes on behind the answers that were there."""
-
-    class Breaking(ScriptedEngine):
-        """Breaks at the third answer."""
-
-        def _answer(self, request: Any) -> Any:
-            if len(self.asked) == 3:
-                raise ZeroDivisionError
-            return super()._answer(request)
-
-    with pytest.raises(ZeroDivisionError):
-        run(tmp_path, engine=Breaking(SCRIPT, default=0.4), metrics=["context_recall", "context_relevancy"])
-    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store:
-        assert store.execute("SELECT count(*) FROM answer").fetchone() == (2,)
-    with pytest.raises(RunDirectoryError, match="is not finished"):
-        Run.open(tmp_path)

@@ -11,7 +11,6 @@ import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.engine.scripted import unit_text
-from localjudge.progress import Silence
 from localjudge.types import NoAnswer, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -47,25 +46,6 @@ class Engine(ScriptedEngine):
         """Looked at for each question that is worded."""
         self.worded += 1
         return super().capacity
-
-
-class Told(Silence):
-    """What was expected and recalled."""
-
-    def __init__(self) -> None:
-        self.expected = self.recalled = self.answered = 0
-
-    def expect(self, count: int) -> None:
-        """Add up."""
-        self.expected += count
-
-    def recall(self, count: int) -> None:
-        """Add up."""
-        self.recalled += count
-
-    def advance(self) -> None:
-        """Add up."""
-        self.answered += 1
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
@@ -122,12 +102,6 @@ def test_samples_whose_rows_are_written_are_not_worded_again(stopped: Path, whol
         "summary.json",
         "verdicts.jsonl",
     ]
-
-
-def test_a_bar_starts_where_the_run_was(stopped: Path) -> None:
-    told = Told()
-    judged(stopped, Engine(), progress=told)
-    assert (told.recalled, told.answered, told.expected) == (219, 9, 228)
 
 
 def test_stopped_at_every_block_and_between(tmp_path: Path, whole: dict[str, bytes]) -> None:
