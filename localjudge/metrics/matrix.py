@@ -9,12 +9,10 @@
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
-`matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports, which is
-what recall would lose without it. Source of the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024);
-`matrix_recall` and `matrix_precision` are its claim recall and context precision, with sentences as claims.
-
-The metrics ask the same questions, and a run asks the same question once. A sentence that needs two chunks together is
-supported by neither alone: that is what sets `matrix_recall` apart from `context_recall`.
+`matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports. Source of
+the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024), with sentences as claims. The metrics ask the
+same questions, and a run asks the same question once. A sentence that needs two chunks together is supported by neither
+alone: that is what sets `matrix_recall` apart from `context_recall`.
 
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
