@@ -54,17 +54,10 @@ class MatrixMetric(ABC):
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if `first` is None.
-
-    Raises ValueError if `first` is not positive.
-    """
+    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if None."""
 
     first: int | None = None
     counts = "sentences of the reference supported by a context"
-
-    def __post_init__(self) -> None:
-        if self.first is not None and self.first < 1:
-            raise ValueError(f"k is {self.first}: give 1 or more")
 
     @property
     def name(self) -> str:
