@@ -30,8 +30,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.dataset.identity import content_hash
 from localjudge.dataset.problems import MISSING, lookup
+from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.record.files import MetricSummary, Totals

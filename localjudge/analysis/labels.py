@@ -196,7 +196,7 @@ def read_labels(file: str | Path) -> HumanLabels:
             case LabelledVerdict():
                 if (first := verdicts.setdefault(label.key, label)) is not label:
                     again = f"the verdict of {first.place} again"
-                    wrong.append(Problem(place=label.place, field=None, found=again, expected="each verdict once"))
+                    wrong.append(Problem(place=label.place, field=None, value=again, expected="each verdict once"))
                 unlabelled += label.human is None
             case LabelledSentences():
                 unlabelled += label.relevant.count(None)

@@ -128,7 +128,7 @@ def test_each_sentence_has_its_label(file: Path) -> None:
     [
         ('{"a": 1, "b": 2}\n', r"no labels that are known.*columns: a, b"),
         ("", "has no rows"),
-        ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found no valid JSON"),
+        ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found invalid JSON"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(file: Path, content: str, named: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge.analysis.compare import Pair, pair_samples, sample_keys
-from localjudge.dataset.identity import content_hash
+from localjudge.dataset.samples import content_hash
 from localjudge.types import Context, Sample
 
 
