@@ -133,11 +133,3 @@ def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[C
     measures = [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]
     results = [score_lists(measure, truths, retrieved, compare_by=by) for measure in measures]
     assert all(0 <= score <= 1 for result in results for score in (result.score, *result.individual_scores))
-
-
-@settings(deadline=None)
-@given(truths=documents, retrieved=documents)
-def test_a_large_k_gives_the_recall_of_the_whole_list(truths: list[Context], retrieved: list[Context]) -> None:
-    k = len(retrieved) + 1
-    for at_k, whole in ((recall_at(k), DOCUMENT_RECALL_MULTI_HIT), (hit_rate_at(k), DOCUMENT_RECALL_SINGLE_HIT)):
-        assert score_lists(at_k, [truths], [retrieved]) == score_lists(whole, [truths], [retrieved])

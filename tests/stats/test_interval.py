@@ -303,9 +303,9 @@ def test_compares_columns_on_the_same_resamples() -> None:
 
 def test_from_one_cluster_nothing_can_be_told() -> None:
     """Every weighing of one cluster gives the same number: a width of zero would be a certainty that nobody has."""
-    found = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
-    assert (found.mean, found.low, found.high, found.method) == (1.0, -np.inf, np.inf, "one cluster")
-    assert found.limits is None
+    interval = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
+    assert (interval.mean, interval.low, interval.high, interval.method) == (1.0, -np.inf, np.inf, "one cluster")
+    assert interval.limits is None
 
 
 def test_order_and_names_move_no_limit_of_a_statistic() -> None:
