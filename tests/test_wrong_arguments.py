@@ -77,7 +77,7 @@ class Whole(Half):
         (lambda _: evaluate(metrics=[kind(), kind(good="no")]), "two different metrics are called 'kind'"),
         (lambda _: evaluate(metrics=["none.toml"]), "the criterion none.toml cannot be read"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
-        (lambda _: kind(name="Is it kind?"), "the criterion cannot be asked: name: a name is made"),
+        (lambda _: kind(name="Is it kind?"), "the criterion cannot be asked: name: String should match"),
         (lambda _: Criterion(name="kind"), "the criterion cannot be asked: question: Field required"),  # type: ignore[call-arg]
         (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
         (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]

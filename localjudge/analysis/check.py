@@ -1,15 +1,11 @@
 """Gates about a finished run, decided on the interval and not on the mean alone.
 
-    checked = run.check(["context_recall>=0.8"], baseline="runs/last-week")
+context_recall>=0.8            the mean is at least 0.8
+context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
 
-    context_recall>=0.8            the mean is at least 0.8
-    context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
-
-    pass         every value in the 95 % interval meets it
-    fail         none does, or more samples failed than are allowed: there is no mean to decide on
-    undecided    some do: too few samples; the reason says about how many would decide it, and how
-
-An undecided gate counts as failed by default: otherwise having few samples would pass it.
+pass         every value in the 95 % interval meets it
+fail         none does, or more samples failed than are allowed: there is no mean to decide on
+undecided    some do: too few samples; counts as failed by default, otherwise having few samples would pass
 """
 
 import re

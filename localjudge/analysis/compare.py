@@ -183,8 +183,8 @@ class ComparedRun:
 class ScoreChanges(Record):
     """Scores of the same samples in both runs: means, their difference with its interval, and what moved.
 
-    `ci95` is None if all samples are in one group. `smallest_detectable` is the true difference that so many samples
-    would show with a probability of 80 %.
+    `ci95` is None if all samples are in one group. `smallest_detectable` is the true difference that they would show
+    in 80 % of cases.
     """
 
     before: float
@@ -546,8 +546,7 @@ class Slices(Record):
 def slices(run: Run, column: str) -> Slices:
     """The metrics of a run by the values of a column of the user's own; dots reach into objects.
 
-    What grows with the data is an entry for each sample: its id and its value. Raises InputError for a column that the
-    run does not hold, whose values are not texts or numbers, or are too many.
+    Raises InputError for a column that the run does not hold, whose values are not texts or numbers, or are too many.
     """
     value_of = _column_values(run, column)
     totals: dict[str | None, Totals] = {}

@@ -1,8 +1,5 @@
 """People's labels of a judge's verdicts: read from a file, matched with a run, and weighed as its means weigh them.
 
-    labels.jsonl     s1, faithfulness, position 0   "It rains."   human 1
-    verdicts.jsonl   s1, faithfulness, position 0   "It rains."   p_yes 0.93      -> (1, 0.93)
-
 A file of labels has one of three shapes, told apart by its columns:
 
     verdicts     sample_id, metric, position, text, human      rows of a run's verdicts, or of a sheet
@@ -34,17 +31,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    SkipValidation,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, describe, shown
@@ -117,7 +104,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     place: str
-    columns: Annotated[Mapping[str, Any], SkipValidation]
+    columns: Mapping[str, Any]
 
 
 class LabelledVerdict(_Row):
@@ -125,7 +112,7 @@ class LabelledVerdict(_Row):
 
     sample_id: Annotated[_Text, BeforeValidator(_as_text)]
     metric: _Text
-    position: NonNegativeInt = Field(description="a whole number")
+    position: int = Field(ge=0, description="a whole number")
     text: _Text
     human: _HumanLabel = None
     inclusion_probability: Annotated[float, BeforeValidator(_with_point)] = Field(

@@ -49,13 +49,11 @@ It is installed by entry points, each under the name that the metric gives itsel
 
 Then `localjudge run data.jsonl --metrics correctness,brevity` computes it. A task is one question about one unit of
 text: `Attribution` (can the statement be attributed to these contexts?), `Relevance` (is the sentence or chunk needed
-for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or an `CustomQuestion` in any words,
+for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or a `CustomQuestion` in any words,
 which only a judge that reads instructions can be asked: its metric says `special_tasks = frozenset({"criterion"})`. A
-judge that was trained on a few tasks alone is refused before anything is asked if a metric names the others that it
-asks, too: `common_tasks = frozenset({"attribution"})`. A verdict's `label` is 1 for yes and 0 for no; `steps` may
-yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else the
-metric raises fails that sample, with the place in its code.
-`localjudge run --list-metrics` lists it with the first line of its docstring.
+metric that says what else it asks, `common_tasks = frozenset({"attribution"})`, is refused before anything is asked of
+a judge that was trained on other tasks. A verdict's `label` is 1 for yes and 0 for no; `steps` may yield again once it
+knows them. A sample that cannot be scored raises SampleError. Whatever else the metric raises fails that sample.
 '''
 
 from localjudge.errors import SampleError

@@ -10,22 +10,17 @@
     abstention(mode=made_up)        made up / samples whose contexts do not suffice; lower is better
 
 A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer: a
-hedged, short or wrong answer is not a refusal. This is judged, not searched for ("sorry", "I cannot"): such lists take
-a part for the whole, and hold for one language. The mean is the refusal rate; of two systems that are as faithful, the
-one that refuses less serves better. Whether refusing was right is the question of `abstention`. Each sample is in one
-cell, which stands in its detail, and scores 0 or 1; where a mode is about the other row of the table it is `Undefined`,
-so that its mean is a rate among the samples that it is about. "Answered rightly" is about the decision to answer, not
-about the answer; "made up" says that it cannot come from the contexts: it may still be true. All modes ask the same two
-questions, `context_sufficiency` and `refusal`, and a run asks them once.
+hedged, short or wrong answer is not a refusal. This is judged, not searched for ("sorry", "I cannot"). Each sample is
+in one cell, which stands in its detail, and scores 0 or 1; where a mode is about the other row of the table it is
+`Undefined`, so that its mean is a rate among the samples that it is about. "Answered rightly" is about the decision to
+answer, not about the answer; "made up" says that it cannot come from the contexts: it may still be true. All modes ask
+the same two questions, `context_sufficiency` and `refusal`, and a run asks them once.
 
 Source: the table of Joren et al., "Sufficient Context" (ICLR 2025), which splits answers and abstentions by whether the
-context suffices. (mlflow's and TruLens's answerability options look at one cell of it.) promptfoo's `is-refusal`
-searches for words and takes an empty output for a refusal; Phoenix's refusal evaluator asks a model for a word;
-DeepEval and ragas count refusals only as irrelevant or noncommittal answers.
+context suffices.
 
-Only a judge that reads instructions can be asked; the question is shown to it where there is one. Empty cases: a
-response without a sentence is `Undefined`, and for `abstention` so is a missing question; no context text is a context
-that does not suffice, without asking the model.
+Only a judge that reads instructions can be asked. Empty cases: a response without a sentence is `Undefined`, and for
+`abstention` so is a missing question; no context text is a context that does not suffice, without asking the model.
 """
 
 from dataclasses import dataclass
@@ -45,11 +40,7 @@ class ResponseRefusal:
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
-    about = About(
-        asks="response: does it decline to answer?",
-        verdicts="1",
-        source="Phoenix, promptfoo is-refusal",
-    )
+    about = About("response: does it decline to answer?", verdicts="1", source="Phoenix, promptfoo is-refusal")
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask once about the whole response."""
@@ -66,12 +57,7 @@ def refusal_of(sample: Sample) -> Refusal:
 
 
 AbstentionMode = Literal["right", "over_refused", "made_up"]
-_CELLS = {
-    (1, 0): "answered rightly",
-    (1, 1): "over-refused",
-    (0, 0): "made up",
-    (0, 1): "refused rightly",
-}
+_CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """What it is if (the contexts suffice, the response refuses)."""
 _COUNTED: dict[AbstentionMode, tuple[str, ...]] = {
     "right": ("answered rightly", "refused rightly"),

@@ -9,11 +9,9 @@ ask half as much. A true sentence that the reference does not say lowers precisi
 Marks at the end of a sentence, such as [1], are no part of the statement (`citations.py` says what a mark is).
 
 Source: RAGChecker (Ru et al., "RAGChecker", 2024), overall precision, recall and F1; ragas calls it
-`FactualCorrectness`. Differences: there a model first breaks both texts into claims, here their own sentences are the
-statements. ragas's recall divides the supported claims of the *response* by themselves and the claims of the reference
-that are missing, so a response that says one thing twice has a better recall; here, as in RAGChecker, it is a share of
-the reference, and F1 is of these two. (ragas's `AnswerCorrectness` mixes such an F1 with an embedding similarity: there
-is nothing of that here.) From equal verdicts, precision is ragas's before it rounds to two digits.
+`FactualCorrectness`. There a model first breaks both texts into claims, here their own sentences are the statements.
+ragas's recall divides the supported claims of the *response* by themselves and the missing claims of the reference;
+here, as in RAGChecker, it is a share of the reference.
 
 Empty cases: no sentence in the reference is `Undefined`. A response without a sentence has none of the reference:
 recall and f1 are 0 without asking the model, precision is `Undefined`.

@@ -2,14 +2,12 @@
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is asked about by itself, beside the whole response, which tells what its pronouns mean. What is measured
-is whether it is to the point, not whether it is true: `faithfulness` and `answer_correctness` say that. A refusal ("I
-do not know") answers nothing and scores 0. Marks at the end of a sentence, such as [1], are no part of it.
+Each sentence is asked about alone, beside the whole response, which tells what its pronouns mean. What is measured is
+whether it is to the point, not whether it is true. A refusal ("I do not know") answers nothing and scores 0. Marks at
+the end of a sentence, such as [1], are not part of it.
 
 Source: the formula of DeepEval's `AnswerRelevancyMetric` (relevant statements / statements), where a model writes the
-statements and what is ambiguous counts as relevant; here they are the response's own sentences, and each is 0 or 1.
-ragas's `ResponseRelevancy` (before: `answer_relevancy`) is another metric: the mean cosine similarity of the question
-and questions that a model makes up from the response, 0 for a noncommittal one. Nothing here is embedded.
+statements; here they are the response's own sentences. (ragas's `ResponseRelevancy` is another metric.)
 
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """

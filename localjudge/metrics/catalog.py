@@ -11,18 +11,13 @@ If no metric is named, a run computes one metric for each question, the first th
     does the response keep to it?      faithfulness
     does the response answer?          answer_correctness   or, without a reference: answer_relevancy
     which documents were retrieved?    all document metrics, which ask nothing; context_relevancy_chunk is then left out
-
-`localjudge calibrate` asks about rows that people labelled as a run does, by two metrics that are not listed:
-
-    context, statement, label         response = the statement                 one question, as of faithfulness
-    question, sentences, relevant     retrieved_contexts = the sentences       one each, as of context_relevancy
 """
 
 import inspect
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -94,30 +89,20 @@ ATTRIBUTION_LABELS = "labelled_statements"
 RELEVANCE_LABELS = "labelled_sentences"
 
 
-@dataclass(frozen=True)
-class LabelledStatements:
-    """Whether the response, whole, can be attributed to the contexts."""
+class LabelledStatements(Faithfulness):
+    """What `calibrate` asks about a labelled statement: can it, whole, be attributed to the contexts?"""
 
     name = ATTRIBUTION_LABELS
-    version = 1
-    required_fields = frozenset({"response", "retrieved_contexts"})
-    common_tasks = frozenset({"attribution"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response as one statement."""
-        whole, contexts = Span.whole(sample.response or ""), context_texts(sample.retrieved_contexts)
-        verdicts = yield naming.attributions(sample, "response", [whole], contexts)
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        return super().steps(sample, lambda text: [Span.whole(text)])
 
 
-@dataclass(frozen=True)
-class LabelledPassage:
-    """Share of the retrieved contexts, each a sentence of one passage, that are needed to answer the question."""
+class LabelledPassage(ContextRelevancy):
+    """What `calibrate` asks about a labelled passage: which of the contexts, each a sentence of it, are needed?"""
 
     name = RELEVANCE_LABELS
-    version = 1
-    required_fields = frozenset({"user_input", "retrieved_contexts"})
-    common_tasks = frozenset({"relevance_sentence"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence, beside the passage that they make."""
@@ -193,8 +178,7 @@ def example(name: str) -> Metric:
 def get(name: str) -> Metric:
     """The metric of this name, with its options: `document_map(compare_by=id)`.
 
-    Raises InputError for a metric that does not exist, and for an option or a value that it does not have, with what
-    there is.
+    Raises InputError for a metric, an option or a value that does not exist.
     """
     parsed = naming.parse(name)
     make = _maker(parsed.base, parsed.k) if parsed else None
@@ -203,7 +187,7 @@ def get(name: str) -> Metric:
     names, options = list(_options(make)), naming.parse_options(parsed)
     for option in options:
         if option not in names:
-            hint = suggestion(option, names, "the options") if names else f"leave it out: {parsed.base} has no options"
+            hint = suggestion(option, names, "the options") if names else "omit it: the metric has no options"
             raise InputError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
     return make(**options)
 
@@ -248,10 +232,7 @@ def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
 
 @cache
 def question_of(name: str) -> str:
-    """What the verdicts of the metric of this name answer, by the name of its prompt; if not one thing, its own name.
-
-    A threshold that was chosen on some metric's verdicts holds for all metrics that ask the same.
-    """
+    """What the verdicts of the metric of this name answer: the name of its prompt; if not one thing, its own name."""
     metric = ours(name)
     tasks = tasks_of([metric]) if metric else ()
     return next(iter(tasks)) if len(tasks) == 1 else name
@@ -294,19 +275,16 @@ def _installed_metric(name: str) -> Metric:
         return _load(installed[name])
     if base in installed:
         raise InputError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
-    if len(several := name.split()) > 1:
-        raise InputError(f"no metric is called {name!r}", hint=f"separate names by commas: {','.join(several)}")
-    raise InputError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
+    hint = f"separate names by commas: {','.join(name.split())}" if " " in name.strip() else None
+    raise InputError(f"no metric is called {name!r}", hint=hint or suggestion(base, names(), "the metrics"))
 
 
 def _load(point: EntryPoint) -> Metric:
     try:
         metric: Metric = point.load()
     except Exception as error:  # the package's own code may raise anything
-        raise InputError(
-            f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}",
-            hint="repair or remove the package that installs it",
-        ) from error
+        problem = f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}"
+        raise InputError(problem, hint="repair or remove the package that installs it") from error
     lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
     if isinstance(metric, type) or lacks or metric.name != point.name:
         problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"

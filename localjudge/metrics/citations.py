@@ -21,13 +21,11 @@ end, and those at its end are not part of the statement. One that cites only wha
 without asking the model. For validity a mark that cites two things counts twice; the same citation again counts again.
 
 Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023): with `of=all`,
-where a sentence without a citation counts as not supported, support is its citation recall. Its citation precision,
-which looks for citations that a sentence does not need, is not computed; citations out of range, which it drops, are
-what validity counts, so a sentence that also cites a missing context is decided by the others. (TruLens and DeepEval's
-community metrics let a model find the citations and rate them. ragas's `QuotedSpansAlignment` looks for quoted words.)
+where a sentence without a citation counts as not supported, support is its citation recall; citations out of range,
+which it drops, are what validity counts.
 
-Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing, also with `of=all` (in ALCE
-it is 0): to have no marks at all is another thing than to lack support. Nothing retrieved makes every citation invalid.
+Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing. Nothing retrieved makes
+every citation invalid.
 """
 
 import re
@@ -72,25 +70,18 @@ class CitingSentence(NamedTuple):
     span: Span
     citations: tuple[Citation, ...]
 
-    @property
-    def contexts(self) -> set[int | None]:
-        """Indices of the cited contexts; None stands for what was not retrieved."""
-        return {citation.context for citation in self.citations}
-
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     """All marks of a text that cites these contexts, in their order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    brackets = _BRACKETS.finditer(text)
-    cited = ((each, _citations(_BETWEEN.split(each[1].strip()), ids, len(contexts))) for each in brackets)
-    return [Mark(match.start(), match.end(), citations) for match, citations in cited if citations]
-
-
-def _citations(names: Sequence[str], ids: Mapping[str, int], count: int) -> tuple[Citation, ...]:
-    """What the parts of a mark cite; nothing if any part is not a citation."""
-    plain_or_worded_ids = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
-    parts = [list(_cited(name, ids, 0 if _is_plain(name) in plain_or_worded_ids else count)) for name in names]
-    return tuple(chain.from_iterable(parts)) if all(parts) else ()
+    ids_like_ranks = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
+    in_order = []
+    for match in _BRACKETS.finditer(text):
+        names = _BETWEEN.split(match[1].strip())
+        parts = [list(_cited(name, ids, 0 if _is_plain(name) in ids_like_ranks else len(contexts))) for name in names]
+        if all(parts):
+            in_order.append(Mark(match.start(), match.end(), tuple(chain.from_iterable(parts))))
+    return in_order
 
 
 def _is_plain(name: str) -> bool:
@@ -176,7 +167,11 @@ class CitationSupport(WithOptions):
         verdicts = yield [
             Attribution(
                 unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
-                contexts=tuple(text for index, text in enumerate(texts) if index in sentence.contexts),
+                contexts=tuple(
+                    text
+                    for place, text in enumerate(texts)
+                    if place in {citation.context for citation in sentence.citations}
+                ),
                 user_input=sample.user_input,
             )
             for index, sentence in enumerate(stated)

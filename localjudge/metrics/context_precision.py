@@ -3,13 +3,11 @@
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
 
 This is average precision. Source: RAGAS `context_precision` (`LLMContextPrecisionWithReference`), which adds 1e-10 to
-the denominator so that a perfect ranking scores just below 1; here the division is exact and the case of no
-useful chunk is decided: 0, because something was retrieved and none of it served. No chunk at all is `Undefined`, and
-so is a missing question or a blank reference.
+the denominator; here the division is exact, and no useful chunk is 0. No chunk at all is `Undefined`, and so is a
+missing question or a blank reference.
 
-`context_precision(against=response)` needs no reference: a chunk is useful if the *response* can be taken from it, so
-it says whether the ranking served this response, right or wrong. Source: RAGAS `LLMContextPrecisionWithoutReference`
-(also `ContextUtilization`), from equal verdicts the same number but for the 1e-10. A blank response is `Undefined`.
+`context_precision(against=response)` needs no reference: a chunk is useful if the *response* can be taken from it.
+Source: RAGAS `LLMContextPrecisionWithoutReference` (also `ContextUtilization`). A blank response is `Undefined`.
 """
 
 from dataclasses import dataclass
@@ -25,10 +23,7 @@ AnswerGiven = Literal["reference", "response"]
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(WithOptions):
-    """Average precision over the chunks judged useful for the reference, or for the response.
-
-    Raises InputError for another text.
-    """
+    """Average precision over the chunks judged useful. Raises InputError for another text than these."""
 
     against: AnswerGiven = "reference"
     base = "context_precision"

@@ -3,8 +3,7 @@
     context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
 
 Source: RAGAS `context_recall` (Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation", 2023).
-There the judge re-splits the reference and chooses how many answers to give; here the sentences
-are cut first and counted by index, so the denominator is ours and a ratio above 1 cannot be expressed.
+There the judge re-splits the reference; here the sentences are cut first and counted by index.
 
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
 """

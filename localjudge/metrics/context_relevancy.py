@@ -3,19 +3,13 @@
     context_relevancy       = sentences of the contexts needed for the question / sentences of the contexts
     context_relevancy_chunk = chunks needed for the question / chunks
 
-Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it found
-relevant, or wrote "Insufficient Information", and both were counted as text: obeying the prompt scored 1/N, and copies
-that were re-split scored above 1. Here the units are cut first and counted by index, and each sentence is shown beside
-all contexts, as there, since they tell what its pronouns mean. (ragas 0.2 and later use the name `ContextRelevance` for
-a graded rating, which is another metric.)
-
-Sentence level punishes a long chunk that holds one good sentence, which is what a retriever returns; chunk level
-counts such a chunk as needed.
+Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it took for
+relevant; here they are cut first and counted by index, and each is shown beside all contexts, which tell what its
+pronouns mean. (ragas 0.2 and later use the name `ContextRelevance` for a graded rating, which is another metric.)
 
 Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localjudge.metrics.metric import About, Sentences, Steps, chunks
@@ -39,8 +33,12 @@ class ContextRelevancy:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of every context, beside all contexts."""
-        units = list(_context_sentences(sample, sentences))
         contexts = context_texts(sample.retrieved_contexts)
+        placed = [(position, span) for position, text in enumerate(contexts) for span in sentences(text)]
+        units = [
+            Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
+            for index, (position, span) in enumerate(placed)
+        ]
         return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
@@ -64,22 +62,11 @@ class ContextRelevancyChunk:
         return _share_needed(sample, list(chunks(sample)), "the contexts have no chunk")
 
 
-def _context_sentences(sample: Sample, sentences: Sentences) -> Iterator[Unit]:
-    """Each sentence of each retrieved context, numbered through all of them."""
-    placed = (
-        (position, span)
-        for position, text in enumerate(context_texts(sample.retrieved_contexts))
-        for span in sentences(text)
-    )
-    for index, (position, span) in enumerate(placed):
-        yield Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
-
-
-def _share_needed(sample: Sample, units: list[Unit], none_found: str, *, beside: tuple[str, ...] = ()) -> Steps:
+def _share_needed(sample: Sample, units: list[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
     question = (sample.user_input or "").strip()
     if not question:
         return Undefined(reason="there is no question")
     if not units:
-        return Undefined(reason=none_found)
+        return Undefined(reason=if_none)
     verdicts = yield [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
     return Scored.fraction(verdict.label for verdict in verdicts)

@@ -3,11 +3,10 @@
     context_sufficiency = 1 if the contexts hold all that an answer needs, otherwise 0
 
 The mean is the share of questions that retrieval made answerable. No reference is needed: the judge is shown question
-and contexts, not the answer, so it is told apart from `context_recall`, which asks what of a known answer is there.
+and contexts, not the answer.
 
 Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). It is one
 verdict for all contexts together: contexts too long for the model are judged in windows, any of which may suffice.
-(ragas and DeepEval have no metric of this name; TruLens considers answerability inside its groundedness.)
 
 Only a judge that reads instructions can be asked. Empty cases: no question is `Undefined`; no context text is 0
 without asking the model.

@@ -22,17 +22,24 @@ as their answer. The expected level is read off the probabilities of the five di
 is that number in [0, 1], and 1 from the threshold on; the score does not look at the threshold.
 
 More is always better: where "no" is the good answer, the score counts those. Nothing is cut: what does not fit the
-model fails, as the answer about a part need not hold for all. Only a judge that reads instructions can be asked. Empty
-cases: a blank field among those shown, a response without a sentence, and no context text are `Undefined`.
+model fails. Only a judge that reads instructions can be asked. Empty cases: a blank field among those shown, a response
+without a sentence, and no context text are `Undefined`.
 """
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ModelWrapValidatorHandler, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from localjudge import resources
 from localjudge.errors import InputError
@@ -54,8 +61,7 @@ from localjudge.words import option_name, suggestion
 
 ShownField = Literal["user_input", "retrieved_contexts", "reference", "response"]
 _LEVELS = (1, 2, 3, 4, 5)
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-_LONGEST = 4_000
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000)]
 _MOST_EXAMPLES = 16
 _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
 _HINT = "docs/metrics.md shows a whole one"
@@ -75,28 +81,14 @@ class CriterionExample(UserValue):
 class Criterion(Record):
     """A custom question as a metric; the name has small letters, digits and _. Raises InputError for an invalid one."""
 
-    name: str
-    question: str = Field(min_length=1, max_length=_LONGEST)
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
+    question: _Text
     of: Literal["response", "sentence", "chunk"] = "response"
     shows: tuple[ShownField, ...] = ()
     good: Literal["yes", "no"] = "yes"
-    levels: dict[int, str] = Field(default_factory=dict)
+    levels: dict[int, _Text] = Field(default_factory=dict)
     examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MOST_EXAMPLES)
     version: ClassVar[int] = 1
-
-    @field_validator("name")
-    @classmethod
-    def _can_be_named(cls, name: str) -> str:
-        if not _NAME.fullmatch(name):
-            raise ValueError("a name is made of small letters, digits and _, a letter first, at most 60")
-        return name
-
-    @field_validator("question")
-    @classmethod
-    def _says_something(cls, question: str) -> str:
-        if not question.strip():
-            raise ValueError("a question is not blank")
-        return question.strip()
 
     @field_validator("shows")
     @classmethod
@@ -108,9 +100,7 @@ class Criterion(Record):
     def _all_described(cls, levels: dict[int, str]) -> dict[int, str]:
         if levels and tuple(sorted(levels)) != _LEVELS:
             raise ValueError("a rubric describes each of the levels 1, 2, 3, 4 and 5")
-        if any(not meaning.strip() or len(meaning) > _LONGEST for meaning in levels.values()):
-            raise ValueError(f"the description of a level has 1 to {_LONGEST} characters")
-        return {level: levels[level].strip() for level in sorted(levels)}
+        return dict(sorted(levels.items()))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -232,12 +222,10 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     by_name: dict[str, Criterion] = {}
     for item in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
         match item:
-            case Criterion():
-                criterion = item
+            case Criterion() | Mapping():
+                criterion = Criterion.model_validate(item)
             case str() | Path():
                 criterion = read_criterion(item)
-            case Mapping():
-                criterion = Criterion.model_validate(item)
             case _:
                 name = option_name("criteria")
                 raise InputError(f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}")
@@ -248,17 +236,14 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
 
 def read_criterion(file: str | Path) -> Criterion:
     """The criterion in a TOML file, or the bundled one of that name. Raises InputError for another file."""
-    bundled = resources.criterion_files()
+    bundled, what = resources.criterion_files(), f"the criterion {file}"
     path = bundled.get(str(file)) or Path(file)
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"the criterion {file} cannot be read: {error.strerror}",
-            hint=f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}",
-        ) from error
-    table = parse_toml(content, f"the criterion {file}", hint=_HINT)
-    return Criterion.model_validate(table, context=f"the criterion {file}")
+        hint = f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}"
+        raise InputError(f"{what} cannot be read: {error.strerror}", hint=hint) from error
+    return Criterion.model_validate(parse_toml(content, what, hint=_HINT), context=what)
 
 
 def _listed(fields: Collection[str]) -> str:

@@ -9,15 +9,13 @@
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
 
-A hit is the first retrieval of a ground-truth document: found twice, it counts once, so no score exceeds 1. Two
+A hit is the first retrieval of a ground-truth document: retrieved twice, it counts once, so no score exceeds 1. Two
 documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of their
 meta (`meta.a.b` reaches into objects). A document that lacks the value keeps its rank and matches nothing; an empty
 text is a value like any other, but for recall and the metrics at k, which leave it out. The relevance of a ground-truth
 document is its `score`, where none has one 1, and of one that stands there twice the highest. Precision divides by k
-even where fewer were retrieved (as trec_eval does). No ground truth, or nothing retrieved: 0.
-
-Documents of which nothing but the id is known can only be compared by it. Where they meet documents without ids, or are
-compared by content, the metric is `Undefined`: that they do not match says nothing of the retrieval.
+even where fewer were retrieved (as trec_eval does). No ground truth, or nothing retrieved: 0. Where documents of which
+only the id is known cannot be compared with the others, the metric is `Undefined`.
 
 Semantics and numbers are those of Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for
 float: a test runs both. Two differences: a comparison value that is a list may be used with every metric (there only
@@ -31,13 +29,10 @@ from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, SampleError
 from localjudge.metrics.metric import About, Sentences, Steps, with_options
-from localjudge.types import Context, Outcome, Sample, Scored, Undefined
+from localjudge.types import Context, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
-"""Scores one question: ground truth, retrieved in their order, and by what they are compared.
-
-Raises ValueError for documents that it cannot score.
-"""
+"""Scores one question by ground truth, retrieved in order, and what to compare. Raises ValueError if it cannot."""
 _EMPTY = (None, "")
 
 
@@ -84,23 +79,17 @@ class DocumentMetric:
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask nothing. A 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
         yield from ()
-        return self._outcome(sample)
-
-    def _outcome(self, sample: Sample) -> Outcome:
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
-            field = "reference_contexts" if truths is None else "retrieved_contexts"
-            return Undefined(reason=f"{field} is null")
-        bare = truths and retrieved and any(document.text is None for document in (*truths, *retrieved))
-        if bare and (nothing := _nothing_to_compare(truths, retrieved, self.compare_by)):
+            return Undefined(reason=f"{'reference' if truths is None else 'retrieved'}_contexts is null")
+        nothing = _nothing_to_compare(truths, retrieved, self.compare_by)
+        if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
             return Undefined(reason=f"{nothing}, and of some only the id is known")
         try:
             scored = self.measure.score(truths, retrieved, self.compare_by)
         except ValueError as error:
             raise SampleError(f"sample {sample.id}: {error}") from error
-        if scored.value or scored.detail:
-            return scored
-        return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, self.compare_by)})
+        return scored if scored.value or scored.detail else scored.model_copy(update={"detail": nothing})
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
@@ -223,27 +212,20 @@ WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
-    """Whether any of the first k is a hit. Raises ValueError if k is not positive."""
-    return RankingMeasure(f"hit_rate@{k}", _first(k, single_hit))
+    """Whether any of the first k is a hit."""
+    return RankingMeasure(f"hit_rate@{k}", lambda truths, retrieved, by: single_hit(truths, retrieved[:k], by))
 
 
 def recall_at(k: int) -> RankingMeasure:
-    """Share of the ground truth among the first k. Raises ValueError if k is not positive."""
-    return RankingMeasure(f"recall@{k}", _first(k, multi_hit), _SHARE)
+    """Share of the ground truth among the first k."""
+    return RankingMeasure(f"recall@{k}", lambda truths, retrieved, by: multi_hit(truths, retrieved[:k], by), _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:
-    """Share of hits among the first k. Raises ValueError if k is not positive."""
+    """Share of hits among the first k."""
 
     def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        hits = multi_hit(truths, retrieved, compare_by).numerator or 0
+        hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
-    return RankingMeasure(f"precision@{k}", _first(k, score), "places held by a ground-truth document")
-
-
-def _first(k: int, score: ScoreRanking) -> ScoreRanking:
-    """The same score of the first k retrieved documents alone."""
-    if k < 1:
-        raise ValueError(f"k is {k}: give 1 or more")
-    return lambda truths, retrieved, compare_by: score(truths, retrieved[:k], compare_by)
+    return RankingMeasure(f"precision@{k}", score, "places held by a ground-truth document")

@@ -9,12 +9,10 @@
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
-`matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports, which is
-what recall would lose without it. Source of the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024);
-`matrix_recall` and `matrix_precision` are its claim recall and context precision, with sentences as claims.
-
-The metrics ask the same questions, and a run asks the same question once. A sentence that needs two chunks together is
-supported by neither alone: that is what sets `matrix_recall` apart from `context_recall`.
+`matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports. Source of
+the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024), with sentences as claims. The metrics ask the
+same questions, and a run asks the same question once. A sentence that needs two chunks together is supported by neither
+alone: that is what sets `matrix_recall` apart from `context_recall`.
 
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
@@ -56,17 +54,10 @@ class MatrixMetric(ABC):
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if `first` is None.
-
-    Raises ValueError if `first` is not positive.
-    """
+    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if None."""
 
     first: int | None = None
     counts = "sentences of the reference supported by a context"
-
-    def __post_init__(self) -> None:
-        if self.first is not None and self.first < 1:
-            raise ValueError(f"k is {self.first}: give 1 or more")
 
     @property
     def name(self) -> str:

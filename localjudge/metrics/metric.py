@@ -2,8 +2,7 @@
 
     steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
 
-A metric that needs no judge begins with `yield from ()` and returns its outcome. One that cannot score a sample raises
-SampleError, which says why. A metric is a value: its name, with its options, and its version say what its numbers mean.
+A metric is a value: its name, with its options, and its version say what its numbers mean.
 
     document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
 
@@ -81,17 +80,13 @@ def parse(name: str) -> MetricName | None:
 
 
 def parse_options(name: MetricName) -> dict[str, str]:
-    """The options of a name. Raises InputError for one that is not OPTION=VALUE, or that is given twice."""
+    """The options of a name. Raises InputError for one that is not OPTION=VALUE, or that stands there twice."""
     options: dict[str, str] = {}
     for text in name.options.split(",") if name.options.strip() else ():
         option, _, value = (part.strip() for part in text.partition("="))
-        if not (option and value):
-            raise InputError(
-                f"{text.strip()!r} is not an option of the metric {name.base}",
-                hint=f"write it like this: {name.base}(option=value)",
-            )
-        if option in options:
-            raise InputError(f"the option {option!r} of the metric {name.base} is given twice", hint="give it once")
+        if not (option and value) or option in options:
+            problem = f"{text.strip()!r} is not an option of the metric {name.base}, or stands there twice"
+            raise InputError(problem, hint=f"write it like this: {name.base}(option=value)")
         options[option] = value
     return options
 
@@ -122,11 +117,8 @@ class WithOptions:
     def __post_init__(self) -> None:
         for option, value in _options(self):
             if value not in (values := get_args(option.type)):
-                *others, last = (f"{option.name}={value}" for value in values)
-                raise InputError(
-                    f"{self.base} does not take {option.name}={value!r}",
-                    hint=f"write {', '.join(others)} or {last}",
-                )
+                hint = f"write one of: {', '.join(f'{option.name}={value}' for value in values)}"
+                raise InputError(f"{self.base} does not take {option.name}={value!r}", hint=hint)
 
     @property
     def name(self) -> str:

@@ -6,25 +6,15 @@ A sentence of the response is *wrong* if it cannot be attributed to the referenc
 of the reference can be attributed to it. A wrong sentence that no relevant chunk supports does not count.
 
 Source: RAGChecker (Ru et al., "RAGChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation",
-2024), as ragas computes it (`NoiseSensitivity`, `mode` relevant). There a model first breaks response and
-reference into claims; here their own sentences are the statements, cut before anything is judged. "Wrong" is there as
-here "not in the reference": a true sentence beside a short reference counts as wrong.
+2024), as ragas computes it (`NoiseSensitivity`, `mode` relevant), with sentences as claims. A true sentence that a
+short reference lacks counts as wrong.
 
-Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`. (RAGChecker gives 0 without a
-chunk, ragas an error.)
+Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
 
 from dataclasses import dataclass
 
-from localjudge.metrics.metric import (
-    About,
-    Sentences,
-    Steps,
-    against_each_chunk,
-    attributions,
-    chunks,
-    support_table,
-)
+from localjudge.metrics.metric import About, Sentences, Steps, against_each_chunk, attributions, chunks, support_table
 from localjudge.types import Sample, Scored, Undefined
 
 

@@ -9,8 +9,7 @@ w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge'
 
 A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
 to what they stand for together in their stratum (Hajek, 1971), which is known. lambda, in [0, 1], is the slope of H on
-L within the strata ("power tuning"). The labelled units are a part of the judged ones, so that the best slope lacks the
-factor 1 / (1 + n / N) of a second data set.
+L within the strata ("power tuning").
 
 To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
 what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
@@ -20,9 +19,8 @@ near 0 and 1 are skewed. Where no error was seen there may be one: the variance 
 judge has wrong as likely as not. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
 
 Units are drawn in five strata of equally many by p_yes; in its stratum each with a probability in proportion to its
-weight, so that every label stands for equally much of the mean, which makes the intervals narrowest. The weights are
-laid end to end in a random order, and every k-th step hits a unit: systematic sampling (W. G. Madow, 1949, On the
-theory of systematic sampling II, Annals of Mathematical Statistics 20, 333-354), which has exactly these probabilities.
+weight, which makes the intervals narrowest, by systematic sampling (W. G. Madow, 1949, On the theory of systematic
+sampling II, Annals of Mathematical Statistics 20, 333-354).
 
 Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
 arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
@@ -175,10 +173,7 @@ def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> Drawing:
-    """Draw `count` units (all if there are fewer) of these sizes (units,), above 0, about equally many of each stratum.
-
-    The same seed draws the same units.
-    """
+    """Draw `count` units (or all) of these sizes (units,), above 0, about equally many of each stratum."""
     generator = np.random.Generator(np.random.PCG64(seed))
     probabilities = np.zeros(len(sizes))
     taken = []

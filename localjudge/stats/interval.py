@@ -49,11 +49,9 @@ SEED = 0
 RESAMPLES = 10_000
 STATISTIC_RESAMPLES = 2_000
 CONFIDENCE = 0.95
-DISTINCT = 4_096
-"""Up to this number distinct values (or clusters) are counted one by one."""
+DISTINCT = 4_096  # up to this number distinct values (or clusters) are counted one by one
 _STEP_BITS = 10
-_PART_BITS = 32
-"""A value is rounded to a 2^32nd part of a step, so that shares can be added exactly."""
+_PART_BITS = 32  # a value is rounded to a 2^32nd part of a step, so that shares can be added exactly
 _BLOCK = 2**20
 _NEARLY_NORMAL = 10_000
 _LARGEST_T = 1e6
@@ -104,9 +102,8 @@ def mean_interval(
 ) -> Interval:
     """Interval of the mean of `values` (n,), all in [0, 1]; formula and sources above.
 
-    `clusters` (n,) names what each value belongs to, in any comparable type. One value gives a valid and very wide
-    interval, one cluster of several [0, 1]. Raises ValueError for no values, values out of range or not
-    finite, or unequal lengths.
+    `clusters` (n,) names what each value belongs to, in any comparable type. Raises ValueError for no values, values
+    out of range or not finite, or unequal lengths.
     """
     scores = checked_values(values)
     draws = draws_of(scores, clusters)
@@ -219,10 +216,7 @@ def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1)
 
 
 def quantile(draws: Floats, probability: float) -> float:
-    """Quantile of bootstrap draws at rank probability * (draws + 1), which has no bias for few draws.
-
-    Source: R. J. Hyndman and Y. Fan (1996), Sample quantiles, American Statistician 50, 361-365, definition 6.
-    """
+    """Quantile of bootstrap draws (R. J. Hyndman and Y. Fan, 1996, American Statistician 50, 361-365, definition 6)."""
     return float(np.quantile(draws, probability, method="weibull"))
 
 
@@ -237,8 +231,7 @@ def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
 def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
     """Indices of the rows of each cluster, in an order that neither the rows' order nor the clusters' names move.
 
-    A row is ranked by its content, a cluster by the ranks of its rows: clusters that tie hold equal rows. Without
-    clusters each row is one. Raises ValueError unless `clusters` has one entry per row.
+    A row is ranked by its content, a cluster by the ranks of its rows. Without clusters each row is one.
     """
     ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     numbers = np.arange(len(ranks)) if clusters is None else cluster_numbers(clusters, len(ranks))
@@ -252,11 +245,7 @@ Statistic = Callable[[Floats, Floats, Floats], Floats]
 
 
 class LabelledScores(NamedTuple):
-    """Rows (n,) that people labelled 0 or 1, the score that each has, its weight and what it was drawn with.
-
-    `weights` are 1 / inclusion probability where some rows were likelier to be labelled than others. `clusters` names
-    what each row belongs to, in any comparable type.
-    """
+    """Rows (n,) that people labelled 0 or 1, the score of each, its weight (1 / inclusion probability) and cluster."""
 
     labels: ArrayLike
     scores: ArrayLike

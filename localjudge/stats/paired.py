@@ -37,16 +37,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from localjudge.stats.interval import (
-    CONFIDENCE,
-    Draws,
-    Interval,
-    binomial_cdf,
-    checked_values,
-    draws_of,
-    exact_mean,
-    two_sided_quantile,
-)
+from localjudge.stats import interval as means
+from localjudge.stats.interval import CONFIDENCE, Draws, Interval, binomial_cdf, two_sided_quantile
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
 _ON_THRESHOLD = 1e-9
@@ -98,16 +90,16 @@ class PairedDifference(NamedTuple):
 def paired_difference(before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None) -> PairedDifference:
     """Compare two scores per sample, (n,) each in [0, 1] and in the same order.
 
-    `clusters` (n,) names what each sample belongs to, in any comparable type. A single pair gives a very wide interval,
-    a single cluster of several pairs [-1, 1]. Raises ValueError for no samples, unequal lengths or values out of range.
+    `clusters` (n,) names what each sample belongs to, in any comparable type. Raises ValueError for no samples, unequal
+    lengths or values out of range.
     """
-    first, second = checked_values(before), checked_values(after)
+    first, second = means.checked_values(before), means.checked_values(after)
     if first.shape != second.shape:
         raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
     differences = second - first
     differences[np.abs(differences) < _TIE] = 0.0
     improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
-    mean, draws = exact_mean(differences), draws_of(differences, clusters, lowest=-1.0)
+    mean, draws = means.exact_mean(differences), means.draws_of(differences, clusters, lowest=-1.0)
     interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
     if not interval.one_cluster:
         below, above = _arms(draws, mean, size)

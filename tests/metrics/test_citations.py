@@ -37,12 +37,12 @@ def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
 @given(text=TEXTS)
 def test_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
     """Unless no sentence comes before it, as where a response is nothing but marks."""
-    spans, found = sentences(text), marks(text, CONTEXTS)
-    stated = citing_sentences(text, spans, found)
+    spans, in_order = sentences(text), marks(text, CONTEXTS)
+    stated = citing_sentences(text, spans, in_order)
     for sentence in stated:
         assert text[sentence.span.start : sentence.span.end] == sentence.span.text
         assert any(map(str.isalnum, sentence.span.text))
-    inside = [mark for mark in found if any(span.start <= mark.start and mark.end <= span.end for span in spans)]
+    inside = [mark for mark in in_order if any(span.start <= mark.start and mark.end <= span.end for span in spans)]
     given_out = sum(len(sentence.citations) for sentence in stated)
     assert given_out <= sum(len(mark.citations) for mark in inside)
 
@@ -61,7 +61,7 @@ def test_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str
     ],
 )
 def test_a_mark_and_what_it_cites(mark: str, citations: tuple[Citation, ...]) -> None:
-    assert [found.citations for found in marks(f"So {mark}.", CONTEXTS)] == [citations]
+    assert [cited.citations for cited in marks(f"So {mark}.", CONTEXTS)] == [citations]
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,8 @@ def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"name": "Kind"}, "small letters"),
-        ({"name": "kind@3"}, "small letters"),
-        ({"name": "k" * 61}, "small letters"),
-        ({"name": "\x1b[31m"}, "small letters"),
-        ({"question": "  "}, "not blank"),
+        *(({"name": name}, "name: String should match") for name in ("Kind", "kind@3", "k" * 61, "\x1b[31m", "kind\n")),
+        ({"question": "  "}, "at least 1 character"),
         ({"question": "?" * 4_001}, "at most 4000"),
         ({"question": "Is it \ud800?"}, "valid string, unable to parse"),
         ({"colour": "red"}, "Extra inputs"),
@@ -112,7 +109,7 @@ def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason
         ({"shows": ["id"]}, "Input should be"),
         ({"shows": ["response"]}, "what else is shown"),
         ({"levels": {1: "bad", 5: "good"}}, "each of the levels"),
-        ({"levels": LEVELS | {3: " "}}, "description of a level"),
+        ({"levels": LEVELS | {3: " "}}, "levels.3: String should have at least 1"),
         ({"levels": LEVELS | {6: "more"}}, "each of the levels"),
         ({"levels": LEVELS, "good": "no"}, "level 5 of a rubric is the best"),
         ({"examples": [{"text": "x", "answer": "maybe"}]}, "'yes', 'no'"),
@@ -166,15 +163,19 @@ def test_a_file_and_what_python_says_are_the_same(tmp_path: Path) -> None:
     assert criteria_of(None) == criteria_of([]) == ()
 
 
-def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(InputError, match="two different criteria are called 'kind'"):
-        criteria_of([own(), own(good="no")])
-
-
-@pytest.mark.parametrize("given", [5, [5], [None]])
-def test_what_is_no_criterion_is_refused(given: object) -> None:
-    with pytest.raises(InputError, match=r"criteria must be TOML files or a localjudge\.Criterion, got (5|None)"):
-        criteria_of(given)
+@pytest.mark.parametrize(
+    ("criteria", "problem"),
+    [
+        *(
+            (wrong, r"criteria must be TOML files or a localjudge\.Criterion, got (5|None)")
+            for wrong in (5, [5], [None])
+        ),
+        ([own(), own(good="no")], "two different criteria are called 'kind'"),
+    ],
+)
+def test_what_are_not_criteria_is_refused(criteria: object, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        criteria_of(criteria)
 
 
 @pytest.mark.parametrize(

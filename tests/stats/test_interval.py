@@ -229,13 +229,6 @@ def test_failed_samples_count_as_the_worst_and_as_the_best(
     assert mean_bounds(values, failed) == expected
 
 
-@pytest.mark.parametrize(("successes", "trials", "probability"), [(0, 5, 0.3), (5, 5, 0.3), (400, 1000, 0.45)])
-def test_distribution_equals_scipy(successes: int, trials: int, probability: float) -> None:
-    assert binomial_cdf(successes, trials)(probability) == pytest.approx(
-        stats.binom.cdf(successes, trials, probability), rel=1e-9
-    )
-
-
 def test_far_tail_of_a_million_trials_is_not_lost() -> None:
     expected = stats.binom.cdf(495_000, 1_000_000, 0.5)
     assert expected == pytest.approx(7.7e-24, rel=0.1)
@@ -310,9 +303,9 @@ def test_compares_columns_on_the_same_resamples() -> None:
 
 def test_from_one_cluster_nothing_can_be_told() -> None:
     """Every weighing of one cluster gives the same number: a width of zero would be a certainty that nobody has."""
-    found = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
-    assert (found.mean, found.low, found.high, found.method) == (1.0, -np.inf, np.inf, "one cluster")
-    assert found.limits is None
+    interval = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
+    assert (interval.mean, interval.low, interval.high, interval.method) == (1.0, -np.inf, np.inf, "one cluster")
+    assert interval.limits is None
 
 
 def test_order_and_names_move_no_limit_of_a_statistic() -> None:
