@@ -19,10 +19,8 @@ ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llg
 
 def is_in_place(judge: str) -> bool:
     """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
-    if names_a_server(judge):
-        return True
-    file = model_registry.place_of(judge)
-    return file is not None and file.is_file()
+    file = None if names_a_server(judge) else model_registry.place_of(judge)
+    return names_a_server(judge) or (file is not None and file.is_file())
 
 
 def may_be_elsewhere(judge: str) -> bool:
