@@ -42,7 +42,7 @@ _LONGEST = 2_000
 _NO_SUITE = "none"
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
+_SERVER = re.compile("https?://", re.IGNORECASE)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
@@ -185,15 +185,12 @@ require_option = grouped(
     type=click.Choice(USES),
     help="Fail unless the judge is fit for this, by the limits of localjudge doctor.",
 )
-label_options = stacked(
-    grouped(
-        "Evidence",
-        "--labels",
-        type=PATH,
-        metavar="FILE",
-        help="Correct each mean by human labels: see localjudge label.",
-    ),
-    grouped("Evidence", "--foreign-labels", is_flag=True, help="Accept labels of another run, with a warning."),
+label_options = grouped(
+    "Evidence",
+    "--labels",
+    type=PATH,
+    metavar="FILE",
+    help="Correct each mean by human labels: see localjudge label.",
 )
 gate_options = stacked(
     grouped("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
@@ -228,13 +225,13 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
     The suite is `file`, or the one of this folder; None if there is none, or `none` was typed. A threshold that is
     typed takes the place of the suite's calibration, and a calibration that of its threshold.
     """
-    from localjudge.suite import read_suite, suite_here
+    from localjudge.suite import SUITE, read_suite
 
     typed = typed_arguments()
-    path = None if file == _NO_SUITE else file or suite_here()
+    path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
     if path is None:
         return typed, None
-    suite = read_suite(path, found=file is None)
+    suite = read_suite(path, named=file is not None)
     arguments = {key: value for key, value in suite.arguments.items() if not keys or key in keys}
     for name, other in (("threshold", "calibration"), ("calibration", "threshold")):
         if name in typed:

@@ -3,18 +3,24 @@
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from localjudge import model_registry
 from localjudge.engine.protocol import Engine, EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
-from localjudge.engine.server.address import is_loopback, names_a_server, read_address
 from localjudge.errors import InputError
 from localjudge.model_registry import ModelFile
 from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+
+def names_a_server(judge: str) -> bool:
+    """Whether a judge is named by the address of a server, and not by a name or a path."""
+    return bool(_ADDRESS.match(judge))
 
 
 def is_in_place(judge: str) -> bool:
@@ -26,9 +32,13 @@ def is_in_place(judge: str) -> bool:
 def may_be_elsewhere(judge: str) -> bool:
     """Whether a judge is named by an address that is not this machine's by what is written: nothing is looked up.
 
-    Raises InputError for what cannot be an address.
+    Raises InputError for an address that cannot be used.
     """
-    return names_a_server(judge) and not is_loopback(read_address(judge))
+    if not names_a_server(judge):
+        return False
+    from localjudge.engine.server.connection import is_loopback, read_address
+
+    return not is_loopback(read_address(judge))
 
 
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
@@ -73,11 +83,11 @@ def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: b
 
         return LlamaCppEngine(model, settings, begin_of_text=begin_of_text)
     from localjudge.engine.server.kinds import open_server
-    from localjudge.engine.server.server_engine import ServedModel, ServerEngine
+    from localjudge.engine.server.server_engine import ServedModel
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
-    return ServerEngine(open_server(model, settings), settings, begin_of_text=begin_of_text)
+    return open_server(model, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fit_for
-from localjudge.doctor.inventory import Inventory, ListedModel
+from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.report.tables import label_cell

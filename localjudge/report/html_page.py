@@ -91,7 +91,6 @@ def write_report(
     gates: Sequence[str] = (),
     undecided: Undecided = "fail",
     labels: str | Path | None = None,
-    foreign_labels: bool = False,
     out: str | Path | None = None,
 ) -> Path:
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
@@ -103,7 +102,7 @@ def write_report(
     run = as_run(run)
     before = None if baseline is None else as_run(baseline)
     checked = check(run, gates=gates, baseline=before, undecided=undecided)
-    corrected = None if labels is None else corrected_means(run, labels, foreign_labels=foreign_labels)
+    corrected = None if labels is None else corrected_means(run, labels)
     return write_checked_report(run, checked, before, out, corrected)
 
 
@@ -406,7 +405,7 @@ class _Baseline:
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
-        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples).pairs}
+        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)}
         self._samples: dict[int, Sample] = {}
 
     def read(self, positions: Iterable[int]) -> None:

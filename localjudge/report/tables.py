@@ -215,7 +215,7 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
 
 
 def estimate_view(estimate: Estimate) -> View:
-    """One line for each thing that a run takes, and below one for each metric if there are several."""
+    """One line for each thing that a run takes."""
     answered = {}
     if estimate.reused:
         places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
@@ -230,18 +230,7 @@ def estimate_view(estimate: Estimate) -> View:
         "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
         "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
     }
-    parts = [
-        (
-            name,
-            f"{share.verdicts:,}",
-            f"{share.tokens:,}",
-            "none" if share.seconds is None or not share.tokens else _duration(share.seconds),
-        )
-        for name, share in estimate.by_metric.items()
-    ]
-    shared = ["What several metrics need is counted once, with the first of them."]
-    by_metric = [Table(("metric", "verdicts", "tokens", "time"), parts, shared)] if len(parts) > 1 else []
-    return View([Table(rows=list(whole.items())), *by_metric])
+    return View([Table(rows=list(whole.items()))])
 
 
 def _duration(seconds: float) -> str:

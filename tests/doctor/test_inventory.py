@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.doctor.inventory import ListedModel, inventory
+from localjudge.doctor.machine import ListedModel, inventory
 from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
 from tests.local_models.conftest import downloaded, gguf, pulled, user
@@ -90,7 +90,7 @@ def test_a_file_that_goes_away_while_it_is_listed_is_skipped(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = gguf(tmp_path / "some.gguf")
-    monkeypatch.setattr("localjudge.doctor.inventory.size_of", lambda path: os.stat(f"{path}.gone").st_size)
+    monkeypatch.setattr("localjudge.doctor.machine.size_of", lambda path: os.stat(f"{path}.gone").st_size)
     found = inventory([tmp_path])
     assert str(model) in {entry.where for entry in found.skipped}
 

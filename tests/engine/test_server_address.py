@@ -2,8 +2,9 @@
 
 import pytest
 
+from localjudge.engine.opening import names_a_server
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
+from localjudge.engine.server.connection import ServerAddress, is_loopback, is_this_machine, read_address
 from localjudge.errors import InputError
 
 pytestmark = pytest.mark.engine
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.engine
         ("HTTP://localhost:8080/v1", ServerAddress("localhost", 8080)),
         ("http://[::1]:8080/", ServerAddress("::1", 8080)),
         ("http://gpu", ServerAddress("gpu", 80)),
-        ("unix:/run/llama.sock", ServerAddress(socket_path="/run/llama.sock")),
     ],
 )
 def test_an_address_is_read(named: str, address: ServerAddress) -> None:
@@ -26,37 +26,63 @@ def test_an_address_is_read(named: str, address: ServerAddress) -> None:
 
 
 @pytest.mark.parametrize(
-    "after",
-    ["", "user:secret@127.0.0.1:8080", "gpu:99999", "gpu:0", "127.0.0.1:8080/v1/chat", "127.0.0.1:8080?x=1"],
+    "named",
+    [
+        "http://",
+        "http://user:secret@127.0.0.1:8080",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1:8080/v1/chat",
+        "http://127.0.0.1:8080?x=1",
+        "https://127.0.0.1:8080",
+    ],
 )
-def test_what_cannot_be_an_address_is_refused(after: str) -> None:
-    for named in (f"http://{after}", "https://127.0.0.1:8080", "unix:llama.sock", "unix:/" + "x" * 200):
-        assert names_a_server(named)
-        with pytest.raises(InputError):
-            read_address(named)
+def test_what_is_no_address_is_refused(named: str) -> None:
+    assert names_a_server(named)
+    with pytest.raises(InputError):
+        read_address(named)
 
 
-@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd", "unixy"])
+@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd"])
 def test_other_names_are_no_addresses(named: str) -> None:
     assert not names_a_server(named)
 
 
-HERE = ("127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1")
-ELSEWHERE = ("0.0.0.0", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "localhost", "127.0.0.1.example.org")
+@pytest.mark.parametrize(
+    ("numeric", "here"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("localhost", False),
+        ("127.0.0.1.example.org", False),
+    ],
+)
+def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
+    assert is_this_machine(numeric) is here
 
 
-@pytest.mark.parametrize("numeric", [*HERE, *ELSEWHERE])
-def test_this_machine_is_told_by_the_number(numeric: str) -> None:
-    assert is_this_machine(numeric) is (numeric in HERE)
-
-
-WRITTEN_HERE = ("http://127.0.0.1:8080", "http://[::1]:8080", "http://localhost:8080", "unix:/run/llama.sock")
-WRITTEN_ELSEWHERE = ("127.1:8080", "127.0.0.1.example.org", "127.0.0.1%x.example.org", "localhost.org", "10.0.0.7")
-
-
-@pytest.mark.parametrize("named", [*WRITTEN_HERE, *(f"http://{host}" for host in WRITTEN_ELSEWHERE)])
-def test_this_machine_is_told_by_what_is_written(named: str) -> None:
-    assert is_loopback(read_address(named)) is (named in WRITTEN_HERE)
+@pytest.mark.parametrize(
+    ("named", "here"),
+    [
+        ("http://127.0.0.1:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost:8080", True),
+        ("http://127.1:8080", False),
+        ("http://127.0.0.1.example.org:8080", False),
+        ("http://127.0.0.1%x.example.org:8080", False),
+        ("http://localhost.example.org", False),
+        ("http://10.0.0.7:8080", False),
+        ("http://gpu", False),
+    ],
+)
+def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None:
+    assert is_loopback(read_address(named)) is here
 
 
 @pytest.mark.parametrize("host", ["node7", "gpu.example", "10.0.0.7", "::1", "fd00::7"])
