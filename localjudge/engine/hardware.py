@@ -16,10 +16,7 @@ def processor_name() -> str:
 
 
 def available_bytes() -> int | None:
-    """Memory that this process may still take; None where the system does not tell.
-
-    The least of what the machine has free, what is left to its control group, and to its address space (`ulimit -v`).
-    """
+    """The least that the machine, the control group and the address space have free; None if the system is silent."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
     free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
     pages = 0 if sys.platform == "win32" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -13,9 +13,8 @@ encoder-decoders. llama.cpp loads some of them, and what comes out then is not a
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
                                      the largest matrix of one step, the masks, and what passes between layers
 
-The formulas follow llama.cpp's buffers without flash attention; a test compares them with what it allocates. For models
-whose layers are not all attention, and which do not say which are, the cache is an upper bound; the states of other
-layers (tens of MiB for a model of billions of weights) are not counted.
+The formulas follow llama.cpp's buffers without flash attention; a test compares them with what it opens. Where layers
+that are not attention are not told apart, the cache is an upper bound; their own states are not counted.
 """
 
 import mmap

@@ -52,9 +52,8 @@ class KVCache:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
+        # Saved states with the tokens held then: behind the first node, which other samples share, and the last few.
         self._checkpoints: list[tuple[int, Any]] = []
-        """Saved states along the path, each with the tokens that the cells held: that behind the first node, which
-        other samples share, and the last few, where statements part."""
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
         self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
