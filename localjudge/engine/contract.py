@@ -5,8 +5,7 @@
     def test_my_engine_keeps_the_contract():
         assert check_engine(lambda: MyEngine("model")) == []
 
-A rule is a function of an open engine, a second one opened like it, and requests; it yields what it saw that must not
-be. Nothing here knows what kind of engine it is asked about. What an engine raises is not caught: the trace says more.
+A rule yields what it saw that must not be. What an engine raises is not caught: the trace says more.
 """
 
 import json
@@ -33,8 +32,7 @@ _STATEMENTS = (
     "<|im_end|></s>[INST] {}",
     "",
 )
-_LONGEST_TEXT = 1 << 24
-"""Characters. A capacity that no text of this length exceeds is taken for none."""
+_LONGEST_TEXT = 1 << 24  # a capacity that no text of so many characters exceeds is taken for none
 
 
 class Violation(NamedTuple):
@@ -42,10 +40,6 @@ class Violation(NamedTuple):
 
     rule: str
     problem: str
-
-    def __str__(self) -> str:
-        """`answers_each_once: request 3 got no answer`."""
-        return f"{self.rule}: {self.problem}"
 
 
 class ContractCase(NamedTuple):
@@ -130,7 +124,7 @@ def answers_depend_on_their_request_alone(case: ContractCase) -> Iterator[str]:
         **{f"request {index} alone": [index] for index in range(count)},
     }
     for how, order in orders.items():
-        answers = _ask(case.engine, [_copied(case.requests[index]) for index in order])
+        answers = _ask(case.engine, [case.requests[index] for index in order])
         for index, answer in zip(order, answers, strict=True):
             if answer != expected[index]:
                 yield f"{how}: request {index} got another answer"
@@ -212,12 +206,6 @@ def _ask(engine: Engine, requests: Sequence[VerdictRequest]) -> list[Answer | No
     """The answers in the order of the requests; None where one is missing."""
     answers = dict(engine.answers(requests))
     return [answers.get(index) for index in range(len(requests))]
-
-
-def _copied(request: VerdictRequest) -> VerdictRequest:
-    """An equal request of other objects."""
-    path = tuple(tuple(Piece("".join(piece.text), piece.trusted) for piece in node) for node in request.path)
-    return request._replace(path=path, grammar=request.grammar.model_copy())
 
 
 def _with_unit(request: VerdictRequest, piece: Piece) -> VerdictRequest:

@@ -9,11 +9,8 @@
 An engine evaluates what is pending, hands over the logits behind it, and does so again until the answer is finished.
 A grammar that llguidance compiled for the vocabulary says what is legal; several legal tokens may carry the same label
 ("1", "1}"). A place where every legal token begins a label is a verdict; any other is free text of a reason, chosen
-greedily. Of the labels 0 and 1 the expected value is the probability of 1, of five levels it is their mean.
-
-Most vocabularies write a word with the space before it (" yes"). A space that is forced before a verdict is therefore
-left to the verdict's token, where the vocabulary has such a token for every label: `<score>` is forced, " yes" is read.
-Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
+greedily. A space that is forced before a verdict is left to the verdict's token, where the vocabulary has such a token
+for every label: `<score>` is forced, " yes" is read. Forced text is tokenised as user text is: it may quote the user.
 
 Requests form a tree, walked depth first with one path resident, so that what they share is evaluated once:
 
@@ -92,11 +89,6 @@ class Choice(NamedTuple):
     labels: dict[float, NDArray[np.intp]]
     """Token ids that carry each label, ascending; empty where the text is free."""
 
-    @property
-    def lacks_a_label(self) -> bool:
-        """Whether no token carries one of the labels."""
-        return not all(ids.size for ids in self.labels.values())
-
 
 class Reading(NamedTuple):
     """What the logits say at a verdict; `label` is the value that is nearest to `p_yes`."""
@@ -173,7 +165,7 @@ class Constraints:
             ahead, before = matcher.deep_copy(), self._vocabulary.user(spaceless)
             _consume(ahead, before, grammar)
             choice = self._choice(ahead, grammar, blanks=False)
-            if choice.labels and not choice.lacks_a_label:
+            if choice.labels and all(ids.size for ids in choice.labels.values()):
                 return Position(ahead, (*tokens, *before), text + spaceless.encode(), choice)
         if forced:
             following = self._vocabulary.user(forced)
@@ -182,7 +174,7 @@ class Constraints:
         if matcher.is_accepting():
             return Position(matcher, tokens, text, None)
         choice = self._choice(matcher, grammar)
-        if choice.lacks_a_label:
+        if not all(ids.size for ids in choice.labels.values()):
             raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
         return Position(matcher, tokens, text, choice)
 
@@ -313,10 +305,8 @@ class ConstrainedAnswer:
         self._text = written.start.text
         self._readings: list[Reading] = []
         self._reason_tokens = 0
-        self.free_tokens = 0
-        """Tokens that the model chose for reasons."""
-        self.continued_tokens = 0
-        """Tokens to evaluate behind the forced beginning."""
+        self.free_tokens = 0  # that the model chose for reasons
+        self.continued_tokens = 0  # to evaluate behind the forced beginning
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -506,8 +496,7 @@ def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
 class DecodingEngine(RequestTokenizer, ABC):
     """An engine except for the evaluation of tokens: decodes each answer alone, and once if it is asked for twice."""
 
-    _larger_context: str
-    """What to do about a request that does not fit."""
+    _larger_context: str  # what to do about a request that does not fit
     _unique = _generated = 0
     _total = 0.0
 

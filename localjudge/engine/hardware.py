@@ -16,12 +16,11 @@ def processor_name() -> str:
 
 
 def available_bytes() -> int | None:
-    """Memory that this process may still take; None where the system does not tell.
-
-    The least of what the machine has free, what is left to its control group, and to its address space (`ulimit -v`).
-    """
+    """The least that the machine, the control group and the address space have free; None if the system is silent."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
-    bounds = (_free_on_machine(), room_in_groups(group), room_in_address_space())
+    free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
+    pages = 0 if sys.platform == "win32" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    bounds = (next(free, pages or None), room_in_groups(group), room_in_address_space())
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
@@ -36,15 +35,6 @@ def room_in_address_space() -> int | None:
     if limit == resource.RLIM_INFINITY or not sizes:
         return None
     return max(0, limit - int(sizes[0].split()[0]) * resource.getpagesize())
-
-
-def _free_on_machine() -> int | None:
-    if sys.platform == "win32":
-        return None
-    lines = _lines("/proc/meminfo")
-    if not lines:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def room_in_groups(group: str) -> int | None:

@@ -3,7 +3,6 @@
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,20 +14,17 @@ from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
-_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
 
 def names_a_server(judge: str) -> bool:
     """Whether a judge is named by the address of a server, and not by a name or a path."""
-    return bool(_ADDRESS.match(judge))
+    return judge.lower().startswith(("http://", "https://"))
 
 
 def is_in_place(judge: str) -> bool:
     """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
-    if names_a_server(judge):
-        return True
-    file = model_registry.place_of(judge)
-    return file is not None and file.is_file()
+    file = None if names_a_server(judge) else model_registry.place_of(judge)
+    return names_a_server(judge) or (file is not None and file.is_file())
 
 
 def may_be_elsewhere(judge: str) -> bool:

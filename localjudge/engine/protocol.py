@@ -2,15 +2,11 @@
 
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
 
-An answer is a pure function of `engine.identity` and its own request: not of the other requests, their order or number.
-Everything that can move an answer is therefore in `identity`, and an answer may be stored and reused under
-`identity` + request for ever.
-
+An answer is a pure function of `engine.identity` and its own request: it may be stored and reused under both for ever.
 Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
 
@@ -20,15 +16,11 @@ from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 from localjudge.words import Setting, option, option_name
 
-_HOST = re.compile(r"[^\s:/?#@\[\]]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
-"""A name or an IPv4 address, or an IPv6 address, which has two colons at least."""
-
 
 class EngineSettings(Record):
     """Those above `threads` can move numbers and are part of an engine's identity; the others say where it works.
 
-    Where it works is in no file of a run: the address of a cluster is the name of a machine. But a judge that is a
-    server is named by its address, as typed, and its host is part of its identity if that is not this machine.
+    Where it works is in no file of a run, but for the host of a judge's server that is not this machine.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -57,19 +49,10 @@ class EngineSettings(Record):
     @field_validator("allow_host", mode="before")
     @classmethod
     def _hosts(cls, value: object) -> object:
-        hosts = (value,) if isinstance(value, str) else value
-        for host in hosts if isinstance(hosts, list | tuple) else ():
-            if isinstance(host, str) and not _HOST.fullmatch(host):
-                raise InputError(
-                    f"{option_name('allow_host')} takes the name or the number of a host alone, got {host!r:.80}",
-                    hint=f"without http:// and without the port, as in {option('allow_host', 'gpu.example')}",
-                )
-        return hosts
+        return (value,) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _of_a_cluster(self) -> Self:
-        if self.ray is not None and not self.ray.strip():
-            raise InputError(f"{option_name('ray')} names no cluster", hint=f"take {option('ray', 'local')}")
         if self.ray is None and self.ray_workers:
             raise InputError(
                 f"{option_name('ray_workers')} is about a Ray cluster", hint=f"name one with {option('ray')}"

@@ -3,9 +3,9 @@
     standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
-Jinja's sandbox keeps a template from files and from Python's insides, not from `range(99999)` nested five times or a
-text of a gigabyte. So the system limits processor time and memory, and the caller waits for a minute at most (on
-Windows that is all). It imports nothing of localjudge, so that it starts in a tenth of a second.
+Jinja's sandbox keeps a template from files and from Python's insides, not from a text of a gigabyte. So the system
+limits processor time and memory, and the caller waits for a minute at most (on Windows that is all). It imports nothing
+of localjudge, so that it starts in a tenth of a second.
 """
 
 import json
@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, meta
@@ -45,7 +46,8 @@ def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_ch
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
     environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime.fromisoformat(now).strftime}
-    environment.filters["tojson"] = _plain_json
+    # JSON as the templates' makers render it: without the escapes for HTML that Jinja's own filter adds.
+    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     prompts = [_prompt(environment, template, variables, most_characters) for variables in conversations]
     try:
         reads = sorted(meta.find_undeclared_variables(environment.parse(template)))
@@ -68,11 +70,6 @@ def _prompt(
 
 def _refuse(message: str) -> NoReturn:
     raise TemplateError(message)
-
-
-def _plain_json(value: object, ensure_ascii: bool = False, **how: Any) -> str:
-    """JSON as the templates' makers render it: without the escapes for HTML that Jinja's own filter adds."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, **how)
 
 
 if __name__ == "__main__":

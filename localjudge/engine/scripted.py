@@ -5,9 +5,8 @@
 A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
 error message, or to a whole `Answer` or `NoAnswer`; or it is a function that gives one of these for a request.
 
-A mapping, and a function whose source Python can find, are known by their content. Any other function (typed into an
-interactive session, a `functools.partial`) is known by its qualified name alone: change what it answers, and answers
-stored under that name are stale.
+A mapping, and a function whose source Python can find, are known by their content; any other function by its qualified
+name alone: change what it answers, and answers stored under that name are stale.
 """
 
 import hashlib

@@ -17,12 +17,10 @@ Some vocabularies (SentencePiece) put a space before whatever they tokenise. Eve
 anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
 would be read as a space: it is spelled by the tokens of its bytes.
 
-A template is rendered with a mark in place of the one user message, so no text is trimmed or rewritten by it: what
-stands before the mark is the prompt's head, what stands behind it the tail. There is no system message (some families
-refuse it), no thinking where a switch exists, and a fixed date where a template asks for today's: a prompt that changes
-at midnight cannot give the same numbers twice. A profile that a model was trained on may need several roles, documents
-and arguments of the model's own: `conversation` renders these. A template is a program from the model's file, so it is
-rendered by a process whose time, memory and output are limited (`localjudge.engine.render_template`).
+A template is rendered with a mark in place of the one user message, so no text is trimmed or rewritten by it. There is
+no system message (some families refuse it), no thinking where a switch exists, and a fixed date where a template asks
+for today's: a prompt that changes at midnight cannot give the same numbers twice. A template is a program from the
+model's file, so it is rendered by a process whose time, memory and output are limited (`render_template.py`).
 """
 
 import hashlib
@@ -43,15 +41,9 @@ from localjudge.types import ChatEnds
 _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
-_USUAL_VARIABLES: Mapping[str, Any] = {
-    "add_generation_prompt": True,
-    "enable_thinking": False,
-    "thinking": False,
-    "date_string": "01 Jan 2025",
-}
+_USUAL = {"add_generation_prompt": True, "enable_thinking": False, "thinking": False, "date_string": "01 Jan 2025"}
 _LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
-_MOST_SECONDS = 60
-"""That a whole rendering may take, for systems without a limit of processor time."""
+_MOST_SECONDS = 60  # for systems without a limit of processor time
 
 
 class ChatTemplate(NamedTuple):
@@ -69,10 +61,7 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
     """
     rendered = _render(template, [[{"role": "user", "content": _MARKER}]], {}, bos=bos, eos=eos).only_prompt()
     if rendered.count(_MARKER) != 1:
-        raise ModelError(
-            f"the model's chat template shows the message {rendered.count(_MARKER)} times instead of once",
-            hint="use another conversion of the model",
-        )
+        raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
     head, tail = rendered.split(_MARKER)
     tail += answer_opener(tail)
     return without_ends(template, bos=bos, eos=eos)._replace(head=head, tail=tail)
@@ -162,7 +151,7 @@ def _render(
     eos: str,
 ) -> _Rendered:
     """The prompts for answers to conversations. Raises ModelError if rendering takes too much of the machine."""
-    shared = {**_USUAL_VARIABLES, **arguments, "bos_token": bos, "eos_token": eos}
+    shared = {**_USUAL, **arguments, "bos_token": bos, "eos_token": eos}
     request = {
         # Tags that say where training computes its loss are not Jinja's own.
         "template": _GENERATION.sub(r"{#\1 \2#}", template),
@@ -238,7 +227,7 @@ class Vocabulary:
         self._literals = _any_of(set(self._by_literal))
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
-        self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
+        self.turn_markers = self._plain_turn_markers()
         """What marks a turn in the model's chat template and is made of no control token."""
         self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
@@ -276,12 +265,18 @@ class Vocabulary:
         """Bytes that the tokens stand for."""
         return b"".join(self.pieces[token] for token in tokens)
 
+    @property
+    def template(self) -> ChatTemplate | None:
+        """The chat template with the vocabulary's own begin and end."""
+        ends = self.text_of(self.bos), self.text_of(self.eos)
+        return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
+
     def text_of(self, token: int) -> str:
         """Literal of a token; "" for one that the vocabulary lacks (negative)."""
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
-    def _plain_turn_markers(self, chat_template: str) -> frozenset[str]:
-        texts = between_turns(chat_template, bos=self.text_of(self.bos), eos=self.text_of(self.eos))
+    def _plain_turn_markers(self) -> frozenset[str]:
+        texts = between_turns(**self.template._asdict()) if self.template else ()
         plain = [text for text in texts if not self._literals.search(text.encode())]
         lines = {line.strip() for text in plain for line in text.split("\n")}
         return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))

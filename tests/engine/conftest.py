@@ -1,10 +1,9 @@
 """Random models and plain requests, so that tests of the engine need no outside data."""
 
-import ctypes
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import random_model
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.model import loaded_tokens
+from localjudge.engine.llamacpp.model import loaded_tokens, open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
-from localjudge.types import Attribution, Piece, Span, Unit, VerdictRequest
+from localjudge.types import Attribution, ChatEnds, Piece, Span, Unit, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
 Opener = Callable[..., LlamaCppEngine]
@@ -45,8 +44,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
         vocabulary: str = "bytes",
         chat_template: str | None = None,
     ) -> ModelFile:
-        known = random_model.MADE_UP.get(vocabulary)
-        tokenizer = known() if known else random_model.vocabulary_of(Path(vocabulary))
+        tokenizer = random_model.MADE_UP.get(vocabulary, lambda: random_model.vocabulary_of(Path(vocabulary)))()
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
             path,
@@ -89,13 +87,15 @@ def ask() -> Asker:
     return request
 
 
-def attributions(texts: Sequence[str], context: str = "It opened in 1936.", **asking: Any) -> list[VerdictRequest]:
+def attributions(
+    texts: Sequence[str], context: str = "It opened in 1936.", *, chat: ChatEnds | None = None, **asking: Any
+) -> list[VerdictRequest]:
     """Statements about one context, by the instruct profile; `asking` names reasons and protocol."""
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(texts)
     ]
-    writer = PromptWriter(grammars.load_profile("instruct"), **asking)
+    writer = PromptWriter(grammars.load_profile("instruct"), chat, **asking)
     return writer.requests([Attribution(unit=unit, contexts=(context,)) for unit in units])
 
 
@@ -122,14 +122,5 @@ class LoadedVocabulary(Vocabulary):
 @contextmanager
 def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
     """The vocabulary of a GGUF file, loaded without weights."""
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.vocab_only = True
-    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
-    yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model))
-    llama_cpp.llama_model_free(model)
-
-
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp describes every vocabulary that it loads."""
+    with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
+        yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))

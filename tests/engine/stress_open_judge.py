@@ -29,13 +29,14 @@ def rows(place: str) -> list[dict[str, Any]]:
 
 def ask(judge: Judge, use: str, place: str, folder: Path) -> Numbers:
     """What the use gives: scores, or probabilities."""
+    if use == "evaluate":
+        out = folder / f"{place}-{random.getrandbits(64):x}"
+        run = localjudge.evaluate(rows(place), judge=judge, metrics=["faithfulness"], out=out, progress=False)
+        return [(row.text, row.p_yes) for row in run.verdicts]
+    result = judge.evaluate(rows(place), ["faithfulness"])
     if use == "scores":
-        return [(row.metric, row.score) for row in judge.evaluate(rows(place), ["faithfulness"]).scores]
-    if use == "verdicts":
-        return [(row.text, row.p_yes) for row in judge.evaluate(rows(place), ["faithfulness"]).verdicts]
-    out = folder / f"{place}-{random.getrandbits(64):x}"
-    run = localjudge.evaluate(rows(place), judge=judge, metrics=["faithfulness"], out=out, progress=False)
-    return [(row.text, row.p_yes) for row in run.verdicts]
+        return [(row.metric, row.score) for row in result.scores]
+    return [(row.text, row.p_yes) for row in result.verdicts]
 
 
 def stress(model: str, folder: Path) -> Counter[str]:

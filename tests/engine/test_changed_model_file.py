@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,20 +48,14 @@ def answers(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> dict[int,
 
 
 def test_a_file_that_is_overwritten_moves_no_verdict(model: ModelFile, open_engine: Opener, ask: Asker) -> None:
-    """Also none of those that are decoded when the file is no longer what it was."""
+    """Also none of those that are decoded when the file is not what it was. Opened anew, it gives other answers."""
     requests = asked(ask)
     expected = answers(open_engine(model, n_ctx=256), requests)
     coming = open_engine(model, n_ctx=256).answers(requests)
-    found = dict([next(coming)])
+    first = dict([next(coming)])
     spoil(model.path)
-    assert found | dict(coming) == expected
-
-
-def test_control_the_bytes_that_were_overwritten_matter(model: ModelFile, open_engine: Opener, ask: Asker) -> None:
-    """The spoilt file, opened as a model of its own, gives other answers or none."""
-    expected = answers(open_engine(model, n_ctx=256), asked(ask))
-    spoil(model.path)
-    assert answers(open_engine(model_registry.find(str(model.path)), n_ctx=256), asked(ask)) != expected
+    assert first | dict(coming) == expected
+    assert answers(open_engine(model_registry.find(str(model.path)), n_ctx=256), requests) != expected
 
 
 def test_a_file_that_is_cut_off_does_not_end_the_process(model: ModelFile) -> None:
@@ -97,15 +92,14 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused(
     """Nobody knows which bytes were read."""
     model = model_registry.find(str(shutil.copy(make_model().path, tmp_path / "model.gguf")))
 
-    def slowly(path: Path, *, gpu_layers: int, repack: bool) -> OpenModel:
-        opened = open_model(path, gpu_layers=gpu_layers, repack=repack)
+    def slowly(path: Path, **how: Any) -> OpenModel:
+        opened = open_model(path, **how)
         change(path)
         return opened
 
     monkeypatch.setattr(loading, "open_model", slowly)
-    with pytest.raises(ModelError, match="changed since its checksum was taken") as caught:
+    with pytest.raises(ModelError, match="changed since its checksum was taken"):
         loading.load(model, EngineSettings(threads=1, n_ctx=256))
-    assert "run the same command again" in (caught.value.hint or "")
 
 
 def test_a_file_that_was_only_touched_is_loaded(make_model: ModelMaker, tmp_path: Path) -> None:

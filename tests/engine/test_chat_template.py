@@ -6,9 +6,8 @@ import pytest
 
 from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
-from localjudge.types import Attribution, ChatEnds, Span, Unit
+from localjudge.types import ChatEnds
+from tests.engine.conftest import attributions
 
 pytestmark = pytest.mark.engine
 
@@ -116,6 +115,37 @@ def test_a_template_that_takes_too_much_of_the_machine_is_refused(monkeypatch: p
         ends(attack + CHATML)
 
 
+LLAMA_2 = (
+    "{% if messages[0].role == 'system' %}{% set system, turns = messages[0].content, messages[1:] %}"
+    "{% else %}{% set system, turns = none, messages %}{% endif %}"
+    "{% for message in turns %}{% if message.role == 'user' %}{{ bos_token }}[INST] "
+    "{% if loop.first and system %}<<SYS>>\n{{ system }}\n<</SYS>>\n\n{% endif %}{{ message.content }} [/INST]"
+    "{% else %} {{ message.content }} {{ eos_token }}{% endif %}{% endfor %}"
+)
+ALPACA = (
+    "Below is an instruction.\n\n{% for message in messages %}"
+    "{% if message.role == 'system' %}{{ raise_exception('no') }}"
+    "{% elif message.role == 'user' %}### Instruction:\n{{ message.content }}\n\n"
+    "{% else %}### Response:\n{{ message.content }}{{ eos_token }}\n\n{% endif %}{% endfor %}### Response:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "texts"),
+    [
+        (LLAMA_2, ("<<SYS>>", "<</SYS>>", "[/INST]", "[INST]", "[/INST]")),
+        (ALPACA, ("### Response:", "### Instruction:", "### Response:")),
+        ("{% if messages[1] %}{{ raise_exception('one') }}{% endif %}Q: {{ messages[0].content }}\nA:", ("A:",)),
+        ("{{ messages", ()),
+        ("Say something.", ()),
+    ],
+    ids=["Llama 2", "Alpaca", "one turn", "not a template", "shows no message"],
+)
+def test_what_stands_between_turns(template: str, texts: tuple[str, ...]) -> None:
+    """Without begin and end tokens, and without the preamble before the first turn; the system's turn comes first."""
+    assert tuple(text.strip() for text in chat.between_turns(template, bos="<s>", eos="</s>")) == texts
+
+
 def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
     template = "{{ range(9999) | random }} {{ lipsum() }}" + CHATML
     first = ends(template)
@@ -123,22 +153,16 @@ def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
     assert ends(template)[:2] == first[:2]
 
 
-def judged(ends_of_turn: ChatEnds | None) -> str:
-    """The whole prompt about one statement."""
-    unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=6, text="It is."))
-    request = PromptWriter(prompts.load_profile("instruct"), ends_of_turn).request(
-        Attribution(unit=unit, contexts=("  x  ",))
-    )
-    return "".join(piece.text for node in request.path for piece in node)
-
-
 def test_the_prompt_stands_between_the_ends() -> None:
     """A model without a template is led to its answer in words."""
-    prompt = judged(ends(CHATML))
-    assert prompt.startswith(HEAD + "Decide")
-    assert prompt.endswith(TAIL)
-    assert "<context>\n  x  \n</context>" in prompt
-    assert judged(None).endswith("\nAnswer: ")
+    prompts = [
+        "".join(piece.text for node in attributions(["It is."], "  x  ", chat=around)[0].path for piece in node)
+        for around in (ends(CHATML), None)
+    ]
+    assert prompts[0].startswith(HEAD + "Decide")
+    assert prompts[0].endswith(TAIL)
+    assert "<context>\n  x  \n</context>" in prompts[0]
+    assert prompts[1].endswith("\nAnswer: ")
 
 
 def test_every_template_of_the_folder_renders(vocabularies: Path) -> None:

@@ -1,8 +1,7 @@
 """The contract suite: our engines keep it, and an engine that breaks a rule is told which."""
-# ruff: noqa: D101, D102 -- the names of the broken engines say what is wrong with them
+# ruff: noqa: D102 -- the names of the broken engines say what is wrong with them
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from typing import Any
 
 import pytest
@@ -85,18 +84,6 @@ def answering(**fields: Any) -> type[Sound]:
     return broken(_answer=lambda _self, _request: answer)
 
 
-class Individual(Sound):
-    _numbers = count()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._number = next(self._numbers)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"engine": "mine", "number": self._number}
-
-
 class Batched(Sound):
     """What stands first in a call sways the others."""
 
@@ -105,30 +92,15 @@ class Batched(Sound):
             yield index, answer.model_copy(update={"p_yes": share(requests[0]) if index else 0.25})
 
 
-class ByObject(Sound):
-    """Knows a request again by its address."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._known: dict[int, VerdictRequest] = {}
-
-    def _answer(self, request: VerdictRequest) -> Answer:
-        known = id(request.path) in self._known
-        self._known[id(request.path)] = request
-        return Answer(p_yes=0.5 + known / 4, legal_mass=1, raw="")
-
-
 class Poisoned(Sound):
     """What does not fit leaves something behind."""
 
-    def __init__(self) -> None:
-        ScriptedEngine.__init__(self, share, capacity=20_000)
-        self._poisoned = False
+    capacity = 20_000
 
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
-        answer = super()._answer(request)
-        self._poisoned |= isinstance(answer, NoAnswer)
-        return NoAnswer(error="poisoned") if self._poisoned else answer
+        if any(self.length(earlier) > self.capacity for earlier in self.asked):
+            return NoAnswer(error="poisoned")
+        return super()._answer(request)
 
 
 class Credulous(Sound):
@@ -152,14 +124,13 @@ BROKEN: list[tuple[type[Sound], str, str]] = [
     (identified(lambda _: {"engine": "mine", "build": object()}), IDENTITY, "cannot be written as JSON"),
     (identified(lambda _: {"model": "mine"}), IDENTITY, "does not name the kind of engine"),
     (identified(lambda self: {"engine": "mine", "asked": len(self.asked)}), IDENTITY, "changed by answering"),
-    (Individual, IDENTITY, "opened alike have different identities"),
+    (broken(identity=property(lambda self: {"engine": str(id(self))})), IDENTITY, "opened alike have different"),
     (yielding(lambda pairs: pairs[1:]), ONCE, "10 requests got answers with the indices [1, 2"),
     (yielding(lambda pairs: pairs * 2), ONCE, "10 requests got answers with the indices [0, 1"),
     (yielding(lambda pairs: [(index, 0.5) for index, _ in pairs]), ONCE, "request 0 got float"),
     (broken(_answer=lambda _self, _: NoAnswer(error="no")), ONCE, "none of the requests got an Answer"),
     (Batched, ALONE, "in reverse order"),
     (TIRING, ALONE, "alone"),
-    (ByObject, ALONE, "got another answer"),
     (answering(p_yes=1.5), LEGAL, "p_yes is 1.5"),
     (answering(legal_mass=float("nan")), LEGAL, "legal_mass is nan"),
     (answering(raw='Sure! {"attributed":1}'), LEGAL, "the grammar does not allow 'Sure!"),
@@ -180,22 +151,3 @@ def test_an_engine_that_breaks_a_rule_is_told_which(engine: type[Sound], rule: s
 
 def test_every_rule_has_an_engine_that_breaks_it() -> None:
     assert {rule.__name__ for rule in RULES} == {rule for _, rule, _ in BROKEN}
-
-
-def test_both_engines_are_closed_also_when_one_raises() -> None:
-    """A script without an answer raises KeyError, which is not caught."""
-    opened: list[Sound] = []
-    closed: list[Sound] = []
-
-    class Raising(Sound):
-        def __init__(self) -> None:
-            ScriptedEngine.__init__(self, {})
-            opened.append(self)
-
-        def close(self) -> None:
-            closed.append(self)
-
-    with pytest.raises(KeyError):
-        check_engine(Raising)
-    assert len(opened) == 2
-    assert sorted(map(id, closed)) == sorted(map(id, opened))

@@ -66,18 +66,15 @@ def requests(ask: Asker) -> list[VerdictRequest]:
 @pytest.fixture(scope="module")
 def engine(model: ModelFile) -> Iterator[LlamaCppEngine]:
     """One engine for a whole module of questions: what it was asked before must not matter either."""
-    opened = LlamaCppEngine(model, EngineSettings(threads=1))
-    yield opened
-    opened.close()
+    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def expected(model: ModelFile, requests: list[VerdictRequest]) -> Answers:
     """The verdicts of one call to an engine of its own."""
-    opened = LlamaCppEngine(model, EngineSettings(threads=1))
-    answers = in_order(opened, requests)
-    opened.close()
-    return answers
+    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
+        return in_order(opened, requests)
 
 
 def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answers:

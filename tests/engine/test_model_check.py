@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import random_model
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
 from localjudge import model_registry
@@ -75,13 +74,6 @@ def refusal(file: ModelFile) -> ModelError:
     return caught.value
 
 
-def test_an_ordinary_model_loads(changed: Callable[..., ModelFile]) -> None:
-    """The copy itself changes nothing."""
-    model = load(changed({}), SETTINGS)
-    assert (model.n_ctx, model.self_check.rewind_mode) == (256, "cut")
-    model.close()
-
-
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
@@ -110,24 +102,17 @@ def test_is_refused_by_name(changed: Callable[..., ModelFile], changes: dict[str
     assert what.replace("\\", "") in str(refusal(changed(changes)))
 
 
-def test_a_vocabulary_is_refused(changed: Callable[..., ModelFile]) -> None:
+def test_a_vocabulary_is_refused_and_a_mere_copy_is_not(changed: Callable[..., ModelFile]) -> None:
     assert "holds a vocabulary and no weights" in str(refusal(changed({}, slice(0))))
+    load(changed({}), SETTINGS).close()
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"llama.block_count": 600},
-        {"llama.expert_used_count": 4},
-        {"llama.rope.scaling.type": "unheard-of"},
-    ],
-    ids=lambda changes: next(iter(changes)),
+    "changes", [{"llama.block_count": 600}, {"llama.expert_used_count": 4}, {"llama.rope.scaling.type": "unheard-of"}]
 )
 def test_what_ends_llama_cpp_does_not_end_us(changed: Callable[..., ModelFile], changes: dict[str, Any]) -> None:
     """llama.cpp aborts the process on these; here another process, and the reason is told."""
-    said = str(refusal(changed(changes)))
-    assert "the process that tried it ended with SIGABRT" in said
-    assert "GGML_ASSERT" in said
+    assert re.search("the process that tried it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
 
 
 def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(
@@ -191,8 +176,3 @@ def split(model: Path, folder: Path) -> Path:
     for number, tensors in enumerate((slice(count // 2), slice(count // 2, None))):
         copy_with(model, files[number], {"split.no": number, "split.count": 2, "split.tensors.count": count}, tensors)
     return files[0]
-
-
-def test_the_made_up_models_are_all_judges(make_model: ModelMaker) -> None:
-    for architecture in random_model.ARCHITECTURES:
-        assert model_check.check(make_model(architecture).path).weight_bytes

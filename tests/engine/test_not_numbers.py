@@ -47,7 +47,7 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
     """Write the value over the first half of each row from `first_row`: a number of F16, the scale of a Q8_0 block."""
     reader = GGUFReader(path, "r+")
-    rows = next(found for found in reader.tensors if found.name == tensor).data.view(np.uint8)
+    rows = next(tensor_data for tensor_data in reader.tensors if tensor_data.name == tensor).data.view(np.uint8)
     rows[first_row:, :2] = list(value)
     return model_registry.find(str(path))
 
@@ -125,7 +125,7 @@ def test_finite_weights_whose_logits_overflow_are_refused(tmp_path: Path, monkey
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
     reader = GGUFReader(path, "r+")
-    norm = next(found for found in reader.tensors if found.name == "output_norm.weight").data
+    norm = next(tensor_data for tensor_data in reader.tensors if tensor_data.name == "output_norm.weight").data
     norm[:] = 3e38
     with pytest.raises(ModelError, match="gives no numbers for a plain sentence"):
         loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256))

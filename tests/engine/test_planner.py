@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.decoding import TokenPath, depth_first, distinct_tokens, shared_nodes
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
-from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
-from tests.engine.conftest import ModelMaker, Opener
+from tests.engine.conftest import Asker, ModelMaker, Opener
 
 pytestmark = pytest.mark.engine
 
@@ -60,31 +57,14 @@ def test_shared_nodes_are_whole_nodes_from_the_beginning(left: TokenPath, right:
     assert count == min(len(left), len(right)) or left[count] != right[count]
 
 
-@pytest.fixture
-def sample() -> list[VerdictRequest]:
-    """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
-    judge = PromptWriter(prompts.load_profile("instruct"))
-    contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
-
-    def unit(kind: str, text: str, source: str) -> Unit:
-        span = Span.whole(text)
-        return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
-
-    statements = [unit("statement", text, "reference") for text in ("It opened in 1936.", "A toll was charged.")]
-    statements += [unit("statement", text, "response") for text in ("It is old.", "It costs 50 cents.")]
-    sentences = [unit("sentence", text, "retrieved_contexts") for text in contexts]
-    chunks = [unit("chunk", text, "retrieved_contexts") for text in contexts]
-    return [
-        *(judge.request(Attribution(unit=each, contexts=contexts, user_input="When?")) for each in statements),
-        *(judge.request(Relevance(unit=each, user_input="When?")) for each in (*sentences, *chunks)),
-    ]
-
-
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", "mamba", "lfm2"])
 def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
-    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest], architecture: str
+    make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
 ) -> None:
     """However the requests of the metrics are mixed: evaluated / unique is exactly 1. Apart, they take twice that."""
+    contexts = ["The bridge opened in 1936. " * 9, "A toll of 50 cents was charged. " * 9]
+    sample = [ask(text, contexts) for text in ("It opened in 1936.", "It is old.", "It costs 50 cents.")]
+    sample += [ask(text, [context], grammar="relevant") for context in contexts for text in ("When?", "Where?")]
     engine = open_engine(make_model(architecture))
     list(engine.answers(sample[::2] + sample[1::2]))
     assert engine.stats.evaluated_tokens == engine.stats.unique_tokens > 0

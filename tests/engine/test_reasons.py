@@ -5,14 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import Reasons
-from localjudge.types import Answer, NoAnswer, VerdictRequest
+from localjudge.types import Answer, VerdictRequest
 from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
@@ -26,8 +24,7 @@ def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[Ve
 
 
 def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Answer]:
-    answers = dict(engine.answers(requests))
-    return [answer for _, answer in sorted(answers.items()) if isinstance(answer, Answer)]
+    return [answer for _, answer in sorted(engine.answers(requests)) if isinstance(answer, Answer)]
 
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
@@ -48,63 +45,18 @@ def test_every_answer_is_whole_and_legal(opened: Opener, reasons: Reasons) -> No
     for request, answer in zip(requests, answers, strict=True):
         grammar = request.explanation or request.grammar
         assert re.fullmatch(grammar.pattern, answer.raw)
-        told = json.loads(answer.raw)
-        assert told == {"reason": answer.reason, "attributed": int(answer.p_yes >= 0.5)}
-        assert list(told) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
-
-
-def test_a_reason_is_bounded_in_tokens(opened: Opener) -> None:
-    """At most 64 tokens as grammars/classifications.json says, and 4 to close."""
-    engine = opened()
-    answered(engine, asked("before", STATEMENTS[:1]))
-    assert 0 < engine.stats.generated_tokens <= 64 + 4
-
-
-def test_only_free_tokens_cost_a_step(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One evaluation for each free token but the last, which closes the answer; forced text rides along.
-
-    The label and `,"reason":"` are one evaluation; it is what the first free token is read from.
-    """
-    engine = opened()
-    request = asked("after", STATEMENTS[:1])
-    answered(engine, request)  # the prompt is resident: what follows evaluates its last node once
-    runs: list[int] = []
-    feed = KVCache.logits_behind
-
-    def counted(cache: KVCache, run: TokenRun) -> NDArray[np.float32]:
-        runs.append(len(run.tokens))
-        return feed(cache, run)
-
-    monkeypatch.setattr(KVCache, "logits_behind", counted)
-    before = engine.stats
-    answered(engine, request)
-    free = engine.stats.generated_tokens - before.generated_tokens
-    assert len(runs) == 1 + free
-    assert runs[1] > 1
-    assert runs[2:] == [1] * (free - 1)
+        entry = json.loads(answer.raw)
+        assert entry == {"reason": answer.reason, "attributed": int(answer.p_yes >= 0.5)}
+        assert list(entry) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
 
 
 def test_the_longest_answer_is_counted(opened: Opener) -> None:
-    """A reason first adds its 64 tokens, 4 to close it, and the forced text around it; after likewise."""
+    """A reason adds at most the 64 tokens of grammars/classifications.json, 4 to close it, and the text around it."""
     engine = opened()
     plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
-    assert after - plain >= 64 + 4
-    assert before - plain >= 64 + 4
-
-
-def test_an_answer_that_may_not_fit_is_not_begun(opened: Opener) -> None:
-    """The verdict alone fits a context that the longest explanation does not: no answer, and the numbers why."""
-    room = opened().length(asked("none")[0])
-    engine = opened(n_ctx=-(-room // 256) * 256)
-    explained = asked("after", STATEMENTS[:1])
-    longest = engine.length(explained[0])
-    while longest <= engine.capacity:
-        explained = asked("after", (STATEMENTS[0] + " So it is." * (1 + engine.capacity - longest),))
-        longest = engine.length(explained[0])
-    [(_, answer)] = engine.answers(explained)
-    assert isinstance(answer, NoAnswer)
-    assert str(longest) in answer.error
-    assert str(engine.capacity) in answer.error
+    assert min(before, after) - plain >= 64 + 4
+    answered(engine, asked("before", STATEMENTS[:1]))
+    assert 0 < engine.stats.generated_tokens <= 64 + 4
 
 
 def test_reasons_are_isolated(opened: Opener) -> None:

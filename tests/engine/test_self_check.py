@@ -15,8 +15,6 @@ from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
-from localjudge.run import judges
-from localjudge.run.settings import RunSettings
 from localjudge.types import Answer
 from tests.engine.conftest import Asker, ModelMaker, Opener, attributions
 
@@ -225,10 +223,3 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     file = make_model()
     assert [open_engine(file).identity["repack"] for _ in range(2)] == [False, False]
     assert tried == [True, False]
-
-
-def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
-    open_engine(make_model("mamba"), n_ctx=512)
-    remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
-    with judges.opened_judge(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as judge:
-        assert "every verdict costs a whole prompt" in judge.announcement

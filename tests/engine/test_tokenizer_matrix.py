@@ -5,7 +5,7 @@ Random weights answer nothing sensible, and that is the point: what is legal mus
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from localjudge.engine import tokens as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.judge import profile as prompts
-from localjudge.judge.wording import JudgingProtocol, PromptWriter, Reasons
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import (
     Answer,
@@ -30,7 +30,6 @@ from localjudge.types import (
     Task,
     Unit,
     Usefulness,
-    VerdictRequest,
 )
 from tests.engine.conftest import of_the_folder
 
@@ -54,6 +53,7 @@ FAMILIES = {
 }
 LARGE = ("qwen2", "qwen35", "llama-bpe", "command-r", "gemma-4")
 NO_TEMPLATE = "no template"
+THOUGHTS = (("<think>", "</think>"), ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|channel>thought", "<channel|>"))
 
 
 def turns(message: str, answer: str = "") -> str:
@@ -67,10 +67,6 @@ MADE_UP_TEMPLATES = {
         "<|im_start|>assistant\n{% if not enable_thinking %}<think>\n\n</think>\n\n{% endif %}",
     ),
     "always thinks": turns("{{ m.content }}</s>", "<think>\n"),
-    "headers and a date": turns(
-        "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>",
-        "<|start_header_id|>{{ strftime_now('%d %b %Y') }}<|end_header_id|>\n\n",
-    ),
     "marked turns": turns(
         "<start_of_turn>{{ m.role }}\n{{ m.content | trim }}<end_of_turn>\n", "<start_of_turn>model\n"
     ),
@@ -79,7 +75,7 @@ MADE_UP_TEMPLATES = {
 OF_MADE_UP = {
     "bytes": ("a switch for thoughts",),
     "pieces": ("marked turns", "always thinks"),
-    "words": ("headers and a date", "always thinks", "plain text"),
+    "words": ("always thinks", "plain text"),
 }
 PAIRS = [
     pytest.param(
@@ -100,8 +96,8 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module", params=PAIRS)
 def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
-    found: tuple[str, str] = request.param
-    return found
+    vocabulary, template = request.param
+    return vocabulary, template
 
 
 @cache
@@ -137,109 +133,62 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
 def tasks(script: str) -> list[Task]:
     """One of each kind."""
     context, question, statement = SCRIPTS[script]
-    span = Span.whole(statement)
-    statement_unit = Unit(kind="statement", index=0, source="reference", span=span)
-    sentence = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=span)
-    chunk = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=span)
+
+    def unit(kind: str, source: str, text: str = statement) -> Unit:
+        index = 0 if source == "retrieved_contexts" else None
+        span = Span.whole(text)
+        return Unit.model_validate({"kind": kind, "index": 0, "source": source, "source_index": index, "span": span})
+
+    chunk, contexts = unit("chunk", "retrieved_contexts"), (context, statement)
     return [
-        Attribution(unit=statement_unit, contexts=(context, statement), user_input=question),
-        Relevance(unit=sentence, user_input=question),
+        Attribution(unit=unit("statement", "reference"), contexts=contexts, user_input=question),
+        Relevance(unit=unit("sentence", "retrieved_contexts"), user_input=question),
         Relevance(unit=chunk, user_input=question),
         Usefulness(unit=chunk, user_input=question, reference=statement),
-        Sufficiency(
-            unit=Unit(kind="question", index=0, source="user_input", span=Span.whole(question)),
-            contexts=(context, statement),
-            user_input=question,
-        ),
-        Refusal(unit=Unit(kind="response", index=0, source="response", span=span), user_input=question),
+        Sufficiency(unit=unit("question", "user_input", question), contexts=contexts, user_input=question),
+        Refusal(unit=unit("response", "response"), user_input=question),
     ]
 
 
-def judge(
-    ends: ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent"
-) -> PromptWriter:
-    return PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons, protocol=protocol)
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
+@pytest.mark.parametrize(
+    ("script", "reasons"), [*((script, "none") for script in SCRIPTS), ("Chinese", "before"), ("Chinese", "after")]
+)
+def test_the_prompt_arrives_as_it_was_written_and_every_verdict_is_legal(
+    engine: LlamaCppEngine, ends: ChatEnds | None, script: str, reasons: Reasons
+) -> None:
     """The whole path decodes to the text of its pieces, behind at most one begin token; no special token is the user's.
 
     Read back, a begin token that the template writes is in it; one that the engine puts in front is not.
     """
-    for request in judge(ends).requests(tasks(script)):
+    requests = PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons).requests(tasks(script))
+    words = engine.vocabulary
+    begin = words.text_of(words.bos) if engine.identity["begin_of_text"] else ""
+    for request in requests:
         pieces = list(chain.from_iterable(request.path))
         text = "".join(piece.text for piece in pieces)
         assert engine.read_back(request) == text
         tokenized = engine.tokenize(request)
         tokens = list(chain.from_iterable(tokenized.path))
         written = text + tokenized.grammar.start.text.decode()
-        begin = engine.vocabulary.text_of(engine.vocabulary.bos) if engine.identity["begin_of_text"] else ""
-        decoded = engine.vocabulary.decode(tokens).decode()
-        assert decoded == (written if begin and written.startswith(begin) else begin + written)
-        assert not begin or tokens.count(engine.vocabulary.bos) == 1
-        for piece in pieces:
-            assert piece.trusted or not set(engine.vocabulary.user(piece.text)) & set(engine.vocabulary.reserved)
-
-
-def test_the_markers_of_the_template_are_tokens_where_the_vocabulary_has_them(
-    engine: LlamaCppEngine, ends: ChatEnds | None
-) -> None:
-    """Each occurrence of a special literal in the template's own text is that one token."""
-    vocabulary = engine.vocabulary
-    for text in ends[:2] if ends else ():
-        found = [token for token in vocabulary.trusted(text) if token in vocabulary.reserved]
-        literals = sorted(set(vocabulary.reserved.values()), key=len, reverse=True)
-        pattern = re.compile(b"|".join(map(re.escape, literals)))
-        assert [vocabulary.pieces[token] for token in found] == pattern.findall(text.encode())
+        assert words.decode(tokens).decode() == (written if begin and written.startswith(begin) else begin + written)
+        assert not begin or tokens.count(words.bos) == 1
+        assert not any(set(words.user(piece.text)) & set(words.reserved) for piece in pieces if not piece.trusted)
+    for index, answer in engine.answers(requests):
+        assert isinstance(answer, Answer), answer
+        grammar = requests[index].explanation or requests[index].grammar
+        assert re.fullmatch(grammar.pattern, answer.raw), answer.raw
+        entry = json.loads(answer.raw)
+        assert entry.pop("reason", None) == answer.reason
+        assert list(entry.values()) == [int(answer.p_yes >= 0.5)]
+        assert 0 <= answer.p_yes <= 1
+        assert 0 < answer.legal_mass <= 1.000001
 
 
 def test_no_thought_is_left_open(ends: ChatEnds | None) -> None:
     """Where a family thinks, its thought is closed before the answer begins."""
     tail = ends.tail if ends else ""
-    assert tail.count("<think>") == tail.count("</think>")
-    assert tail.count("<|START_THINKING|>") == tail.count("<|END_THINKING|>")
-    assert tail.count("<|channel>thought") == tail.count("<channel|>")
-
-
-def legal(answers: Sequence[object], requests: Sequence[VerdictRequest]) -> None:
-    """Every answer is JSON, matches its grammar, and its probability is one."""
-    for answer, request in zip(answers, requests, strict=True):
-        assert isinstance(answer, Answer), answer
-        pattern = (request.explanation or request.grammar).pattern
-        assert re.fullmatch(pattern, answer.raw), answer.raw
-        entry = json.loads(answer.raw)
-        verdict = next(value for key, value in entry.items() if key != "reason")
-        assert verdict == int(answer.p_yes >= 0.5)
-        assert entry.get("reason") == answer.reason
-        assert 0 <= answer.p_yes <= 1
-        assert 0 < answer.legal_mass <= 1.000001
-
-
-@pytest.mark.parametrize(
-    ("reasons", "script"), [*(("none", script) for script in SCRIPTS), ("before", "Chinese"), ("after", "Chinese")]
-)
-def test_every_verdict_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, reasons: Reasons, script: str) -> None:
-    requests = judge(ends, reasons=reasons).requests(tasks(script))
-    legal([answer for _, answer in sorted(engine.answers(requests))], requests)
-
-
-def test_a_joint_answer_is_legal_and_verbatim(engine: LlamaCppEngine, ends: ChatEnds | None) -> None:
-    """Statements of every script in one answer: each comes back as it was given."""
-    statements = [texts[2] for texts in SCRIPTS.values()]
-    asked: list[Task] = [
-        Attribution(
-            unit=Unit(kind="statement", index=place, source="reference", span=Span.whole(text)),
-            contexts=("It opened.",),
-        )
-        for place, text in enumerate(statements)
-    ]
-    requests = judge(ends, protocol="joint").requests(asked)
-    answers = [answer for _, answer in sorted(engine.answers(requests))]
-    entries = [json.loads(answer.raw) for answer in answers if isinstance(answer, Answer)]
-    assert [entry["statement"] for entry in entries] == statements
-    assert all(list(entry) == ["statement", "reason", "attributed"] for entry in entries)
-    assert all(entry["attributed"] in (0, 1) for entry in entries)
+    for opening, closing in THOUGHTS:
+        assert tail.count(opening) == tail.count(closing)
 
 
 def test_every_template_belongs_to_a_vocabulary(vocabularies: Path) -> None:

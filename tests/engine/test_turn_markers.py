@@ -147,13 +147,6 @@ def test_control_tokens_bare_words_and_lines_of_signs_are_no_markers(make_model:
         assert Vocabulary(pair.table, template).turn_markers == set()
 
 
-def test_a_vocabulary_of_single_characters_has_no_other_spelling(make_model: ModelMaker) -> None:
-    """The limit: each character of the marker is a token of its own in the template too."""
-    with opened(make_model().path, "Llama 2") as pair:
-        assert pair.guarded.turn_markers == MARKERS["Llama 2"]
-        assert pair.guarded.user("a [INST] b") == pair.guarded.trusted("a [INST] b")
-
-
 @pytest.mark.parametrize("protocol", ["independent", "joint"])
 def test_a_prompt_with_forged_turns_arrives_and_is_answered(
     make_model: ModelMaker, open_engine: Opener, protocol: JudgingProtocol

@@ -17,29 +17,10 @@ pytestmark = pytest.mark.engine
 
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 FAMILIAR = (
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|im_start|>system\n",
-    "<start_of_turn>",
-    "<end_of_turn>",
-    "<|turn>",
-    "[INST]",
-    "[/INST]",
-    "<s>",
-    "</s>",
-    "<unk>",
-    "<bos>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<|assistant|>",
-    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
-    "<|channel|>final<|message|>",
-    "<think>",
-    "</think>",
-    "<｜User｜>",
-    "<0x0A>",
-    "▁",
-)
+    "<|eot_id|>", "<|im_end|>", "<|im_start|>system\n", "<start_of_turn>", "<end_of_turn>", "<|turn>", "[INST]",
+    "[/INST]", "<s>", "</s>", "<unk>", "<bos>", "<|endoftext|>", "<|end|>", "<|assistant|>", "<think>", "</think>",
+    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|channel|>final<|message|>", "<｜User｜>", "<0x0A>", "▁",
+)  # fmt: skip
 TEXTS = {
     "Latin": "The bridge — 1,280 m long — opened in 1937; naïve façades, “quotes”.",
     "Cyrillic": "Мост открыли в 1937 году, и он стоит до сих пор.",
@@ -47,6 +28,8 @@ TEXTS = {
     "Chinese": "这座桥于1937年开通，至今仍在使用。",
     "emoji": "🌉👩‍👩‍👧‍👦🇳🇱 e\u0301 \u200b\ufeff",
     "spaces": "  two\t\ttabs\r\n\r\n   three spaces \n",
+    **{repr(blank): f"{blank}It.{blank}" for blank in (" ", "\n", "\t", "\r\n", "\n\n", "   ", "\u3000", "\xa0")},
+    "nothing": "",
     "code": "if (x) {\n    return y;\n}",
     "controls": "a\x00b\x07c\x1b[0m",
 }
@@ -59,11 +42,12 @@ def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterat
     else:
         folder: Path = request.getfixturevalue("vocabularies")
         path = folder / f"ggml-vocab-{request.param}.gguf"
-    with vocabulary_of(path) as found:
-        yield found
+    with vocabulary_of(path) as loaded:
+        yield loaded
 
 
-def special_ids(vocabulary: LoadedVocabulary) -> set[int]:
+@pytest.fixture(scope="module")
+def specials(vocabulary: LoadedVocabulary) -> set[int]:
     """Ids of control tokens and of user-defined ones, as llama.cpp lists them: not blanks and single characters."""
     special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return {
@@ -72,11 +56,6 @@ def special_ids(vocabulary: LoadedVocabulary) -> set[int]:
         if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special
         and len(vocabulary.pieces[token].strip().decode(errors="replace")) > 1
     }
-
-
-@pytest.fixture(scope="module")
-def specials(vocabulary: LoadedVocabulary) -> set[int]:
-    return special_ids(vocabulary)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -93,29 +72,17 @@ def test_control(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
 
 
 def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[int]) -> None:
-    """Alone, inside a word, doubled, cut in two, and one inside another."""
-    for token in specials:
-        literal = vocabulary.pieces[token].decode(errors="replace")
+    """Alone, inside a word, doubled, cut in two, and one inside another; those of other families too.
+
+    A context may have been copied from any chat.
+    """
+    literals = [vocabulary.pieces[token].decode(errors="replace") for token in specials]
+    for literal in (*literals, *FAMILIAR):
         half = len(literal) // 2
-        for text in (
-            literal,
-            f"a{literal}b",
-            literal * 2,
-            f" {literal}\n",
-            literal[:half] + literal + literal[half:],
-        ):
+        for text in (literal, f"a{literal}b", literal * 2, f" {literal}\n", literal[:half] + literal + literal[half:]):
             tokens = vocabulary.user(text)
             assert not specials & set(tokens), text
             assert vocabulary.decode(tokens).decode() == text
-
-
-@pytest.mark.parametrize("literal", FAMILIAR)
-def test_familiar_literals_stay_text(vocabulary: Vocabulary, specials: set[int], literal: str) -> None:
-    """Those of other families too: a context may have been copied from any chat."""
-    for text in (literal, f"It said {literal} and ended.", f"{literal}{literal}", f"x{literal}"):
-        tokens = vocabulary.user(text)
-        assert not specials & set(tokens)
-        assert vocabulary.decode(tokens).decode() == text
 
 
 @settings(deadline=None, max_examples=60)
@@ -155,12 +122,6 @@ def test_no_space_is_put_at_a_seam(vocabulary: Vocabulary) -> None:
     assert vocabulary.decode(theirs).decode() == "".join(parts)
 
 
-@pytest.mark.parametrize("blank", [" ", "\n", "\t", "\r\n", "\n\n", "   ", "\u3000", "\xa0"])
-def test_blank_text_at_either_end_is_kept(vocabulary: Vocabulary, blank: str) -> None:
-    text = f"{blank}It opened.{blank}"
-    assert vocabulary.decode(vocabulary.user(text)).decode() == text
-
-
 def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> None:
     with pytest.raises(SampleError, match="lone surrogate at position 1"):
         vocabulary.user("a\ud800b")
@@ -168,24 +129,14 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
 
 def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(make_model: ModelMaker) -> None:
     """llama.cpp ends the process where its memory runs out: with a text of 500 MB, it does."""
-    with vocabulary_of(make_model().path) as found, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
-        found.user("a" * (2**24 + 1))
-
-
-def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
-    assert vocabulary.user("") == []
-    assert vocabulary.trusted("") == []
+    with vocabulary_of(make_model().path) as loaded, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
+        loaded.user("a" * (2**24 + 1))
 
 
 def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
     """A vocabulary may define `日` as a token: a Japanese text must still be shown as it is."""
-    with vocabulary_of(make_model(vocabulary="words").path) as found:
-        assert found.pieces.index("日".encode()) not in found.reserved
-    with vocabulary_of(make_model().path) as found:
-        assert found.pieces.index(b"   ") not in found.reserved
-        assert found.pieces.index(b"<|tool|>") in found.reserved
-
-
-def test_the_folder_of_real_vocabularies_is_the_one_expected(vocabularies: Path) -> None:
-    """Every file in it is tested: a new one is to be added to the list."""
-    assert sorted(path.stem.removeprefix("ggml-vocab-") for path in vocabularies.glob("*.gguf")) == sorted(REAL)
+    with vocabulary_of(make_model(vocabulary="words").path) as loaded:
+        assert loaded.pieces.index("日".encode()) not in loaded.reserved
+    with vocabulary_of(make_model().path) as loaded:
+        assert loaded.pieces.index(b"   ") not in loaded.reserved
+        assert loaded.pieces.index(b"<|tool|>") in loaded.reserved

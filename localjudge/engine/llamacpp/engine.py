@@ -10,9 +10,8 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   decoded. Going to the next request removes cells from the end, or restores the state that was saved there.
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
-- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. A pass more for
-  each costs as much as about 15 tokens of a batch, on two cores. Decoding several answers as forks of their shared
-  path took 1 / 1.08 of the time (1 / 1.56 with reasons) on a 0.5 B model, and was taken out.
+- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Decoding several
+  answers as forks of their shared path saved only a twelfth of the time (a third with reasons).
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 """
 
@@ -69,7 +68,8 @@ class VocabularyCounter(RequestTokenizer):
         self.name = file.name
         self._model = model = open_model(file.path, gpu_layers=0, vocabulary_alone=True)
         self.metadata = model.metadata
-        super().__init__(model.vocabulary, capacity=outline.n_ctx, begin_of_text=begin_of_text, template=model.template)
+        vocabulary = model.vocabulary
+        super().__init__(vocabulary, capacity=outline.n_ctx, begin_of_text=begin_of_text, template=vocabulary.template)
 
     def close(self) -> None:
         """Free the vocabulary."""
@@ -88,17 +88,15 @@ class LlamaCppEngine(DecodingEngine):
         settings = settings or EngineSettings()
         self._file = file
         self._loaded = loaded = load(file, settings)
-        model = loaded.model
+        model, tokens = loaded.model, loaded.model.vocabulary
         with ExitStack() as undo:
             undo.callback(loaded.close)
-            super().__init__(
-                model.vocabulary, capacity=loaded.n_ctx, begin_of_text=begin_of_text, template=model.template
-            )
+            super().__init__(tokens, capacity=loaded.n_ctx, begin_of_text=begin_of_text, template=tokens.template)
             self._cache = KVCache(
                 model.pointer,
                 n_ctx=loaded.n_ctx,
                 threads=settings.used_threads,
-                vocabulary_size=model.vocabulary.size,
+                vocabulary_size=tokens.size,
                 rewind_mode=loaded.self_check.rewind_mode,
             )
             undo.pop_all()

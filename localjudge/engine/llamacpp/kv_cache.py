@@ -52,9 +52,8 @@ class KVCache:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
+        # Saved states with the tokens held then: behind the first node, which other samples share, and the last few.
         self._checkpoints: list[tuple[int, Any]] = []
-        """Saved states along the path, each with the tokens that the cells held: that behind the first node, which
-        other samples share, and the last few, where statements part."""
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
         self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
@@ -83,18 +82,33 @@ class KVCache:
         self._path = path
         return position
 
-    def evaluate(self, run: TokenRun) -> None:
+    def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
+        """Evaluate the run; logits behind it, shape (vocabulary,), valid until the next evaluation."""
+        self.evaluate(run, logits=True)
+        pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
+        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
+
+    def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
         """Put the run into the cells.
 
         It is fed from its own start in steps of `UBATCH` tokens, so that what is before it does not move the cuts.
         """
-        self._feed(run, logits=False)
-
-    def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
-        """Evaluate the run; logits behind it, shape (vocabulary,), valid until the next evaluation."""
-        self._feed(run, logits=True)
-        pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
-        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
+        for offset in range(0, len(run.tokens), UBATCH):
+            step, position = run.tokens[offset : offset + UBATCH], run.position + offset
+            count = len(step)
+            self._tokens[:count] = step
+            self._positions[:count] = np.arange(position, position + count)
+            self._logits[:] = 0
+            self._logits[count - 1] = logits and offset + count == len(run.tokens)
+            self._batch.n_tokens = count
+            started = time.perf_counter()
+            status = llama_cpp.llama_decode(self._context, self._batch)
+            llama_cpp.llama_synchronize(self._context)
+            self.seconds_inside += time.perf_counter() - started
+            self.evaluated_tokens += count
+            if status != 0:
+                self.clear()
+                raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
     def checkpoint(self, position: int) -> None:
         """Remember that the cells hold `position` tokens now, as a place to go back to."""
@@ -114,23 +128,20 @@ class KVCache:
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
-            position = self._restore(position)
+            while self._checkpoints and self._checkpoints[-1][0] > position:
+                self._checkpoints.pop()
+            restored, context = 0, self._context
+            if self._checkpoints:
+                position, state = self._checkpoints[-1]
+                restored = llama_cpp.llama_state_seq_set_data_ext(
+                    context, state, len(state), _SEQUENCE, _RECURRENT_PART
+                )
+            position = position if restored else 0
         if position and llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, position, -1):
             return position
         self._checkpoints.clear()
         llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, 0, -1)
         return 0
-
-    def _restore(self, position: int) -> int:
-        """Put back the last state that is not behind `position`; the tokens that it holds, 0 without one."""
-        while self._checkpoints and self._checkpoints[-1][0] > position:
-            self._checkpoints.pop()
-        if not self._checkpoints:
-            return 0
-        held, state = self._checkpoints[-1]
-        context = self._context
-        restored = llama_cpp.llama_state_seq_set_data_ext(context, state, len(state), _SEQUENCE, _RECURRENT_PART)
-        return held if restored else 0
 
     def clear(self) -> None:
         """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
@@ -146,30 +157,11 @@ class KVCache:
         llama_cpp.llama_batch_free(self._batch)
         llama_cpp.llama_free(self._context)
 
-    def _feed(self, run: TokenRun, *, logits: bool) -> None:
-        for offset in range(0, len(run.tokens), UBATCH):
-            step, position = run.tokens[offset : offset + UBATCH], run.position + offset
-            count = len(step)
-            self._tokens[:count] = step
-            self._positions[:count] = np.arange(position, position + count)
-            self._logits[:] = 0
-            self._logits[count - 1] = logits and offset + count == len(run.tokens)
-            self._batch.n_tokens = count
-            started = time.perf_counter()
-            status = llama_cpp.llama_decode(self._context, self._batch)
-            llama_cpp.llama_synchronize(self._context)
-            self.seconds_inside += time.perf_counter() - started
-            self.evaluated_tokens += count
-            if status != 0:
-                self.clear()
-                raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
-
 
 def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     parameters = llama_cpp.llama_context_default_params()
     parameters.n_ctx = n_ctx
-    parameters.n_batch = UBATCH
-    parameters.n_ubatch = UBATCH
+    parameters.n_batch = parameters.n_ubatch = UBATCH
     parameters.n_seq_max = 1
     parameters.n_threads = parameters.n_threads_batch = threads
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED

@@ -5,10 +5,10 @@
                            (once per machine)                 from nothing: prefix + b ─────────────┘
     this process           the model; the weights in memory are the bytes whose checksum the run records
 
-Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
-child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up
-of AMX tiles): then the weights are used as they stand in the file. And some builds have given wrong logits after a
-return to a shared prefix: then every request is evaluated from scratch, which is slow and right.
+Three things cannot be known from a file. llama.cpp ends the process on some damaged models: then it is the child that
+ends. Some builds end it on weights that they repack for the processor (GCC 12 and AMX tiles): then the weights are used
+as they stand in the file. And some builds have given wrong logits after a return to a shared prefix: then every request
+is evaluated from scratch, which is slow and right.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import model_registry, resources
-from localjudge.engine.hardware import processor_name
+from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model
@@ -53,8 +53,7 @@ _PREFIX = (
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
 _OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
-"""How a process ends that runs instructions which its processor does not have, or has with other rules: by signals, and
-by the same exceptions of Windows."""
+"""How a process ends at instructions that its processor does not have, by signals and by exceptions of Windows."""
 _KILLED = -9
 _ALL_LAYERS = -1
 _log = logging.getLogger(__name__)
@@ -77,7 +76,6 @@ class SelfCheckResult(Record):
     difference: float = Field(ge=0)
     """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
     repack: bool = True
-    """Whether llama.cpp may lay the weights out anew for this processor's widest instructions."""
 
     @property
     def verdict(self) -> str:
@@ -111,8 +109,10 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         _log.warning(f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used")
     gpu_layers = used_gpu_layers(settings)
     need = gguf.needed(header, n_ctx=n_ctx)
-    if not gpu_layers:  # what is free on a GPU is not known
-        gguf.require(header, need, n_ctx=n_ctx)
+    free = hardware.available_bytes()
+    if not gpu_layers and free is not None and need.total > free:  # what is free on a GPU is not known
+        numbers = gguf.beside_free(need, n_ctx)
+        raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.what_to_do())
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
     try:
         self_check = self_check_of(file.sha256, wanted)
@@ -166,7 +166,7 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
-        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
+        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), hardware.processor_name()],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
@@ -188,11 +188,7 @@ def _try_in_child(wanted: SelfCheckInput) -> SelfCheckResult:
     if done.returncode in _OF_THE_BUILD:
         plain = _run_child(wanted.model_copy(update={"repack": False}))
         if plain.returncode == 0:
-            _log.warning(
-                "llama.cpp ended with %s on weights repacked for this processor: it uses them as they stand in the "
-                "file, which is slower",
-                _ending(done),
-            )
+            _log.warning("llama.cpp fails on weights repacked for this processor: it uses them as in the file, slower")
             done = plain
     if done.returncode:
         raise _child_error(wanted.path, done)
@@ -203,21 +199,23 @@ def _try_in_child(wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _run_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
-    environment = {"GGML_NO_BACKTRACE": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    path = os.pathsep.join(filter(None, sys.path))
     return subprocess.run(
         [sys.executable, "-P", "-m", __name__],
         input=wanted.model_dump_json(),
         capture_output=True,
         text=True,
         errors="replace",
-        env={**os.environ, **environment},
+        env={**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": path},
         check=False,
     )
 
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
     """The error for a process that did not come to a result."""
-    ending = f"the process that tried it ended with {_ending(done)}"
+    *_, last = ["", *done.stderr.strip().splitlines()]
+    name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+    ending = f"the process that tried it ended with {name}" + (f" ({last.strip()})" if last else "")
     if done.returncode == _KILLED or gguf.was_refused(done.stderr):
         return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=gguf.what_to_do())
     return ModelError(
@@ -226,13 +224,6 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
         "again, or build llama-cpp-python anew (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall "
         "--no-cache-dir --no-binary llama-cpp-python llama-cpp-python)",
     )
-
-
-def _ending(done: "subprocess.CompletedProcess[str]") -> str:
-    """What ended the child, and its last words."""
-    *_, last = ["", *done.stderr.strip().splitlines()]
-    name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-    return f"{name} ({last.strip()})" if last else name
 
 
 def main() -> None:

@@ -1,13 +1,11 @@
 """llama.cpp itself, and a file that is given to it: `from localjudge.engine.llamacpp.model import llama_cpp`.
 
-The bindings load a compiled library when they are imported; one that does not fit this system is one error of ours.
 llama.cpp tells of errors in its log: they are kept for our own messages. An interrupt that arrives inside a callback of
 llama.cpp would be raised there, printed and lost: it is noted instead, and raised when the native call is over.
 
 The weights in memory are a copy of our own, not a mapping of the file: what is written over a mapped file while a run
 goes on would be read as weights without a word, and a mapped file that is cut off ends the process (SIGBUS). The copy
-takes half a second for a gigabyte of F16 or Q8_0, and next to nothing for the 4-bit quantisations, which llama.cpp lays
-out anew anyway. Two processes do not share it.
+takes half a second for a gigabyte at most. Two processes do not share it.
 """
 
 import ctypes
@@ -20,12 +18,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.protocol import EngineBuild
-from localjudge.engine.tokens import ChatTemplate, TokenTable, Vocabulary, is_reserved
+from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
 # OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
@@ -63,11 +60,7 @@ def interrupts_held_back() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _SIGNALS}
     try:
         yield
     finally:
@@ -110,7 +103,6 @@ class OpenModel:
     pointer: Any
     vocabulary: Vocabulary
     quantisation: str
-    template: ChatTemplate | None
     metadata: Mapping[str, str]
 
     def close(self) -> None:
@@ -143,13 +135,11 @@ def open_model(
             raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
         text = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
         vocabulary = Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), text)
-        ends = vocabulary.text_of(vocabulary.bos), vocabulary.text_of(vocabulary.eos)
         undo.pop_all()
     return OpenModel(
         pointer=pointer,
         vocabulary=vocabulary,
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
-        template=ChatTemplate(text, *ends) if text else None,
         metadata={key: _metadata(pointer, key) for key in WHO_IT_IS},
     )
 
