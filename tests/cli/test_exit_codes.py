@@ -101,12 +101,11 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["show", "."], "holds no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not the directory of a run"),
         (["export", ".", "--format", "csv"], "holds no run"),
-        (["doctor", "--sentences", "missing.txt"], "missing.txt cannot be read"),
+        (["doctor", "--sentences", "missing.txt"], "'missing.txt': No such file or directory"),
         (["run", "data.jsonl", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
         (["run", "--rescore", "x", "data.jsonl"], "--rescore brings its own data"),
         (["run", "--rescore", "x", "--dry-run"], "--dry-run is about data"),
         (["run", "--rescore", "x"], "x holds no run"),
-        (["verify", "x", "--salt", "y"], "--salt is about a redacted file"),
     ],
 )
 def test_1_for_usage_and_input_errors_without_a_traceback(

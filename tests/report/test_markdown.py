@@ -58,7 +58,7 @@ def tables_of(text: str) -> list[list[list[str]]]:
 
 def blocks_of(text: str) -> list[str]:
     """The contents of the blocks of code."""
-    return [token.content for token in tokens_of(text) if token.type == "fence"]
+    return [token.content for token in tokens_of(text) if token.type == "code_block"]
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
     assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
     assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     about_both, moved, about_it = blocks_of(text)
-    assert "A and B: judge scripted\n" in about_both
-    assert moved == "row 1: context_recall 0.500 -> 1.000 (verdicts: 1 x 0 -> 1)\n"
+    assert "A: judge scripted\n" in about_both
+    assert moved == "row 1: context_recall 0.500 -> 1.000\n"
     assert "judge scripted\n" in about_it
     assert f"signature {after.summary.signature}\n" in about_it
 
@@ -99,7 +99,7 @@ def test_it_holds_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
     before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
     after = scripted_run("after", rows, {})
     text = run_markdown(after, check(after, gates=["context_recall>=0.01"], baseline=before))
-    assert "row 2: context_recall 0.500 -> 1.000 (verdicts: 1 x 0 -> 1)\n" in text
+    assert "row 2: context_recall 0.500 -> 1.000\n" in text
     assert not re.search("4711|Kowalczyk|rains", text)
 
 
@@ -134,19 +134,18 @@ def test_a_run_that_did_not_finish_says_so() -> None:
 
 @given(HOSTILE_TEXT)
 def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
-    """The metric of another package may have any name. It is shown as it is, control characters and pipes escaped."""
+    """The metric of another package may have any name: with control characters, backticks and pipes as escapes."""
     summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
     text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
     (table,) = tables_of(text)
-    shown = printable(name).replace("|", "\\x7c")
-    if len(shown) <= 300:
-        assert table[1][0] == (shown or " ")
+    shown = printable(name).replace("|", "\\x7c").replace("`", "\\x60")
+    assert table[1][0].strip(" ") == shown.strip(" ")
     assert [len(row) for row in table] == [6, 6]
     assert {token.type for token in tokens_of(text)} <= HARMLESS
 
 
 HARMLESS = {
-    "heading_open", "heading_close", "inline", "text", "code_inline", "fence", "table_open", "table_close",
+    "heading_open", "heading_close", "inline", "text", "code_inline", "code_block", "table_open", "table_close",
     "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open",
     "td_close",
 }  # fmt: skip

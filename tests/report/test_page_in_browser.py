@@ -17,7 +17,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.report.html_page import write_report
 from localjudge.words import printable, printable_lines
 
 pytestmark = pytest.mark.engine
@@ -100,7 +99,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 @pytest.fixture(scope="module")
 def report(runs: tuple[Run, Run]) -> Path:
     """The new run by itself."""
-    return write_report(runs[1])
+    return runs[1].report()
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ def compared(runs: tuple[Run, Run]) -> Path:
     """The new run with its baseline and gates."""
     old, new = runs
     gates = ["context_recall>=0.9", "context_recall.delta>=0"]
-    return write_report(new, baseline=old, gates=gates, out=new.directory / "compared.html")
+    return new.report(baseline=old, gates=gates, out=new.directory / "compared.html")
 
 
 def ids(page: Page) -> list[str]:
@@ -255,7 +254,7 @@ def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
     text = " ".join(HOSTILE)
     row = {"id": text, "user_input": text, "retrieved_contexts": [text, "w" * 1_000_000], "reference": text, "d": text}
     engine = ScriptedEngine({}, default=0.5)
-    page = open_page(write_report(evaluate([row], engine=engine, out=tmp_path / "run", cluster_by="d")))
+    page = open_page(evaluate([row], engine=engine, out=tmp_path / "run", cluster_by="d").report())
     details = opened_sample(page, "owned")
     assert page.evaluate("[window.owned, document.images.length, document.links.length]") == [None, 0, 1]
     assert page.locator(".opener .question").inner_text() == printable(text[:200])
@@ -272,7 +271,7 @@ def test_the_page_makes_the_same_characters_visible_as_the_terminal(open_page: O
     run = evaluate(
         [{"id": "a", "user_input": text, "reference": "x", "retrieved_contexts": ["x"]}], **scripted(tmp_path)
     )
-    page = open_page(write_report(run))
+    page = open_page(run.report())
     assert page.locator(".opener .question").text_content() == printable(text)
     shown = opened_sample(page, "a").locator(".text").first.text_content()
     assert shown == "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
@@ -311,7 +310,7 @@ def test_a_thousand_real_samples_are_small_and_quick(open_page: Open, labelled_d
     rows = [{**real[number % len(real)], "id": str(number)} for number in range(1_000)]
     metrics = ["context_recall", "context_relevancy", "context_precision"]
     run = evaluate(rows, engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=tmp_path / "run")
-    path = write_report(run)
+    path = run.report()
     assert 1e6 < path.stat().st_size < 3e6
     began = time.perf_counter()
     page = open_page(path)
