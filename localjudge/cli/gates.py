@@ -1,7 +1,4 @@
-"""What a run is checked against once it is scored: a baseline, gates, and files for CI systems and people about both.
-
-All that can be refused is refused before anything is judged.
-"""
+"""What a run is checked against: a baseline and gates, all of which can be refused before anything is judged."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path

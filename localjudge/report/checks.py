@@ -1,7 +1,4 @@
-"""What people are shown of judges: the doctor's findings, a run judged again, labels, calibrations, metrics and models.
-
-A sheet of labels may be a stranger's: what is not a text in it is left out.
-"""
+"""What people are shown of judges: the doctor's findings, a run judged again, labels, calibrations, metrics, models."""
 
 import re
 from collections import Counter
@@ -90,10 +87,7 @@ def _metric(metric: MetricDescription) -> Table:
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
-    """The models that can judge, two lines each; those that cannot and what was skipped, counted, or with the reasons.
-
-    Plain lines, which no table cuts or folds: a name is there to be copied.
-    """
+    """The models that can judge, and what cannot, counted or with reasons, in lines that no table folds."""
     judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
     left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     left_out += [(entry.where, entry.reason) for entry in inventory.skipped]

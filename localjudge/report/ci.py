@@ -75,11 +75,9 @@ def _legal(text: str) -> str:
 
 def run_markdown(run: Run, checked: Check) -> str:
     """The run's gates, its comparison with the baseline, its table, and who judged."""
-    failed = sum(not decision.kept for decision in checked.decisions)
-    headline = f"{failed} of {len(checked.decisions)} gates failed"
-    if not failed:
-        count = len(checked.decisions)
-        headline = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
+    failed, count = sum(not decision.kept for decision in checked.decisions), len(checked.decisions)
+    passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
+    headline = f"{failed} of {count} gates failed" if failed else passed
     summary = summary_view(run)
     parts = [f"## localjudge: {headline}", as_markdown(replace(summary, notes=()))]
     if checked.decisions:

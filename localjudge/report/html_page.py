@@ -315,7 +315,7 @@ def _rounded(p_yes: float | None) -> float | None:
 
 
 class _Baseline:
-    """The samples of a run, which is one `side`, as they were in its baseline, by their positions in the run."""
+    """The samples of a run, one `side`, as they were in its baseline, by their positions in the run."""
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])

@@ -96,10 +96,7 @@ class _Redaction:
         }
 
     def head(self) -> dict[str, Any]:
-        """What the run rests on, and what it came to.
-
-        With a salt the signature is the judge's half alone: that of the data would confirm a guess of all of it.
-        """
+        """What the run rests on and came to; with a salt no signature of the data, which would confirm a guess."""
         directory, summary, data = self._run.directory, self._run.summary, self._run.manifest.data
         signature = self._run.manifest.signature
         return {
@@ -149,15 +146,13 @@ class _Redaction:
     def _judge(self) -> dict[str, Any]:
         """The models without what their names or paths could say, and how their verdicts become those of the run."""
         judge = self._run.manifest.judge
-        combined, versions = judge.get("combined") or {}, judge.get("versions")
+        combined, versions, thresholds = (judge.get(name) or {} for name in ("combined", "versions", "thresholds"))
         return {
             "sha256": canonical_sha256(judge),
             "models": [_of_model(part["engine"]) for part in judge_parts(judge)],
             "threshold": judge["threshold"],
             **({"rule": combined["rule"]} if combined else {}),
-            "thresholds": {
-                self._metric[name]: value for name, value in judge.get("thresholds", {}).items() if name in self._metric
-            },
+            "thresholds": {self._metric[name]: thresholds[name] for name in self._metric if name in thresholds},
             "versions": {name: _only(_VERSION, versions.get(name)) for name in _LIBRARIES}
             if isinstance(versions, dict)
             else {},

@@ -4,10 +4,7 @@
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units that were judged by a few single contexts are shown as the matrix that they are, one for each text:
-
-       [0]      [1]
-       1 0.981  0 0.120  The Eiffel Tower was built in 1889.
+Units that were judged by a few single contexts are shown as the matrix that they are, one for each text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,10 +109,7 @@ def _remark(verdict: VerdictRow) -> str | None:
 
 
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
-    """The sample's texts, its scores and units, and who judged them.
-
-    Raises InputError if the run has no such sample.
-    """
+    """The sample's texts, its scores and units, and who judged them. Raises InputError if there is none."""
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}

@@ -1,8 +1,7 @@
 """What people are told of a run: its summary, its slices, its worst samples, its differences from another, its gates.
 
-A mean is shown only if no more samples failed than are allowed; what failures could have made of it is said below. A
-sample is as bad as the mean, over the metrics, of how far its scores are from the best possible (where lower is better,
-that is 0). It is shown with the metric that is farthest, its row in the data and its question.
+A mean is shown only if no more samples failed than are allowed. A sample is as bad as the mean, over the metrics, of
+how far its scores are from the best possible (where lower is better, that is 0).
 """
 
 import heapq
@@ -218,10 +217,7 @@ def estimate_view(estimate: Estimate) -> Table:
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """The counts in the metric's words, with the first unit that lowers the score; what the metric itself says.
-
-    A metric says `said_of_a_unit` with label 1 if it is the share of such units, what else it `counts`, or `explain`s.
-    """
+    """The counts in the metric's words with the first unit that lowers the score, or as the metric `explain`s it."""
     detail = score.detail or ""
     if score.status != "scored":
         return detail
@@ -240,10 +236,7 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
 
 
 def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:
-    """Row in the data from 1 on, question, and the score farthest from the best, of the `count` worst samples.
-
-    The worst first, equals in the order of the data; none that could not be better.
-    """
+    """Row in the data from 1 on, question and farthest score of the `count` worst samples that could be better."""
     scores = worst_scores(run.iter_scores(), metrics, count)
     store, names = run.directory / STORE, {score.sample_id for score in scores}
     rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
@@ -324,10 +317,7 @@ def score_cells(scores: compare.ScoreChanges | None) -> tuple[str, ...]:
 
 
 def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
-    """Samples that are better (where lower is better: lower), worse, the same, missing; verdicts that went up and down.
-
-    A dash for verdicts that there are not.
-    """
+    """Samples that are better, worse, the same, missing; verdicts that went up and down, dashes without any."""
     scores, verdicts = change.scores, change.verdicts
     better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
     if catalog.lower_is_better(name):

@@ -158,10 +158,7 @@ def _markdown_cell(text: str) -> str:
 
 
 class Lines:
-    """Counts what there is to do and what is done, and writes a line of it to a log now and then.
-
-    After ten seconds, then after twice as long each time, at most five minutes apart. A line begins with the phase.
-    """
+    """Counts, and writes a line after ten seconds, then after twice as long each time, at most five minutes apart."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = "") -> None:
         self._stream, self._clock, self._phase = stream, clock, phase
