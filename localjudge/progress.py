@@ -14,42 +14,33 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """Something worth a line of its own."""
-        ...
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
         """Before anything is asked: so many rows are read (or checked, stored), of so many if that is known."""
-        ...
 
     def expect(self, count: int) -> None:
         """So many more questions are going to be asked; a negative number takes back what was expected."""
-        ...
 
     def recall(self, count: int) -> None:
         """So many of the expected questions were answered earlier; they take no time."""
-        ...
 
     def phase(self, name: str) -> None:
         """What the next questions are for."""
-        ...
 
     def pause(self) -> None:
         """Leave the terminal to others until the next phase."""
-        ...
 
     def advance(self) -> None:
         """One more is answered."""
-        ...
 
     def close(self) -> None:
         """Nothing more comes."""
-        ...
 
 
 class Silence:
     """Shows nothing."""
 
-    def _say_nothing(self, *_: Any, **__: Any) -> None:
-        """Whatever it is told."""
+    def _say_nothing(self, *_: Any, **__: Any) -> None: ...
 
     note = rows = expect = recall = phase = pause = advance = close = _say_nothing
 

@@ -7,24 +7,21 @@
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-    judge          fixture: an open `localjudge.Judge`, loaded when the first test asks for it, one for the session
+    judge          fixture: an open `localjudge.Judge`, one for the session; override it to bring an engine of your own
     assert_score   fixture: fails a test with the sentences that missed
-    assert_gates   fixture: fails a test with the gates that were missed, and the sentences behind
+    assert_gates   fixture: fails a test with the gates that failed, and the sentences behind
 
 Which judge: `--localjudge-judge`, else the suite `localjudge.toml` of the root directory with all its settings, else
-the reference judge. What was asserted is left below one directory a session (`--localjudge-out`, "" for none), where
-`localjudge show` and `report` find it: `asserted-1`, and more where tests asserted different metrics of different
-samples; `data-1` for a data set; below a folder of its own for each worker of xdist. Override the fixture `judge` to
-bring an engine of your own.
-
-Nothing of localjudge but names is imported before a test uses it.
+the reference judge. What was asserted is left below one directory per session (`--localjudge-out`, "" for none; each
+worker of xdist has a folder in it): `asserted-1`, and more if tests asserted different metrics of different samples;
+`data-1` for a data set. Nothing of localjudge is imported before a test uses it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,14 +30,13 @@ if TYPE_CHECKING:
     from localjudge.record.result_rows import ScoreRow, VerdictRow
     from localjudge.types import Sample
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 _SHOWN = 10
-"""Sentences of a failed assertion that are shown; all are in the run directory."""
+"""Sentences of a failed assertion to print; all are in the run directory."""
+_RUNS = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Which judge, and where to."""
+    """Add the options that name the judge and the directory."""
     group = parser.getgroup("localjudge")
     group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
     group.addoption(
@@ -51,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class AssertedSession:
-    """What the tests of a session have asserted, and the judge that they asked."""
+    """What the tests of a session have asserted."""
 
     def __init__(self, judge: "Judge", config: pytest.Config) -> None:
         self._judge = judge
@@ -62,19 +58,19 @@ class AssertedSession:
         self.directory = _directory(config)
 
     def identified(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        """The row with an id. One id with two contents gets the name of its test in front."""
-        name = str(row["id"]) if row.get("id") is not None else test
+        """The row with an id: its own or the test's, with a mark if other content has it."""
+        name = test if row.get("id") is None else str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
-            name = f"{test}: {name}" if not name.startswith(test) else f"{name}'"
+            name += "'"
         return {**row, "id": name}
 
     def add(self, row: Mapping[str, Any], metric: str) -> None:
-        """Note what was asserted and could be asked."""
+        """Note an assertion whose question was answered."""
         self._rows[row["id"]] = row
         self._metrics.setdefault(row["id"], set()).add(metric)
 
     def write(self) -> None:
-        """Leave what was asserted: samples with the same metrics are one run. Nothing is asked that was answered."""
+        """Write what was asserted: samples with the same metrics are one run. The judge remembers its answers."""
         groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
         for name, row in self._rows.items() if self.directory else ():
             groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
@@ -87,7 +83,7 @@ class AssertedSession:
 
 
 def _directory(config: pytest.Config) -> Path | None:
-    """Where runs are left; None for nowhere. A worker of xdist has a directory of its own below it."""
+    """Where runs are left; None for nowhere."""
     out = config.getoption("--localjudge-out")
     if out == "":
         return None
@@ -99,11 +95,11 @@ def _directory(config: pytest.Config) -> Path | None:
     return whole / worker["workerid"] if worker else whole
 
 
-def _without_our_frames(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """A test that fails by an error of ours shows the line of the test, and not where in localjudge it was raised."""
+def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A test that fails by an error of ours shows its own line, and not where in localjudge it was raised."""
 
     @wraps(function)
-    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+    def call(*arguments: Any, **options: Any) -> Any:
         __tracebackhide__ = True
         from localjudge.errors import LocaljudgeError
 
@@ -113,10 +109,6 @@ def _without_our_frames(function: Callable[_Arguments, _Result]) -> Callable[_Ar
             raise error.with_traceback(None) from None
 
     return call
-
-
-_RUNS = pytest.StashKey[list[str]]()
-_LEFT = "localjudge_runs"
 
 
 @pytest.fixture(scope="session")
@@ -131,16 +123,14 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
     from localjudge.run.judges import DEFAULT_JUDGE
-    from localjudge.run.settings import checked, settings_with
+    from localjudge.run.settings import SETTINGS, checked, settings_with
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
-    suite = read_suite(file, found=True) if file.is_file() else None
-    options = (
-        {name: value for name, value in suite.settings.items() if name not in settings_with("data")} if suite else {}
-    )
-    named = config.getoption("--localjudge-judge") or (suite and suite.arguments.get("judge")) or DEFAULT_JUDGE
-    return Judge.with_settings(named, checked(options))
+    arguments = read_suite(file, named=False).arguments if file.is_file() else {}
+    kept = SETTINGS.keys() - settings_with("data")
+    named = config.getoption("--localjudge-judge") or arguments.get("judge") or DEFAULT_JUDGE
+    return Judge.with_settings(named, checked({name: value for name, value in arguments.items() if name in kept}))
 
 
 @pytest.fixture(scope="session")
@@ -149,11 +139,7 @@ def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Itera
     session = AssertedSession(judge, request.config)
     yield session
     session.write()
-    worker = getattr(request.config, "workeroutput", None)
-    if worker is not None:
-        worker[_LEFT] = session.runs
-    else:
-        request.config.stash.setdefault(_RUNS, []).extend(session.runs)
+    request.config.stash[_RUNS] = session.runs
 
 
 @pytest.fixture
@@ -169,23 +155,24 @@ def assert_score(
     ) -> float:
         """The score of one sample on one metric, from 0 to 1.
 
-        The test fails where the score is below `at_least` or above `at_most`, and where there is none, with the
-        reason. Raises DataError for a sample that cannot be used, InputError for a metric that there is not.
+        The test fails if the score is below `at_least` or above `at_most`, and if it is missing, with the reason.
+        Raises DataError for a sample that cannot be used, InputError for an unknown metric.
         """
         __tracebackhide__ = True
-        fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
-        row = session.identified(fields, request.node.nodeid)
-        [evaluated] = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
-        session.add(row, metric)
         from localjudge.record.result_rows import score_rows, verdict_rows
 
-        [score], verdicts = list(score_rows([evaluated])), list(verdict_rows([evaluated]))
-        bounds = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
+        fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
+        row = session.identified(fields, request.node.nodeid)
+        evaluated = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
+        session.add(row, metric)
+        [score] = score_rows(evaluated)
         if score.score is None or not at_least <= score.score <= at_most:
-            missed = _missed(score, verdicts, bounds, below=score.score is None or score.score < at_least)
+            bounds = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
+            bad = 1 if score.score is not None and score.score > at_most else 0
+            sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
             decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
             where = f"; the run will be below {session.directory}" if session.directory else ""
-            pytest.fail(f"{missed}\n{decided}{where}", pytrace=False)
+            pytest.fail("\n".join([_describe(score, bounds), *sentences, f"{decided}{where}"]), pytrace=False)
         return score.score
 
     return score_of
@@ -195,17 +182,17 @@ def assert_score(
 def assert_gates(
     judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
 ) -> "Callable[..., Any]":
-    """`assert_gates(data, gates, metrics=None, baseline=None, **options)`: the run, or a failure with what missed."""
+    """`assert_gates(data, gates, baseline=None, **options)`: the run, or a failure with the gates that failed."""
     session = localjudge_session
 
     @_without_our_frames
     def run_of(
         data: Any, gates: str | Sequence[str], *, baseline: Any = None, undecided: Any = "fail", **options: Any
     ) -> Any:
-        """Evaluate a data set with the session's judge and hold it to gates such as `context_recall>=0.8`.
+        """Evaluate a data set with the session's judge and check gates such as `context_recall>=0.8`.
 
-        The metrics are those that the gates name, unless `metrics` names others; other options are those of
-        `localjudge.evaluate`. Returns the run. Raises InputError for a gate that is none.
+        `options` are those of `localjudge.evaluate`; `metrics` are by default those of the gates. Returns the run.
+        Raises InputError for a gate that cannot be read.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate
@@ -218,12 +205,8 @@ def assert_gates(
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
         run = evaluate(data, judge=judge, out=out, progress=False, **options)
         session.runs.append(str(out))
-        failed = [
-            decision
-            for decision in check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
-            if not decision.kept
-        ]
-        if failed:
+        decisions = check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
+        if failed := [decision for decision in decisions if not decision.kept]:
             lines = [f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed]
             culprits = {decision.metric: int(parse_gate(decision.gate).comparison[0] == "<") for decision in failed}
             rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
@@ -231,12 +214,6 @@ def assert_gates(
         return run
 
     return run_of
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """A worker of xdist has come to its end, and says what it left."""
-    node.config.stash.setdefault(_RUNS, []).extend(getattr(node, "workeroutput", {}).get(_LEFT, ()))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -247,29 +224,23 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"localjudge show {run}")
 
 
-def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", bounds: str, *, below: bool) -> str:
-    """Score and promise, then the sentences that were called 0, or 1 where the score is too high."""
+def _describe(score: "ScoreRow", bounds: str) -> str:
+    """Score and bounds on one line."""
     from localjudge.words import printable
 
     head = f"{printable(score.sample_id)}: {score.metric} "
     if score.score is None:
-        reason = printable(score.detail or "no reason is known")
-        return f"{head}is {score.status}{f', wanted {bounds}' if bounds else ''}: {reason}"
-    share = (
-        f"{score.numerator:g}/{score.denominator:g} = "
-        if score.denominator is not None and score.numerator is not None
-        else ""
-    )
-    culprits = [row for row in verdicts if row.label == (0 if below else 1)]
-    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {bounds}", *_sentences(culprits)])
+        return f"{head}is {score.status}{f', expected {bounds}' if bounds else ''}: {printable(score.detail or '')}"
+    counted = score.numerator is not None and score.denominator is not None
+    share = f"{score.numerator:g}/{score.denominator:g} = " if counted else ""
+    return f"{head}{share}{score.score:.3f}, expected {bounds}"
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
     from localjudge.words import printable
 
-    shown = [
+    lines = [
         f"  {row.label} {'' if row.p_yes is None else f'{row.p_yes:.3f} '}{printable(row.text)}"
         for row in rows[:_SHOWN]
     ]
-    more = len(rows) - len(shown)
-    return [*shown, f"  and {more} more in the run"] if more > 0 else shown
+    return [*lines, f"  and {len(rows) - _SHOWN} more in the run"] if len(rows) > _SHOWN else lines

@@ -22,10 +22,9 @@ def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dic
     """The table. Raises InputError, which calls the file what `file` says, for anything else."""
     try:
         return tomllib.loads(content.decode())
-    except RecursionError as error:
-        raise InputError(f"{file} is not TOML: its values are nested too deep", hint=hint) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is not TOML: {error}", hint=hint) from error
+    except (RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problem = "its values are nested too deep" if isinstance(error, RecursionError) else error
+        raise InputError(f"{file} is not TOML: {problem}", hint=hint) from error
 
 
 OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
@@ -36,8 +35,8 @@ _DEVICES = Path("/dev")
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
     """Replace the file by all parts or leave it as it was; mode 0600 whatever the umask. Returns the number of bytes.
 
-    A link is replaced and not followed; a device or pipe is written through. One that is not `durable` may be lost when
-    the machine loses power. Raises OSError.
+    A link is replaced and not followed; a device or pipe is written through. Unless `durable`, it may be lost with the
+    machine's power. Raises OSError.
     """
     if _is_stream(file):
         with file.open("wb") as stream:
@@ -103,14 +102,9 @@ def criterion_files() -> dict[str, Path]:
 
 
 def state_directory() -> Path:
-    """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here.
-
-    `LOCALJUDGE_HOME`, or `localjudge` in the XDG data directory.
-    """
-    if home := os.environ.get("LOCALJUDGE_HOME"):
-        return Path(home).expanduser()
+    """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here."""
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data_home).expanduser() / "localjudge"
+    return Path(os.environ.get("LOCALJUDGE_HOME") or f"{data_home}/localjudge").expanduser()
 
 
 def make_private(folder: Path) -> None:

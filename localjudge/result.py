@@ -4,8 +4,7 @@
     run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
     run.report(), run.export("scores.csv"), run.label_sheet("sheet.csv"), run.corrected_means("sheet.csv")
 
-What it does stands elsewhere, each in its own chapter; here it is called, with progress where somebody looks on, and
-drawn as tables for notebooks.
+What it does stands elsewhere; here it is called, with progress where somebody looks on, and drawn for notebooks.
 """
 
 import shutil
@@ -60,8 +59,6 @@ def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     @wraps(function)
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
         for name in options:
-            if name == "gates" and name not in names:
-                raise InputError("a run takes no gates", hint="decide them when it is done: run.check(gates)")
             if name not in names:
                 raise InputError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
         return function(*arguments, **options)
@@ -70,23 +67,21 @@ def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
 
 
 class Comparison(RunComparison):
-    """What changed from one run to another."""
+    """What changed from one run to another, a table in notebooks."""
 
     def _repr_html_(self) -> str:
-        from localjudge.report.tables import comparison_view
-        from localjudge.report.terminal import as_html
+        from localjudge.report import tables, terminal
 
-        return as_html(comparison_view(self))
+        return terminal.as_html(tables.comparison_view(self))
 
 
 class CheckedGates(Check):
-    """What became of each gate, and the comparison with the baseline, if there is one."""
+    """What became of each gate, and the comparison with the baseline, if there is one; a table in notebooks."""
 
     def _repr_html_(self) -> str:
-        from localjudge.report.tables import gates_view
-        from localjudge.report.terminal import as_html
+        from localjudge.report import tables, terminal
 
-        return as_html(gates_view(self.decisions))
+        return terminal.as_html(tables.gates_view(self.decisions))
 
 
 class _Folder:
@@ -108,7 +103,7 @@ class Run(record.Run):
     """
 
     folder: _Folder | None = field(default=None, compare=False)
-    """Of a run that was made with `out=False`: where its files are, as long as it is."""
+    """Where the files of a run are that was made with `out=False`."""
 
     @classmethod
     def of(cls, run: record.Run, folder: _Folder | None = None) -> Self:
@@ -297,18 +292,16 @@ def directory_for(out: object) -> tuple[Path | None, _Folder | None]:
     return Path(out).expanduser(), None
 
 
-def progress_for(wanted: object) -> Progress:
+def progress_for(progress: object) -> Progress:
     """What shows the progress. Raises InputError for what is none."""
-    if wanted is None:
-        wanted = in_notebook() or sys.stderr.isatty()
-    if isinstance(wanted, Progress):
-        return wanted
-    if not isinstance(wanted, bool):
+    if isinstance(progress, Progress):
+        return progress
+    if progress not in (None, True, False):
         raise InputError(
-            f"progress must be True, False, None or a localjudge.progress.Progress, got {wanted!r:.80}",
+            f"progress must be True, False, None or a localjudge.progress.Progress, got {progress!r:.80}",
             hint="leave it out for a bar in notebooks and on terminals",
         )
-    if not wanted:
+    if not (progress or (progress is None and (in_notebook() or sys.stderr.isatty()))):
         return Silence()
     from localjudge.report.terminal import Bar, progress_on
 

@@ -1,21 +1,19 @@
-"""A suite: all that a run is given and checked against, in one file beside the data. `localjudge run` picks it up.
+"""A suite: what a run is given and checked against, in one file next to the data. `localjudge run` picks it up.
 
     data = ["questions.jsonl"]                          # localjudge.toml
     judge = "/models/judge.gguf"
     metrics = ["context_recall", "faithfulness"]
     gates = ["context_recall>=0.8"]
-    baseline = "runs/main"
-    threshold = 0.6
     mapping = { reference = "gold_answer" }
 
     suite = localjudge.suite.read_suite("localjudge.toml")
     run = localjudge.evaluate(**suite.evaluation)
     check = run.check(**suite.promises)
 
-Keys are the arguments of `localjudge.evaluate` and `Run.check`, `criteria`, and the files to write; paths are relative
-to the folder of the file. What is wrong in it is reported before anything is judged, by its key. What the command line
-or the call names takes its place. A suite may be a stranger's: the `Setting` of each key says what its value can reach,
-and what goes beyond the suite's folder is refused, so that it has to be typed.
+Keys are the arguments of `localjudge.evaluate` and `Run.check`, and the files to write; paths are relative to the
+folder of the file. Mistakes are reported by key, before anything is judged. The command line and arguments of the call
+take precedence. A suite may be a stranger's: the `Setting` of each key says what its value can reach, and what goes
+beyond the suite's folder is refused, so that it has to be typed.
 """
 
 import hashlib
@@ -41,7 +39,7 @@ _BEGINNINGS = {
     "markdown": b"## localjudge: ",
     "junit": b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="localjudge" ',
 }
-"""How the files begin that runs write, and may replace."""
+"""How the files begin that runs write and may replace."""
 _ELSEWHERE = "would send the texts to another machine"
 Texts = tuple[str, ...]
 
@@ -86,11 +84,6 @@ class Suite(NamedTuple):
     arguments: Mapping[str, Any]
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a run among its arguments."""
-        return self._among(*SETTINGS)
-
-    @property
     def evaluation(self) -> dict[str, Any]:
         """The arguments of `localjudge.evaluate`: data, judge, metrics, out and the settings."""
         values = self._among("data", "judge", "metrics", "out", *SETTINGS)
@@ -105,7 +98,7 @@ class Suite(NamedTuple):
 
     @property
     def for_manifest(self) -> dict[str, Any]:
-        """What a run's manifest holds of it: not where the judge worked, which names machines."""
+        """What a run's manifest holds of it: not where the judge works, which names machines."""
         says = {key: value for key, value in self.says.items() if key not in NOT_IN_FILES}
         return {"file": self.file.name, "sha256": self.sha256, "says": says}
 
@@ -113,17 +106,11 @@ class Suite(NamedTuple):
         return {key: value for key, value in self.arguments.items() if key in keys}
 
 
-def suite_here() -> Path | None:
-    """The suite of the folder that we are in."""
-    file = Path(SUITE)
-    return file if file.is_file() else None
-
-
-def read_suite(file: str | Path, *, found: bool = False) -> Suite:
+def read_suite(file: str | Path, *, named: bool = True) -> Suite:
     """Read and check a suite. Raises InputError for a file that cannot be read, and for a wrong key or value.
 
-    It may be a stranger's: what a run writes lies below its folder, and texts stay on this machine. One that was
-    `found`, and not named by the user, reads what is below its folder and nothing else, but for models.
+    What a run writes lies below its folder, and texts stay on this machine. If the user has not `named` the suite, what
+    it reads also lies below its folder, except for models.
     """
     file = Path(file)
     try:
@@ -132,12 +119,12 @@ def read_suite(file: str | Path, *, found: bool = False) -> Suite:
         raise InputError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
     says = parse_toml(content, f"the suite {file}")
     try:
-        arguments = {key: _reach(key, _value(key, value), file.parent, found) for key, value in says.items()}
+        arguments = {key: _reach(key, _value(key, value), file.parent, named) for key, value in says.items()}
         checked({key: value for key, value in arguments.items() if key in SETTINGS})
     except InputError as error:
-        raise InputError(f"{file}: {error.message}", hint=error.hint or "correct the file") from error
+        raise InputError(f"{file}: {error.message}", hint=error.hint) from error
     except RecursionError as error:
-        raise InputError(f"the suite {file} has values that are nested too deep", hint="no setting is") from error
+        raise InputError(f"the suite {file} has values that are nested too deep") from error
     return Suite(file, hashlib.sha256(content).hexdigest(), says, arguments)
 
 
@@ -148,15 +135,15 @@ def _value(key: str, value: Any) -> Any:
     if key not in KEYS:
         raise InputError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
     field = SuiteKeys.model_fields[key]
-    if field.annotation == Texts:
-        value = tuple([value] if isinstance(value, str) else value) if isinstance(value, str | list) else value
+    if field.annotation == Texts and isinstance(value, str | list):
+        value = (value,) if isinstance(value, str) else tuple(value)
     try:
         return getattr(SuiteKeys.model_validate({key: value}, strict=True), key)
     except ValueError as error:
         raise InputError(f"{key} must be {field.description}, got {excerpt(value)}", hint="correct the file") from error
 
 
-def _reach(key: str, value: Any, folder: Path, found: bool) -> Any:
+def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
     """The value, its paths resolved. Raises InputError for what only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
@@ -165,13 +152,13 @@ def _reach(key: str, value: Any, folder: Path, found: bool) -> Any:
     if names in ("value", "address") or (names == "words" and isinstance(value, list)):
         return value
     try:
-        paths = [_path(key, item, folder, found) for item in values]
+        paths = [_path(key, item, folder, named) for item in values]
     except (OSError, ValueError) as error:
         raise InputError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="correct the file") from error
     return paths if isinstance(value, list | tuple) else paths[0]
 
 
-def _path(key: str, value: Any, folder: Path, found: bool) -> Any:
+def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
     if not isinstance(value, str) or (key, value) == ("data", "-") or value in KEYS[key].bundled():
         return value
     if "\0" in value:
@@ -184,7 +171,7 @@ def _path(key: str, value: Any, folder: Path, found: bool) -> Any:
             return str(path) if path.exists() else value
         case "written":
             _check_written(key, value, folder)
-        case _ if found:
+        case _ if not named:
             # What is read is below the folder wherever links lead, and so is everything in it.
             home = os.path.realpath(folder)
             inside = (PurePath(os.path.realpath(place)).is_relative_to(home) for place in (path, *path.rglob("*")))

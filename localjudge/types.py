@@ -23,7 +23,7 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
-_QUOTE = '"'
+_KIB = 1024
 
 
 class Record(BaseModel):
@@ -32,8 +32,8 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def _repr_html_(self) -> str:
-        """A notebook's table: a row for each field, and tables in it of values that are values themselves."""
-        return _html_table([(name, _html_cell(value)) for name, value in self])
+        """A notebook's table: a row for each field."""
+        return _html(dict(self))
 
 
 class UserValue(Record):
@@ -54,25 +54,15 @@ class UserValue(Record):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value
 
 
-def _html_cell(value: object) -> str:
-    match value:
-        case Record():
-            return value._repr_html_()
-        case Mapping() if value and all(isinstance(entry, Record) for entry in value.values()):
-            headings = [("", *(_html_cell(name) for name in type(next(iter(value.values()))).model_fields))]
-            cells = [(_html_cell(name), *(_html_cell(cell) for _, cell in entry)) for name, entry in value.items()]
-            return _html_table([*headings, *cells])
-        case list() | tuple() if value and all(isinstance(entry, Record) for entry in value):
-            return _html_cell(dict(enumerate(value, 1)))
-        case list() | tuple():
-            return ", ".join(map(_html_cell, value))
-    text = f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
+def _html(value: object) -> str:
+    """A table of a value's fields or of a mapping's entries; of anything else its text, which acts on nothing."""
+    if isinstance(value, Record):
+        return value._repr_html_()
+    if isinstance(value, Mapping):
+        rows = (f"<tr><td>{_html(name)}</td><td>{_html(entry)}</td></tr>" for name, entry in value.items())
+        return f"<table>{''.join(rows)}</table>"
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
     return html.escape("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text))
-
-
-def _html_table(rows: Iterable[Iterable[str]]) -> str:
-    lines = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
-    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 class Context(UserValue):
@@ -115,7 +105,11 @@ class Span(Record):
 
 
 class Unit(Record):
-    """The piece of a sample that one verdict is about, and where in the sample it stands."""
+    """The piece of a sample that one verdict is about, and where in the sample it stands.
+
+    It is held `against` the retrieved context of this index, the reference, the response, the contexts that its own
+    marks cite, or what its metric shows all units (mostly all contexts) if None.
+    """
 
     kind: UnitKind
     index: int
@@ -123,8 +117,6 @@ class Unit(Record):
     source_index: int | None = None
     span: Span
     against: Against = None
-    """What the unit is held against: the retrieved context of this index, the reference, the response, the contexts
-    that its own marks cite, or what its metric shows all units (mostly all contexts) if None."""
 
 
 class Attribution(Record):
@@ -141,7 +133,7 @@ class Relevance(Record):
     unit: Unit
     user_input: str
     contexts: tuple[str, ...] = ()
-    """What was retrieved, and the sentence with it: "He was born there" says nothing by itself. Empty for a chunk."""
+    """What was retrieved, and the sentence with it; empty for a chunk."""
 
 
 class Usefulness(Record):
@@ -231,7 +223,7 @@ class Grammar(Record):
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
     """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
-    reason_end: str = _QUOTE
+    reason_end: str = '"'
     """The character that ends a reason, which cannot hold it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
     """The JSON schema that the pattern was made of, for an engine that takes no patterns. It says nothing that the
@@ -256,16 +248,15 @@ class VerdictRequest(NamedTuple):
     Requests that begin with equal nodes share their evaluation. Where one node ends and the next begins is decided
     by the prompt profile alone, whether or not anything is shared, because the cut points move the logits.
 
-    Where one answer holds several verdicts, each is asked for by a request of its own that differs in `entry` alone:
-    the answer is decoded once for all of them, and each verdict is still a function of its own request.
+    `explanation` is how the answer goes on once the verdict is read, which it cannot move: the same beginning, then a
+    reason. Where one answer holds several verdicts, each is asked for by a request of its own that differs in `entry`
+    alone, which of them is asked for: the answer is decoded once, and each verdict is a function of its own request.
     """
 
     path: tuple[Node, ...]
     grammar: Grammar
     explanation: Grammar | None = None
-    """How the answer goes on once the verdict is read, which it cannot move: the same beginning, then a reason."""
     entry: int = 0
-    """Which of the grammar's verdicts is asked for."""
 
     @property
     def shape(self) -> str:
@@ -294,16 +285,21 @@ class JudgeVote(NamedTuple):
 
 
 class NoAnswer(Record):
-    """Why there is no legal answer; `legal_mass` where the model gave one, and too little of its probability to it."""
+    """Why there is no legal answer; `legal_mass` where the model gave one, and too little of its probability to it.
+
+    `votes` are those of the judges of a combined run, and not part of a stored answer.
+    """
 
     error: str
     legal_mass: float | None = None
     votes: tuple[JudgeVote, ...] = Field(default=(), exclude=True, repr=False)
-    """Those of the judges of a combined run. They are not part of a stored answer."""
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
+    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context).
+
+    `votes` are those of the judges of a combined run.
+    """
 
     label: Label
     p_yes: float | None = None
@@ -311,7 +307,6 @@ class Verdict(Record):
     reason: str | None = None
     window: int | None = None
     votes: tuple[JudgeVote, ...] = ()
-    """Those of the judges of a combined run."""
 
 
 class VerdictRule(NamedTuple):
@@ -330,7 +325,7 @@ class JudgeCard(Record):
     """Who judged, as every result says it. `size` in bytes; `caution` must stand beside every number.
 
     `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
-    run together.
+    run together. `examined` is what `doctor` found it fit for, where the card is shown; in no file of a run.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -341,17 +336,19 @@ class JudgeCard(Record):
     quantisation: str | None = None
     caution: str | None = None
     examined: str | None = None
-    """What `doctor` found it fit for, as far as that is known where the card is shown; in no file of a run."""
 
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
-        caution = f" ({self.caution})" if self.caution else ""
-        size = ""
-        if self.size is not None:
-            gib = self.size / (1 << 30)
-            size = f", {gib:.1f} GiB" if gib >= 1 else f", {self.size / (1 << 20):.1f} MiB"
-        sha256 = f", sha256 {self.sha256[:12]}" if self.sha256 else ""
-        return f"{self.name}{caution}{size}{sha256}" + (f", {self.examined}" if self.examined else "")
+        size, unit = (self.size or 0) / (1 << 20), "MiB"
+        if size >= _KIB:
+            size, unit = size / _KIB, "GiB"
+        parts = [
+            f"{self.name} ({self.caution})" if self.caution else self.name,
+            None if self.size is None else f"{size:.1f} {unit}",
+            self.sha256 and f"sha256 {self.sha256[:12]}",
+            self.examined,
+        ]
+        return ", ".join(filter(None, parts))
 
 
 class Scored(Record):

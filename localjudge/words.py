@@ -5,9 +5,8 @@ r"""Words for people: names of options, texts from data, names that may have bee
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
     inert("=HYPERLINK(...)")   "'=HYPERLINK(...)"
 
-Errors, warnings and remarks name an option as it is given where they are read, so that their advice can be typed. What
-is written to a run's files never does: it is the same whoever began the run. No text from data can act on the terminal,
-or on a spreadsheet.
+Messages name an option as it is given where they are read, so that their advice can be typed; a run's files never do.
+No text from data can act on the terminal, or on a spreadsheet.
 """
 
 import difflib
@@ -33,32 +32,27 @@ class Setting:
     """What is to be known of a setting besides type, default and meaning; declared with its field, and nowhere else.
 
     n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
+
+    Its option stands in a `group` of `localjudge run --help`, or in none where only suites and Python set it, and has a
+    `flag` of its own where it is not called like the setting. It may name what is `bundled` in place of a path; `read`
+    makes its value of the name of a file. A setting is about a `part` of the samples, the `data` of a run, the `place`
+    where the judge works, which moves no number, or where `sentences` are cut. `rescorable` ones change no question;
+    `calibration` and `doctor` say which other commands take it.
     """
 
     group: str = ""
-    """Section of `localjudge run --help` that its option stands in; "" for one that only suites and Python set."""
     flag: str = ""
-    """Its option, where that is not called like the setting: `--map`."""
     metavar: str | None = None
     names: Names = "value"
     bundled: Callable[[], Collection[str]] = tuple
-    """What it may name that is not a path."""
     read: Callable[[Any], Any] | None = None
-    """What makes its value of the name of a file."""
     part: bool = False
-    """Chooses some of the samples."""
     data: bool = False
-    """Is about the data of a run, and nothing to a judge of single samples."""
     place: bool = False
-    """Says where the judge works, and moves no number."""
     rescorable: bool = False
-    """Changes no question and nobody who is asked: a run can be rescored with another."""
     calibration: bool = False
-    """A calibration takes it."""
     doctor: bool = False
-    """`localjudge doctor` takes it."""
     sentences: bool = False
-    """Says where sentences are cut."""
 
 
 def declare(settings: Mapping[str, Setting]) -> None:
@@ -137,18 +131,13 @@ def numbered(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-# "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96).
-_ALIKE = 0.75
+_ALIKE = 0.75  # "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96)
 _MOST_NAMES = 20
 _MOST_NEAR = 3
 
 
 def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
-    """A hint: the names that are like this one, then those that hold it; else all as the `what`, or the first.
-
-    A part of one name may be spelt like another: "recall" is near `recall@k`, and `context_recall` may be meant.
-    `show` is how a name is written.
-    """
+    """A hint: the names that are like this one, then those that hold it; else all as the `what`, or the first."""
     near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
     longer = [other for other in names if name in other and other not in near]
     if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:

@@ -36,7 +36,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """A unit test that opens a model in this process, or whose fixtures do, fails: mark it `engine`."""
     if not item.get_closest_marker("unit"):
         return (yield)
-    from localjudge.engine.llamacpp.library import llama_cpp
+    from localjudge.engine.llamacpp.model import llama_cpp
 
     def refuse(path: bytes, *_: Any) -> None:
         raise AssertionError(f"a unit test tried to open the model {os.fsdecode(path)}")

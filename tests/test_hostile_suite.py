@@ -65,7 +65,7 @@ def written(**says: Any) -> None:
 def refusal_of_suite() -> str:
     """What is said of the suite and of a run with it; "" if it is done."""
     try:
-        suite = read_suite("localjudge.toml", found=True)
+        suite = read_suite("localjudge.toml", named=False)
         run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
         check(run, **suite.promises)
     except InputError as refused:
@@ -100,9 +100,10 @@ def test_the_watch_sees_what_is_opened(outside: Path) -> None:
     assert _opened == [str(outside / "words.txt")]
 
 
+@pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].names == "written"])
 @pytest.mark.parametrize("value", [".git/hooks/new", ".hidden", "a/../b", "..", "/", "~", "a\0b", "a" * 5000])
-def test_nothing_hidden_is_written(outside: Path, key: str, value: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_hidden_is_written(key: str, value: str) -> None:
     """What is hidden is the user's and not the repository's, as .git is."""
     Path(".git/hooks").mkdir(parents=True)
     before = tree(Path())
@@ -116,7 +117,7 @@ def test_the_file_of_a_run_that_was_killed_may_be_replaced(outside: Path) -> Non
     Path("table.md").write_text(unfinished_markdown(), encoding="utf-8")
     Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
     written(markdown="table.md", junit="gates.xml")
-    assert read_suite("localjudge.toml", found=True).arguments["markdown"] == "table.md"
+    assert read_suite("localjudge.toml", named=False).arguments["markdown"] == "table.md"
 
 
 def test_a_link_inside_a_folder_leads_nowhere(outside: Path) -> None:

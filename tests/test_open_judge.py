@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import InputError, Judge, ModelError, ScriptedEngine, open_judge
+from localjudge import InputError, Judge, ScriptedEngine, open_judge
 from localjudge.engine.scripted import unit_text
-from localjudge.metrics import Sample, Scored, Sentences, Steps, catalog
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 
@@ -94,11 +93,6 @@ def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
     assert repr(judge).endswith(", closed>")
     with pytest.raises(InputError, match="the judge is closed"):
         judge.evaluate(ROWS, ["context_recall"])
-
-
-def test_a_model_that_is_not_there_is_refused_at_once() -> None:
-    with pytest.raises(ModelError):
-        Judge.open("none.gguf")
 
 
 def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
@@ -195,43 +189,10 @@ def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Ca
         own.evaluate(ROWS, ["context_recall"])
 
 
-def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Nested:
-        name, version, required_fields = "nested", 1, frozenset({"reference"})
-
-        def steps(self, _sample: Sample, _sentences: Sentences) -> Steps:
-            """Ask in the middle of being computed."""
-            yield from ()
-            [row] = judge.evaluate(ROWS[:1], ["context_recall"]).scores
-            return Scored(value=row.score or 0.0)
-
-    monkeypatch.setattr(catalog, "get", lambda _name: Nested())
-    with pytest.raises(InputError, match="in use by this thread already"):
-        judge.evaluate(ROWS, ["nested"])
-    monkeypatch.undo()
-    assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 1]
-
-
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])
 def test_an_open_judge_cannot_be_pickled(judge: Judge, copied: Callable[[Judge], object]) -> None:
     with pytest.raises(InputError, match="cannot be pickled"):
         copied(judge)
-
-
-def test_an_engine_beside_an_open_judge_is_refused(judge: Judge, engine: ScriptedEngine) -> None:
-    """It was ignored in silence."""
-    with pytest.raises(InputError, match="an open judge has its engine"):
-        localjudge.evaluate(ROWS, judge=judge, engine=engine)
-
-
-def test_an_option_of_the_model_may_be_said_again(engine: ScriptedEngine) -> None:
-    """However it is written: one host, or a list of it."""
-    with Judge.open(engine=engine, allow_host="gpu", threads=2) as judge:
-        assert judge.settings_with({"allow_host": "gpu", "threads": 2}).allow_host == ("gpu",)
-        with pytest.raises(InputError, match="allow_host cannot be changed while the judge is open"):
-            judge.settings_with({"allow_host": "other"})
 
 
 def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:

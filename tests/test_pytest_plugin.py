@@ -68,27 +68,26 @@ def test_missed_gate(assert_gates):
     (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
     done = session(folder, "--localjudge-out", "left")
     assert "4 failed, 2 passed" in done.stdout, done.stdout
-    assert "a: faithfulness 1/2 = 0.500, wanted >= 0.8\n  0 0.200 It is \\x1b[31mred.\n" in done.stdout
-    assert "a: faithfulness 1/2 = 0.500, wanted <= 0.2\n  1 0.900 It rains.\n" in done.stdout
-    assert "faithfulness is undefined, wanted >= 0.1: response is null" in done.stdout
-    assert "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852" in done.stdout
+    for line in (
+        "a: faithfulness 1/2 = 0.500, expected >= 0.8\n  0 0.200 It is \\x1b[31mred.\n",
+        "a: faithfulness 1/2 = 0.500, expected <= 0.2\n  1 0.900 It rains.\n",
+        "faithfulness is undefined, expected >= 0.1: response is null",
+        "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852",
+        "\n  run left/data-3\n",
+        "localjudge show left/asserted-1",
+    ):
+        assert line in done.stdout
     assert "\x1b" not in done.stdout
     assert done.stdout.count("  1 0.900 It rains.") == 1, "a missed >= shows what was called 0"
-    assert done.stdout.count("  a verdict is 1 from 0.5 on; the run will be below left\n") == 3
-    assert "\n  run left/data-3\n" in done.stdout
-    assert "localjudge show left/asserted-1" in done.stdout
     run = localjudge.Run.open(folder / "left" / "asserted-1")
     assert [row.score for row in run.scores] == [0.5, None]
     assert run.manifest.environment["answers"]["asked"] == 0
     assert len(list((folder / "left").glob("data-*"))) == 3
 
 
-def test_one_directory_where_all_samples_were_asked_the_same(folder: Path) -> None:
-    (folder / "test_it.py").write_text(
-        SAMPLE + 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n', encoding="utf-8"
-    )
-    assert session(folder, "--localjudge-out", "left").returncode == 0
-    assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
+def test_no_directory_if_none_is_wanted(folder: Path) -> None:
+    test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
+    (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")
     assert session(folder, "--localjudge-out", "").returncode == 0
     assert not (folder / "runs").exists()
 
@@ -129,7 +128,7 @@ def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     assert "suite.py:" not in done.stdout, done.stdout
 
 
-def test_workers_of_xdist_leave_a_run_each_and_the_session_names_them(folder: Path) -> None:
+def test_workers_of_xdist_leave_a_run_each(folder: Path) -> None:
     for name in ("one", "two"):
         test = (
             f'def test_{name}(assert_score):\n    assert_score({{**S, "id": "{name}"}}, "faithfulness", at_least=0.5)\n'
@@ -140,7 +139,6 @@ def test_workers_of_xdist_leave_a_run_each_and_the_session_names_them(folder: Pa
     runs = sorted((folder / "left").iterdir())
     assert [run.name for run in runs] == ["gw0", "gw1"]
     assert sum(localjudge.Run.open(run / "asserted-1").summary.samples for run in runs) == 2
-    assert all(f"localjudge show left/{run.name}/asserted-1" in done.stdout for run in runs)
 
 
 def test_a_session_that_does_not_use_it_imports_and_writes_nothing(tmp_path: Path) -> None:

@@ -28,48 +28,35 @@ def test_one_file_says_what_evaluate_and_check_are_given(tmp_path: Path) -> None
 
 
 def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
-    """A judge or criterion that is no file there is the name of one; standard input stays what it is."""
-    file = written(
-        tmp_path / "suite",
-        'data = ["-", "d.jsonl"]\njudge = "reference"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n',
+    """A judge, profile or criterion that is not a file there is the name of one; standard input stays what it is."""
+    (tmp_path / "own.toml").write_text(
+        'name = "polite"\nquestion = "Is it polite?"\nof = "response"\n', encoding="utf-8"
     )
-    own = file.with_name("own.toml")
-    own.write_text(
-        'name = "polite"\nquestion = "Is the answer polite?"\nof = "response"\ngood = "yes"\n', encoding="utf-8"
-    )
-    (file.parent / "mine.json").write_text("{}", encoding="utf-8")
-    file.write_text(file.read_text() + 'profile = "instruct"\n', encoding="utf-8")
-    arguments = read_suite(file).arguments
-    assert arguments["profile"] == "instruct"
-    assert arguments["data"] == ["-", str(tmp_path / "suite" / "d.jsonl")]
-    assert arguments["judge"] == "reference"
-    assert arguments["baseline"] == str(tmp_path / "suite" / "runs" / "main")
-    assert arguments["criteria"] == ["refuses", str(own)]
+    text = 'data = ["-", "d.jsonl"]\njudge = "reference"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n'
+    assert read_suite(written(tmp_path, text + 'profile = "instruct"\n')).arguments == {
+        "data": ["-", str(tmp_path / "d.jsonl")],
+        "judge": "reference",
+        "baseline": str(tmp_path / "runs" / "main"),
+        "criteria": ["refuses", str(tmp_path / "own.toml")],
+        "profile": "instruct",
+    }
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "key"),
     [
-        ("treshold = 1", "a suite has no key 'treshold'"),
-        ("threshold = 2", "threshold must be at most 1, got 2"),
-        ("report = 1", "report must be true or false: the page report.html, got 1"),
-        ('undecided = "maybe"', 'undecided must be "pass" or "fail"'),
-        ("data = 7", "data must be files with the samples, got 7"),
-        ("limit = 3\nsample = 4", "limit and sample cannot both be given"),
-        ("data = [", "is not TOML"),
+        ("treshold = 1", "treshold"),
+        ("threshold = 2", "threshold"),
+        ("report = 1", "report"),
+        ('undecided = "maybe"', "undecided"),
+        ("data = 7", "data"),
+        ("limit = 3\nsample = 4", "limit"),
+        ("data = [", "TOML"),
     ],
 )
-def test_what_is_wrong_is_said_by_file_and_key(tmp_path: Path, text: str, message: str) -> None:
-    file = written(tmp_path, text)
-    with pytest.raises(InputError, match=r"localjudge\.toml") as raised:
-        read_suite(file)
-    assert message in raised.value.message
-
-
-def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
-        read_suite(written(tmp_path, "treshold = 1"))
-    assert raised.value.hint == "did you mean threshold?"
+def test_what_is_wrong_is_said_by_file_and_key(tmp_path: Path, text: str, key: str) -> None:
+    with pytest.raises(InputError, match=rf"localjudge\.toml.*{key}"):
+        read_suite(written(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -111,6 +98,6 @@ def test_a_suite_sends_no_text_away(tmp_path: Path, text: str, option: str) -> N
     assert str(error.value.hint).endswith(f"type {option} on the command line")
 
 
-@pytest.mark.parametrize("text", ['ray = "local"', 'judge = "http://[::1]:8080"', 'judge = "unix:/a"'])
+@pytest.mark.parametrize("text", ['ray = "local"', 'judge = "http://[::1]:8080"'])
 def test_a_suite_may_name_what_is_on_this_machine(tmp_path: Path, text: str) -> None:
     assert read_suite(written(tmp_path, text)).arguments

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parent.parent
 ASIDE = ["unshare", "-rn"]
 """A name space without a network, that no other right is needed for."""
 GIVEN_WHEEL = "LOCALJUDGE_TEST_LLAMA_WHEEL"
-BARE_SYSTEM = "LOCALJUDGE_TEST_SYSTEM"
 
 
 def can_be_set_aside() -> bool:
@@ -63,58 +62,6 @@ def test_a_folder_installs_and_judges_for_a_new_user_without_a_network(folder: P
     assert re.search(r"ok +packages", doctor)
     asked = aside(localjudge, "run", str(folder / "example.jsonl"), "--judge", "house", "--quiet", "--out", "asked")
     assert "judge house" in asked or "judge reference" in asked
-
-
-@pytest.mark.slow
-def test_a_folder_that_is_whole_is_made_again_byte_for_byte_without_fetching(folder: Path, tmp_path: Path) -> None:
-    """The lock and the list of checksums too: nothing in them is of the day."""
-    kept = {path: path.read_bytes() for path in (folder / "requirements.lock", folder / "SHA256SUMS")}
-    again = tmp_path / "again"
-    shutil.copytree(folder, again)
-    printed = make(again, "--judge", f"house={ROOT / 'models' / 'reference-judge.gguf'}")
-    assert "Downloading" not in printed.partition("== packages")[2]
-    assert {path: (again / path.name).read_bytes() for path in kept} == kept
-
-
-@pytest.mark.slow
-def test_the_portable_build_needs_avx2_and_no_more(folder: Path) -> None:
-    needs = dict(line.split(" ", 1) for line in (folder / "needs").read_text(encoding="utf-8").splitlines())
-    if needs["machine"] != "x86_64" or not needs["llama"].startswith("portable"):
-        pytest.skip("NOT CHECKED: a wheel was given, or this is no x86-64")
-    assert needs["processor"].split() == ["avx", "avx2", "bmi2", "f16c", "fma", "pni", "ssse3"]
-
-
-@pytest.mark.slow
-def test_the_last_stage_of_the_container_file_runs_in_a_bare_system(folder: Path) -> None:
-    """Its RUN lines, in order, in a system that has Python and nothing else, without a network.
-
-    LOCALJUDGE_TEST_SYSTEM names the folder of one, such as
-    `debootstrap --variant=minbase --include=python3 bookworm FOLDER` makes; it is written to.
-    """
-    named = os.environ.get(BARE_SYSTEM)
-    if not named or os.getuid() != 0:
-        pytest.skip(f"NOT CHECKED: needs {BARE_SYSTEM}, and to be root")
-    root = Path(named)
-    text = (ROOT / "scripts" / "Containerfile").read_text(encoding="utf-8").rpartition("\nFROM ")[2]
-    shutil.rmtree(root / "wheelhouse", ignore_errors=True)
-    shutil.copytree(folder, root / "wheelhouse")
-    path = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    environment = path | dict(line.split("=", 1) for line in re.findall(r"^ENV (.*)$", text, flags=re.MULTILINE))
-    [user] = re.findall(r"^USER (.*)$", text, flags=re.MULTILINE)
-    for line in re.findall(r"^RUN (?:--\S+ )*(.*)$", text, flags=re.MULTILINE):
-        subprocess.run(["unshare", "-n", "chroot", root, "/bin/sh", "-c", line], env=environment, check=True)
-    inside = ["unshare", "-n", "chroot", f"--userspec={user}", str(root), "/usr/bin/env", "-C", "/data"]
-    run = ["/opt/localjudge/bin/localjudge", "run", "--demo", "--quiet"]
-    ran = subprocess.run([*inside, *run], env=environment, capture_output=True, text=True, check=True)
-    assert "signature" in ran.stdout
-
-
-def test_two_judges_of_one_name_are_refused(tmp_path: Path) -> None:
-    judge = ROOT / "models" / "reference-judge.gguf"
-    options = [f"--judge={name}={judge}" for name in ("a/b", "A-B")]
-    command = [sys.executable, str(ROOT / "scripts" / "wheelhouse"), str(tmp_path / "new"), *options]
-    refused = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert (refused.returncode, "same name" in refused.stderr) == (1, True)
 
 
 @pytest.fixture

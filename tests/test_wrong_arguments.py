@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import polars as pl
 import pytest
 
 import localjudge
@@ -52,11 +51,9 @@ class Whole(Half):
     ("call", "message"),
     [
         (lambda _: evaluate(judge=3, engine=None), "a judge must be a name or a path, got 3"),
-        (lambda _: evaluate(judge=None, engine=None), "a judge must be a name or a path, got None"),
-        (lambda _: evaluate(judge=["reference", 3], engine=None), "a judge must be a name"),
+        (lambda _: evaluate(judge=Judge.open(engine=rain())), "an open judge has its engine"),
         (lambda _: Judge.open(3), "a judge must be a name"),  # type: ignore[arg-type]
         (lambda run: run.verify(judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: run.rescore(judge=Judge.open(engine=rain())), "a judge must be a name"),
         (lambda run: run.verify(engine=rain(), progress="yes"), "progress must be True, False, None"),
         (lambda run: run.verify(engine=rain(), count=-1), "count must be at least 1"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
@@ -67,23 +64,19 @@ class Whole(Half):
         (lambda run: run.to_pandas("rows"), "there are no rows 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
         (lambda _: localjudge.combine(3, out="x"), "runs must be a list"),  # type: ignore[arg-type]
-        (lambda _: evaluate(progress="yes"), "progress must be True, False, None"),
         (lambda _: evaluate(out=3), "out must be a directory, None or False, got 3"),
         (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
-        (lambda _: evaluate(gates=["a>=1"]), "a run takes no gates"),
+        (lambda _: evaluate(gates=["a>=1"]), "there is no option 'gates'"),
         (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),
-        (lambda _: evaluate(pl.Series(["a"])), r"the data are one column \(a Series\)"),
         (lambda _: evaluate('[{"id": "a"}]' * 999), "names no file: it looks like JSON text"),
         (lambda _: evaluate(metrics=[object()]), "metrics takes names such as 'faithfulness', metrics and criteria"),
-        (lambda _: evaluate(metrics=7), "metrics takes names such as 'faithfulness', metrics and criteria, got 7"),
         (lambda _: evaluate(metrics=[Half()]), "it lacks version, required_fields"),
-        (lambda _: evaluate(metrics=[Whole]), "Whole is a class, not a metric"),
+        (lambda _: evaluate(metrics=[Whole]), "metrics takes names such as"),
         (lambda _: evaluate(metrics=[Whole()]), "a metric of yours cannot be called 'faithfulness'"),
         (lambda _: evaluate(metrics=[kind(name="refusal")]), "a criterion cannot be called 'refusal'"),
         (lambda _: evaluate(metrics=[kind(), kind(good="no")]), "two different metrics are called 'kind'"),
         (lambda _: evaluate(metrics=["none.toml"]), "the criterion none.toml cannot be read"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
-        (lambda _: evaluate(engine=rain(None)), "the script answers None about 'It rains.'"),
         (lambda _: kind(name="Is it kind?"), "the criterion cannot be asked: name: a name is made"),
         (lambda _: Criterion(name="kind"), "the criterion cannot be asked: question: Field required"),  # type: ignore[call-arg]
         (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
@@ -99,13 +92,6 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
         call(run)
     assert raised.value.hint
     assert len(raised.value.message) < 250
-
-
-def test_verify_takes_progress_as_evaluate_does(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.verify(engine=rain(), progress=False).result == "bit-identical"
-    assert not capsys.readouterr().err
-    assert run.verify(engine=rain(), progress=True).result == "bit-identical"
-    assert "judge scripted" in capsys.readouterr().err
 
 
 def test_a_tilde_is_the_home_directory_wherever_a_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

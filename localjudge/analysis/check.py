@@ -14,7 +14,6 @@ An undecided gate counts as failed by default: otherwise having few samples woul
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
@@ -30,9 +29,9 @@ Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
 
 _FORM = re.compile(
-    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
+    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*"
+    r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
-_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -72,12 +71,7 @@ def parse_gate(text: str) -> Gate:
     parts = _FORM.fullmatch(text)
     if not parts:
         raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
-    number, delta = parts["threshold"], parts["delta"] is not None
-    if not _DECIMAL.fullmatch(number):
-        raise InputError(f"{number!r} in the gate {text!r} is not a number", hint=_EXAMPLES)
-    threshold = float(number)
-    if threshold == 0 and Decimal(number) != 0:
-        raise InputError(f"{number!r} in the gate {text!r} is too close to 0", hint="write 0")
+    threshold, delta = float(parts["threshold"]), parts["delta"] is not None
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
@@ -123,7 +117,14 @@ def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: U
         change = comparison.metrics[gate.metric]
         failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
         remark = f"; {comparison.samples.without_partner}" if unpaired else ""
-    outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
+    needed, reason = None, "there is no score to decide on"
+    outcome: Outcome = "undecided"
+    if failed > run.max_failed:
+        allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
+        outcome, reason = "fail", f"failed samples: {failed:,}, {allowed}"
+    elif interval:
+        outcome, needed = decide(interval, gate.comparison, gate.threshold)
+        reason = _reason(gate, interval, outcome, needed)
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
@@ -133,30 +134,23 @@ def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: U
         ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
         unpaired=unpaired,
-        samples_needed=needed,
+        samples_needed=None if interval and interval.one_cluster else needed,
         reason=reason + remark,
     )
 
 
-def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:
-    if failed > max_failed:
-        return "fail", None, f"failed samples: {failed:,}, allowed: {max_failed:,}; the others alone decide nothing"
-    if interval is None:
-        return "undecided", None, "there is no score to decide on"
-    outcome, needed = decide(interval, gate.comparison, gate.threshold)
+def _reason(gate: Gate, interval: Interval, outcome: Outcome, needed: int | None) -> str:
     shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
     mean, low, high = map(shape, interval[:3])
-    samples = numbered(interval.n, "sample")
+    samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
-        return outcome, None, f"{mean}, {samples}, all in one group: more groups are needed to decide"
-    reason, what = f"{mean}, 95 % interval {low} to {high}, {samples}", "difference" if gate.delta else "mean"
+        return f"{mean}, {samples}, all in one group: more groups are needed to decide"
+    reason = f"{mean}, 95 % interval {low} to {high}, {samples}"
     if outcome != "undecided":
-        return outcome, None, reason
+        return reason
     if needed is None:
-        return outcome, None, f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"
-    reason += f": too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
-    return outcome, needed, reason
+        return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
+    return f"{reason}: too few to decide; if the {what} stays at {mean}, about {needed:,} would decide it"
 
 
 def signed(value: float) -> str:

@@ -4,12 +4,7 @@
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
 Every difference is B - A, sample by sample, so that how hard a sample is cancels. Samples pair by id; what is left by
-content; what is still left by question (with its reference, then alone), where only one sample on each side asks it:
-
-    baseline   a  b  row-3f        a = a             by id
-    new run    a  x  row-7c        b = x             by content: the same sample under another name
-                                   row-3f = row-7c   by question: contexts or response changed
-
+content; what is still left by question (with its reference, then alone), where only one sample on each side asks it.
 Within a pair, judged units with the same text are the same unit, whatever their rank; repeated texts pair in order:
 
     baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
@@ -18,7 +13,7 @@ Within a pair, judged units with the same text are the same unit, whatever their
 Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
 makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
 By the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new
-run. An interval holds for one slice that was chosen beforehand; of twenty, one is expected to miss.
+run.
 
 The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
 only of the samples that moved most.
@@ -35,20 +30,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from localjudge.dataset.identity import content_hash
 from localjudge.dataset.problems import MISSING, lookup
-from localjudge.errors import InputError, RunDirectoryError
-from localjudge.record.directory import BY_HAND, excerpt
+from localjudge.dataset.samples import content_hash
+from localjudge.errors import InputError
+from localjudge.record.directory import excerpt
 from localjudge.record.files import MetricSummary, Totals
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
-from localjudge.stats import Interval, mcnemar, paired_difference
+from localjudge.stats.interval import Interval
+from localjudge.stats.paired import mcnemar, paired_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
+from localjudge.words import suggestion
 
 MOVED_SAMPLES = 5
 MOST_SLICES = 1_000
-_COLUMNS_LISTED = 20
 
 Ground = Literal["id", "content", "question"]
 
@@ -72,14 +68,6 @@ class Pair(NamedTuple):
     same_question: bool
 
 
-class Pairing(NamedTuple):
-    """The pairs in the order of the new run, and the positions of the samples that one run alone has."""
-
-    pairs: list[Pair]
-    only_before: list[int]
-    only_after: list[int]
-
-
 def sample_keys(sample: Sample) -> SampleKeys:
     """The keys by which the sample is paired with one of another run."""
 
@@ -90,8 +78,11 @@ def sample_keys(sample: Sample) -> SampleKeys:
     return SampleKeys(sample.id, content, hashed(sample.user_input, sample.reference), hashed(sample.user_input))
 
 
-def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> Pairing:
-    """Pair by id, by content (equal ones first with first), and by question where it is asked once on either side."""
+def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
+    """Pair by id, by content (equal ones first with first), and by question where it is asked once on either side.
+
+    In the order of the new run.
+    """
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
     grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
@@ -109,7 +100,7 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> P
         old_keys, keys = before[other], after[place]
         same_question = old_keys.question == keys.question
         pairs.append(Pair(other, place, ground, old_keys.content == keys.content, same_question))
-    return Pairing(pairs, left_before, left_after)
+    return pairs
 
 
 def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> dict[Any, list[int]]:
@@ -133,38 +124,31 @@ class UnitChange(Record):
 def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
     """Every unit of either run: those of the new run in their order, then those that only the baseline has."""
 
-    def by_text(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
+    def by_unit(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
         # The number of a context only means the same if all of the sample is the same.
-        by_key: dict[tuple[object, ...], VerdictRow] = {}
+        units: dict[tuple[object, ...], VerdictRow] = {}
         seen: Counter[tuple[object, ...]] = Counter()
         for row in rows:
-            other_context = isinstance(row.against, int) and not same_content
-            unit = (row.unit, row.source, row.text, (row.against, side) if other_context else row.against)
-            by_key[(*unit, seen[unit])] = row
+            against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
+            unit = (row.unit, row.source, row.text, against)
+            units[(*unit, seen[unit])] = row
             seen[unit] += 1
-        return by_key
+        return units
 
-    old, new = by_text(before, "before"), by_text(after, "after")
+    old, new = by_unit(before, "before"), by_unit(after, "after")
     changes = []
-    for key in [*new, *(key for key in old if key not in new)]:
-        was, now = old.get(key), new.get(key)
+    for unit, row in (new | old).items():
+        (before_label, p_before), (after_label, p_after) = (
+            (side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new)
+        )
         changes.append(
-            UnitChange(
-                text=(now or old[key]).text,
-                before=was.label if was else None,
-                after=now.label if now else None,
-                p_before=was.p_yes if was else None,
-                p_after=now.p_yes if now else None,
-            )
+            UnitChange(text=row.text, before=before_label, after=after_label, p_before=p_before, p_after=p_after)
         )
     return changes
 
 
 class ComparedRun:
-    """One side of a comparison: its samples, in the order of the data, with their scores and where verdicts begin.
-
-    Raises RunDirectoryError for a file that localjudge does not write, and for a score of no sample.
-    """
+    """One side of a comparison: its samples, in the order of the data, with their scores and where verdicts begin."""
 
     def __init__(self, run: Run, metrics: Iterable[str]) -> None:
         self.run = run
@@ -244,8 +228,6 @@ class VerdictChanges(Record):
 class MetricChange(Record):
     """One metric in both runs: `scores` are those of the `compared` samples, None if there are none.
 
-    `baseline_mean` and `run_mean` are those over all samples of a run, paired or not, None if none has a score.
-
     `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
     `failed_in_baseline` counts all that failed there.
     """
@@ -254,8 +236,6 @@ class MetricChange(Record):
     unpaired: int
     unscored: int
     failed_in_baseline: int
-    baseline_mean: float | None
-    run_mean: float | None
     scores: ScoreChanges | None
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
@@ -272,7 +252,7 @@ class MetricChange(Record):
             return None
         low, high = self.scores.ci95 or (-1.0, 1.0)
         method, clusters = self.scores.method, self.scores.clusters
-        return Interval(self.scores.difference, low, high, method, self.compared, clusters, confidence=0.95)
+        return Interval(self.scores.difference, low, high, method, self.compared, clusters)
 
 
 class SharedSamples(Record):
@@ -400,8 +380,7 @@ class _BothRuns:
 
     def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
         self.before, self.after = before, after
-        pairing = pair_samples(before.samples, after.samples)
-        self.pairs = pairing.pairs
+        self.pairs = pair_samples(before.samples, after.samples)
         grounds = Counter(pair.ground for pair in self.pairs)
         self.shared = SharedSamples(
             by_id=grounds["id"],
@@ -409,8 +388,8 @@ class _BothRuns:
             by_question=grounds["question"],
             same_content=sum(pair.same_content for pair in self.pairs),
             other_question=sum(not pair.same_question for pair in self.pairs),
-            only_baseline=len(pairing.only_before),
-            only_new=len(pairing.only_after),
+            only_baseline=len(before.samples) - len(self.pairs),
+            only_new=len(after.samples) - len(self.pairs),
         )
         groups = after.groups if before.groups is not None else None
         self._grouped = groups is not None
@@ -420,14 +399,11 @@ class _BothRuns:
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         """One metric over all pairs."""
         pairs = self._scored(metric, self.pairs)
-        baseline, run = (side.run.summary.metrics[metric] for side in (self.before, self.after))
         return MetricChange(
             compared=len(pairs),
             unpaired=self.shared.only_baseline + self.shared.only_new,
             unscored=len(self.pairs) - len(pairs),
-            failed_in_baseline=baseline.failed,
-            baseline_mean=baseline.mean,
-            run_mean=run.mean,
+            failed_in_baseline=self.before.run.summary.metrics[metric].failed,
             scores=self._score_changes(metric, pairs),
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved(metric, pairs, moved)),
@@ -506,29 +482,26 @@ class _BothRuns:
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
         """One sentence for each reason for caution, failed samples aside."""
-        shared, before, after = self.shared, self.before.groups, self.after.groups
+        shared, before, after = self.shared, self.before, self.after
         if not shared.paired:
             yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+        elif shared.only_baseline or shared.only_new:
+            sides = zip("AB", (before.run, after.run), strict=True)
+            means = "; ".join(f"all of {name}: {_means(run, metrics)}" for name, run in sides)
+            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; {means}"
         if not metrics:
             yield "the runs have no metric in common"
-        if shared.paired and (shared.only_baseline or shared.only_new):
-            yield (
-                f"{shared.without_partner}; means are of the {shared.paired:,} pairs; "
-                f"{_means_of_all('A', self.before.run, metrics)}; {_means_of_all('B', self.after.run, metrics)}"
-            )
         if judges:
             names = ", ".join(change.ingredient for change in judges)
             yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
         if shared.other_question:
             yield f"paired samples with another question or reference: {shared.other_question:,}"
-        if before is None and after is None:
-            return
-        if before is None or after is None:
+        if (before.groups is None) != (after.groups is None):
             yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
-        elif regrouped := sum(before[pair.before] != after[pair.after] for pair in self.pairs):
-            yield (
-                f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
-            )
+        elif before.groups and after.groups:
+            regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
+            if regrouped:
+                yield f"samples in another group in the baseline: {regrouped:,}; the groups of the new run are used"
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         """These metrics of both runs by the values of a column of the new one."""
@@ -547,11 +520,10 @@ class _BothRuns:
         return sorted(parts, key=_slice_order)
 
 
-def _means_of_all(which: str, run: Run, metrics: Sequence[str]) -> str:
+def _means(run: Run, metrics: Sequence[str]) -> str:
     """The means of the metrics over all samples of a run."""
-    means = {name: run.summary.metrics[name].mean for name in run.summary.metrics if name in metrics}
-    listed = (f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
-    return f"all of {which}: {', '.join(listed)}"
+    means = {name: run.summary.metrics[name].mean for name in metrics}
+    return ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
 
 
 class Slice(Record):
@@ -582,9 +554,7 @@ def slices(run: Run, column: str) -> Slices:
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:
         if sample_id not in value_of:
-            raise RunDirectoryError(
-                f"{run.directory} has a score of {excerpt(sample_id)} and no such sample", hint=BY_HAND
-            )
+            raise unknown_sample(run, sample_id)
         value = value_of[sample_id]
         if value not in totals:
             totals[value] = Totals(run.summary.metrics, run.summary, run.cluster_of)
@@ -602,28 +572,22 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
     names: dict[str | None, str | None] = {}
     values: dict[str, str | None] = {}
     columns: dict[str, None] = {}
-    exists = False
+    exists, named = False, excerpt(column)
     for sample_id, extras in run.iter_extras():
-        cell = lookup(extras, column, MISSING)
-        exists = exists or cell is not MISSING
-        value = None if cell is MISSING else cell
-        if isinstance(value, int | float):
-            value = json.dumps(value)
+        value = lookup(extras, column, MISSING)
+        exists = exists or value is not MISSING
+        columns.update(dict.fromkeys(extras))
+        value = None if value is MISSING else json.dumps(value) if isinstance(value, int | float) else value
         if not isinstance(value, str | None):
             raise InputError(
-                f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
-                hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
+                f"the column {named} of the sample {excerpt(sample_id)} is not a text or a number",
+                hint=f"a value inside an object is named with a dot: {named}.NAME",
             )
         values[sample_id] = names.setdefault(value, value)
-        if len(columns) < _COLUMNS_LISTED:
-            columns.update(dict.fromkeys(extras))
         if len(names) > MOST_SLICES:
-            raise InputError(
-                f"the column {excerpt(column)} has more than {MOST_SLICES:,} different values",
-                hint="name one with fewer, such as a topic or a source",
-            )
+            problem = f"the column {named} has more than {MOST_SLICES:,} different values"
+            raise InputError(problem, hint="name one with fewer, such as a topic or a source")
     if not exists:
-        listed = ", ".join(map(excerpt, list(columns)[:_COLUMNS_LISTED]))
-        hint = f"its columns are {listed}" if listed else "it holds none beside those that are judged"
-        raise InputError(f"the run holds no column {excerpt(column)}", hint=hint)
+        hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "it has no columns of its own"
+        raise InputError(f"the run holds no column {named}", hint=hint)
     return values

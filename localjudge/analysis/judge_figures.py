@@ -16,8 +16,15 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.record.manifest import Figure, ReliabilityFigure
 from localjudge.stats import agreement
-from localjudge.stats.agreement import best_threshold, held_out_decisions, reliability
-from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.agreement import best_threshold, equal_mass_bins, held_out_decisions
+from localjudge.stats.interval import (
+    STATISTIC_RESAMPLES,
+    Floats,
+    LabelledScores,
+    Statistic,
+    mean_interval,
+    statistic_intervals,
+)
 
 _ONE_HALF = 0.5
 FEW = 20
@@ -64,14 +71,14 @@ class JudgeFigures(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = STATISTIC_RESAMPLES) -> JudgeFigures:
+def judge_figures(rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES) -> JudgeFigures:
     """Every figure, for labels (n,), probabilities (n,), weights and clusters.
 
     Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
     """
     labels, scores, _ = rows.arrays()
     threshold = best_threshold(rows)
-    held_out = held_out_decisions(rows, seed=seed)
+    decisions, thresholds = held_out_decisions(rows)
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
 
@@ -83,12 +90,12 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
                 sound[name] = statistic
             except DataError as error:
                 undefined[prefix + name] = error.message
-        intervals = statistic_intervals(sound, rows._replace(scores=values), seed=seed, resamples=resamples)
+        intervals = statistic_intervals(sound, rows._replace(scores=values), resamples=resamples)
         return {name: Figure(value=each.mean, ci95=(each.low, each.high)) for name, each in intervals.items()}
 
     by_one_half = measure(_OF_DECISIONS, at_one_half, "at_one_half.")
-    by_folds = measure(_OF_DECISIONS, held_out.decisions, "held_out.")
-    by_folds |= measure({"gain": _gain}, np.column_stack([at_one_half, held_out.decisions]))
+    by_folds = measure(_OF_DECISIONS, decisions, "held_out.")
+    by_folds |= measure({"gain": _gain}, np.column_stack([at_one_half, decisions]))
     figures = measure(_OF_PROBABILITIES, scores)
     clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
     return JudgeFigures(
@@ -97,22 +104,32 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
         at_one_half=by_one_half,
         held_out=by_folds,
         undefined=undefined,
-        fold_thresholds=held_out.thresholds,
-        reliability=tuple(
-            ReliabilityFigure(
-                low=scores.low,
-                high=scores.high,
-                mean_p=scores.mean_score,
-                share=scores.share.mean,
-                ci95=scores.share.limits,
-                verdicts=scores.share.n,
-            )
-            for scores in reliability(rows)
-        ),
+        fold_thresholds=thresholds,
+        reliability=tuple(reliability(rows)),
         clusters=clusters,
         positives=int(labels.sum()),
         remarks=tuple(_remarks(labels, clusters, figures["auc"], by_folds)),
     )
+
+
+def reliability(rows: LabelledScores) -> Iterator[ReliabilityFigure]:
+    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores.
+
+    What a bin holds is a matter of its own scores: rows that were drawn by their score need no weights here. Source:
+    A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
+    temperature, Applied Statistics 26, 41-47.
+    """
+    labels, scores, _ = rows.arrays()
+    group = equal_mass_bins(scores)
+    for number in range(group.max() + 1):
+        inside = group == number
+        clusters = None if rows.clusters is None else np.asarray(rows.clusters)[inside]
+        share = mean_interval(labels[inside], clusters=clusters)
+        ordered = np.sort(scores[inside])  # added up in one order, whatever that of the rows
+        low, high, mean_p = float(ordered[0]), float(ordered[-1]), float(ordered.mean())
+        yield ReliabilityFigure(
+            low=low, high=high, mean_p=mean_p, share=share.mean, ci95=share.limits, verdicts=share.n
+        )
 
 
 def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:

@@ -76,7 +76,7 @@ def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> lis
             drawing = draw(frame.weights[judged[name]], frame.strata(share), share, seed)
             keys = frame.keys(name, judged[name][drawing.taken].tolist())
             probability_of |= zip(keys, drawing.probabilities[drawing.taken].tolist(), strict=True)
-    verdicts = labelled_rows(run, probability_of.keys())
+    verdicts = labelled_rows(run, dict.fromkeys(probability_of))
     ids = {row.sample_id for row in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in ids}
     if missing := ids - samples.keys():
@@ -104,18 +104,13 @@ def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> lis
 
 def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFrame]:
     """The frames of the metrics that a judge gave labels for. Raises InputError for a named one that has none."""
-    for name in metrics or ():
-        if name not in run.summary.metrics:
-            raise InputError(
-                f"the run has no metric {name!r}", hint=suggestion(name, run.summary.metrics, "its metrics")
-            )
     rubrics = kept_rubrics(run.manifest)
-    frames = unit_frames(run, [name for name in metrics or run.summary.metrics if name not in rubrics])
-    judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
+    names = [name for name in run.summary.metrics if name not in rubrics and (metrics is None or name in metrics)]
+    judged = {name: frame for name, frame in unit_frames(run, names).items() if not np.isnan(frame.p_yes).all()}
     for name in metrics or ():
         if name not in judged:
-            why = "its answers are levels" if name in rubrics else "no judge gave any"
-            raise InputError(f"{name} has no verdicts of 1 or 0 to label: {why}", hint="name another metric")
+            problem = f"the run has no verdicts of 1 or 0 of {name!r} to label"
+            raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
     if not judged:
         raise InputError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
     shares = {name: frame for name, frame in judged.items() if frame.share_of}
@@ -157,24 +152,17 @@ def _write_sheet(path: Path, rows: Iterable[SheetRow]) -> None:
     """Write the rows, the file whole or not at all, for its owner alone. Raises InputError for another ending."""
     if path.suffix not in ENDINGS:
         raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
-    lines = _csv_lines(rows, path) if path.suffix == ".csv" else map(json_line, rows)
+    lines = _csv_lines(rows) if path.suffix == ".csv" else map(json_line, rows)
     write_output(path, (line.encode() for line in lines))
 
 
-def _csv_lines(rows: Iterable[SheetRow], path: Path) -> Iterator[str]:
+def _csv_lines(rows: Iterable[SheetRow]) -> Iterator[str]:
     """A table for spreadsheets: contexts in one cell, numbered; no text in it is a formula."""
     for number, row in enumerate(rows):
         if number == 0:
             yield _csv_line(row)
-        numbered = "\n\n".join(f"[{place}] {text}" for place, text in enumerate(row["contexts"] or (), start=1))
-        cells = row | {"contexts": numbered if row["contexts"] is not None else None}
-        line = _csv_line(map(inert, cells.values()))
-        if "\0" in line or any("\ud800" <= letter <= "\udfff" for letter in line):
-            raise InputError(
-                f"{path} cannot hold a text of {row['sample_id']!r:.40}: CSV has no such character",
-                hint="name a file that ends in .jsonl",
-            )
-        yield line
+        contexts = row["contexts"] and "\n\n".join(f"[{place}] {text}" for place, text in enumerate(row["contexts"], 1))
+        yield _csv_line(map(inert, (row | {"contexts": contexts}).values()))
 
 
 def _csv_line(cells: Iterable[Any]) -> str:
@@ -247,18 +235,14 @@ def default_path(run: Run) -> Path:
 
 
 def _read_sheet(path: Path, run: Run, drawing: Mapping[str, Any]) -> list[SheetRow]:
-    labels = read_labels(path)
-    if labels.shape != "verdicts":
-        raise InputError(f"{path} is not a sheet of verdicts", hint=f"name another with {option('out')}")
-    rows = [{**row.columns, HUMAN: row.human} for row in labels.verdicts]
-    if any(row.get("run") != run.summary.signature for row in rows):
-        raise InputError(f"{path} is a sheet of another run", hint=f"name another with {option('out')}")
+    rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
+    other = f"name another with {option('out')}"
+    if not rows or any(row.get("run") != run.summary.signature for row in rows):
+        raise InputError(f"{path} is not a sheet of this run", hint=other)
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
     for name, value in drawing.items():
         if drawn[name] != value:
-            raise InputError(
-                f"{path} was drawn with {name} {drawn[name]}, not {value}",
-                hint=f"leave it out to go on with the sheet, or name another with {option('out')}",
-            )
+            problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
+            raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
     return rows

@@ -20,21 +20,31 @@ The verdicts that make up the mean of a metric are its frame: what labels are dr
     b        1         1           1   * 1/2
 
 It counts the verdicts of samples that were scored. If every score is the share of 1 among its sample's verdicts (or of
-0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it. Average
-precision, F1 and scores that rest on a table of verdicts are not such shares.
+0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it.
 """
 
 import hashlib
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    SkipValidation,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, describe, shown
@@ -52,15 +62,12 @@ from localjudge.words import inert, option_name
 
 LabelShape = Literal["verdicts", "attribution", "relevance"]
 HUMAN = "human"
-INCLUSION_PROBABILITY = "inclusion_probability"
 _LABELS: dict[Label | None, tuple[Any, ...]] = {
     1: (1, "1", "1.0", "true", "yes"),
     0: (0, "0", "0.0", "false", "no"),
     None: (None, ""),
 }
-_LABEL_OF = {spelling: label for label, spellings in _LABELS.items() for spelling in spellings}
-_A_LABEL = "1 or 0 (also true and false, yes and no), or nothing"
-_Value = TypeVar("_Value")
+_LISTS = ("contexts", "sentences", "relevant")
 
 
 class VerdictKey(NamedTuple):
@@ -76,43 +83,97 @@ def verdict_key(sample_id: str, metric: str, position: int) -> VerdictKey:
     return VerdictKey(inert(sample_id), inert(metric), position)
 
 
-class LabelledVerdict(NamedTuple):
-    """A verdict as a person judged it; `human` is None where nobody has yet.
+def _label(value: Any) -> Label | None:
+    spelling = value.strip().lower() if isinstance(value, str) else value
+    for label, spellings in _LABELS.items():
+        if spelling in spellings:
+            return label
+    raise ValueError(f"not a label: {value!r:.40}")
 
-    `columns` is the row as it was read, whatever else it holds.
-    """
+
+def _with_point(value: Any) -> Any:
+    """A number as a spreadsheet writes it, with a decimal point."""
+    return value.replace(",", ".") if isinstance(value, str) else value
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+_Text = Annotated[str, Field(description="text")]
+_Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, description="texts")]
+_HumanLabel = Annotated[
+    Label | None, BeforeValidator(_label), Field(description="1 or 0 (also true and false, yes and no), or nothing")
+]
+
+
+class _Row(BaseModel):
+    """A row of a file of labels; `columns` is the row as it was read, whatever else it holds."""
+
+    model_config = ConfigDict(frozen=True)
 
     place: str
-    columns: Mapping[str, Any]
-    key: VerdictKey
-    text: str
-    human: Label | None
-    inclusion_probability: float
+    columns: Annotated[Mapping[str, Any], SkipValidation]
 
 
-class LabelledStatement(NamedTuple):
-    """Whether a person attributes a statement to its contexts."""
+class LabelledVerdict(_Row):
+    """A verdict as a person judged it; `human` is None where nobody has yet."""
 
-    place: str
-    columns: Mapping[str, Any]
-    contexts: tuple[str, ...]
-    statement: str
-    label: Label
-    question: str | None
+    sample_id: Annotated[_Text, BeforeValidator(_as_text)]
+    metric: _Text
+    position: NonNegativeInt = Field(description="a whole number")
+    text: _Text
+    human: _HumanLabel = None
+    inclusion_probability: Annotated[float, BeforeValidator(_with_point)] = Field(
+        default=1.0, gt=0, le=1, description="a probability above 0, at most 1"
+    )
+
+    @property
+    def key(self) -> VerdictKey:
+        """Which verdict it is."""
+        return verdict_key(self.sample_id, self.metric, self.position)
 
 
-class LabelledSentences(NamedTuple):
+class LabelledStatement(_Row):
+    """Whether a person attributes a statement to its contexts; None where not labelled."""
+
+    contexts: _Texts
+    statement: _Text
+    label: _HumanLabel = None
+    question: _Text | None = Field(default=None, description="text")
+
+
+class LabelledSentences(_Row):
     """Which sentences of a passage a person needs to answer the question; None where not labelled."""
 
-    place: str
-    columns: Mapping[str, Any]
-    question: str
-    sentences: tuple[str, ...]
-    relevant: tuple[Label | None, ...]
+    question: _Text
+    sentences: _Texts
+    relevant: Annotated[tuple[_HumanLabel, ...], BeforeValidator(_listed)] = Field(
+        description="1, 0 or nothing for each sentence"
+    )
+
+    @field_validator("relevant")
+    @classmethod
+    def _one_for_each(cls, labels: tuple[Label | None, ...], info: ValidationInfo) -> tuple[Label | None, ...]:
+        if len(labels) != len(info.data.get("sentences", labels)):
+            raise ValueError("one label for each sentence")
+        return labels
+
+
+_Kind = type[LabelledVerdict] | type[LabelledStatement] | type[LabelledSentences]
+_KINDS: dict[LabelShape, _Kind] = {
+    "verdicts": LabelledVerdict,
+    "attribution": LabelledStatement,
+    "relevance": LabelledSentences,
+}
 
 
 class HumanLabels(NamedTuple):
-    """The labels of a file: one of the lists holds them, as `shape` says. `sha256` is that of the file, unpacked.
+    """The labels of a file, of verdicts or of texts, as `shape` says. `sha256` is that of the file, unpacked.
 
     `unlabelled` counts verdicts, statements (which are left out) and sentences of passages that have no label.
     """
@@ -121,8 +182,7 @@ class HumanLabels(NamedTuple):
     sha256: str
     shape: LabelShape
     verdicts: tuple[LabelledVerdict, ...]
-    statements: tuple[LabelledStatement, ...]
-    passages: tuple[LabelledSentences, ...]
+    texts: tuple[LabelledStatement | LabelledSentences, ...]
     unlabelled: int
 
 
@@ -139,15 +199,29 @@ def read_labels(file: str | Path) -> HumanLabels:
                 sha256.update(chunk)
         rows = [*read(source, {})]
     shape = _shape(rows, source.name)
-    labelled, problems = _labelled(rows, _READERS[shape])
+    verdicts: dict[VerdictKey, LabelledVerdict] = {}
+    texts: list[LabelledStatement | LabelledSentences] = []
+    problems, unlabelled = Problems(), 0
+    for row in rows:
+        wrong: list[Problem] = [row] if isinstance(row, Problem) else []
+        label = None if isinstance(row, Problem) else _labelled(row, _KINDS[shape], wrong)
+        match label:
+            case LabelledVerdict():
+                if (first := verdicts.setdefault(label.key, label)) is not label:
+                    again = f"the verdict of {first.place} again"
+                    wrong.append(Problem(place=label.place, field=None, value=again, expected="each verdict once"))
+                unlabelled += label.human is None
+            case LabelledSentences():
+                unlabelled += label.relevant.count(None)
+                texts.append(label)
+            case LabelledStatement():
+                unlabelled += label.label is None
+                texts += [label] if label.label is not None else []
+        if wrong:
+            problems.add_row(wrong)
     if problems.count:
         raise problems.error(f"{problems.bad_rows} of {len(rows)} labelled rows cannot be used", "correct the rows")
-    verdicts = tuple(row for row in labelled if isinstance(row, LabelledVerdict))
-    statements = tuple(row for row in labelled if isinstance(row, LabelledStatement))
-    passages = tuple(row for row in labelled if isinstance(row, LabelledSentences))
-    unlabelled = len(rows) - len(labelled) + sum(row.human is None for row in verdicts)
-    unlabelled += sum(row.relevant.count(None) for row in passages)
-    return HumanLabels(source.name, sha256.hexdigest(), shape, verdicts, statements, passages, unlabelled)
+    return HumanLabels(source.name, sha256.hexdigest(), shape, tuple(verdicts.values()), tuple(texts), unlabelled)
 
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
@@ -168,136 +242,32 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     )
 
 
-class _Cells:
-    """The values of one row, each read as what it has to be; `problems` collects what is wrong."""
-
-    def __init__(self, row: RawRow) -> None:
-        self.row = row
-        self.problems: list[Problem] = []
-
-    def value(self, column: str) -> Any:
-        """The value of a column; None also for an empty cell of CSV and for NaN."""
-        value = self.row.values.get(column)
-        return None if value == "" or (isinstance(value, float) and math.isnan(value)) else value
-
-    def text(self, column: str) -> str:
-        value = self.value(column)
-        if isinstance(value, int) and not isinstance(value, bool) and column == "sample_id":
-            return str(value)
-        return value if isinstance(value, str) else self._wrong(column, value, "text", "")
-
-    def texts(self, column: str) -> tuple[str, ...]:
-        items = self.listed(column)
-        if items and all(isinstance(item, str) for item in items):
-            return tuple(items)
-        return self._wrong(column, self.value(column), "texts", ())
-
-    def listed(self, column: str) -> list[Any]:
-        """A list; one text is a list of one. In CSV it is written as JSON."""
-        value = self.value(column)
-        if isinstance(value, str):
-            value = value if self.row.typed else read_cell(value, column, self._report)
-        return list(value) if isinstance(value, list | tuple) else [value]
-
-    def whole(self, column: str) -> int:
-        number = self._number(value := self.value(column))
-        if number is None or number < 0 or not number.is_integer():
-            return self._wrong(column, value, "a whole number", 0)
-        return int(number)
-
-    def label(self, column: str, value: Any) -> Label | None:
-        bare = value.strip().lower() if isinstance(value, str) else value
-        if isinstance(bare, str | bool | int | float | None) and bare in _LABEL_OF:
-            return _LABEL_OF[bare]
-        return self._wrong(column, value, _A_LABEL, None)
-
-    def probability(self, column: str) -> float:
-        """A probability above 0; 1 for an empty cell."""
-        value = self.value(column)
-        number = 1.0 if value is None else self._number(value)
-        if number is None or not 0 < number <= 1:
-            return self._wrong(column, value, "a probability above 0, at most 1", 1.0)
-        return number
-
-    def _number(self, value: Any) -> float | None:
-        if isinstance(value, bool) or not isinstance(value, int | float if self.row.typed else str | int | float):
-            return None
-        try:
-            return float(value.replace(",", ".") if isinstance(value, str) else value)
-        except (ValueError, OverflowError):
-            return None
-
-    def _wrong(self, column: str, value: Any, expected: str, instead: _Value) -> _Value:
-        self._report(column, describe(value), expected)
-        return instead
-
-    def _report(self, column: str, problem: str, expected: str) -> None:
-        self.problems.append(Problem.at(self.row.place, column, problem, expected))
-
-
-_LabelledRow = LabelledVerdict | LabelledStatement | LabelledSentences
+def _is_empty(value: Any) -> bool:
+    """Whether a cell holds nothing: also that of a spreadsheet, and of a table of pandas."""
+    return value in (None, "") or (isinstance(value, float) and math.isnan(value))
 
 
 def _labelled(
-    rows: Sequence[RawRow | Problem], reader: Callable[[_Cells], _LabelledRow | None]
-) -> tuple[list[_LabelledRow], Problems]:
-    labelled: list[_LabelledRow] = []
-    problems = Problems()
-    first: dict[VerdictKey, str] = {}
-    for row in rows:
-        if isinstance(row, Problem):
-            problems.add_row([row])
-            continue
-        cells = _Cells(row)
-        label = reader(cells)
-        key = label.key if isinstance(label, LabelledVerdict) and not cells.problems else None
-        if key in first:
-            cells.problems.append(
-                Problem.at(row.place, None, f"the verdict of {first[key]} again", "each verdict once")
-            )
-        elif key:
-            first[key] = str(row.place)
-        if cells.problems:
-            problems.add_row(cells.problems)
-        elif label is not None:
-            labelled.append(label)
-    return labelled, problems
+    row: RawRow, kind: _Kind, problems: list[Problem]
+) -> LabelledVerdict | LabelledStatement | LabelledSentences | None:
+    """The row as its shape has it; what is wrong with it is added to the problems."""
 
+    def report(column: str, problem: str, expected: str) -> None:
+        problems.append(Problem.at(row.place, column, problem, expected))
 
-def _verdict(cells: _Cells) -> LabelledVerdict:
-    return LabelledVerdict(
-        place=str(cells.row.place),
-        columns=cells.row.values,
-        key=verdict_key(cells.text("sample_id"), cells.text("metric"), cells.whole("position")),
-        text=cells.text("text"),
-        human=cells.label(HUMAN, cells.value(HUMAN)),
-        inclusion_probability=cells.probability(INCLUSION_PROBABILITY),
-    )
-
-
-def _statement(cells: _Cells) -> LabelledStatement | None:
-    contexts = "contexts" if cells.value("context") is None else "context"
-    texts, statement, label = cells.texts(contexts), cells.text("statement"), cells.label("label", cells.value("label"))
-    question = None if cells.value("question") is None else cells.text("question")
-    if label is None:
+    cells = {name: value for name, value in row.values.items() if not _is_empty(value)}
+    if "context" in cells:
+        cells["contexts"] = cells.pop("context")
+    if not row.typed:
+        cells |= {name: read_cell(cells[name], name, report) for name in _LISTS if name in cells}
+    try:
+        return kind.model_validate({**cells, "place": str(row.place), "columns": row.values})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False):
+            column = str(problem["loc"][0])
+            value = None if problem["type"] == "missing" else problem["input"]
+            report(column, describe(value), kind.model_fields[column].description or "")
         return None
-    return LabelledStatement(str(cells.row.place), cells.row.values, texts, statement, label, question)
-
-
-def _passage(cells: _Cells) -> LabelledSentences:
-    question, sentences = cells.text("question"), cells.texts("sentences")
-    labels = tuple(cells.label("relevant", value) for value in cells.listed("relevant"))
-    if sentences and len(labels) != len(sentences):
-        counts = f"{len(labels)} labels for {len(sentences)} sentences"
-        cells.problems.append(Problem.at(cells.row.place, "relevant", counts, "one for each sentence"))
-    return LabelledSentences(str(cells.row.place), cells.row.values, question, sentences, labels)
-
-
-_READERS: dict[LabelShape, Callable[[_Cells], _LabelledRow | None]] = {
-    "verdicts": _verdict,
-    "attribution": _statement,
-    "relevance": _passage,
-}
 
 
 class VerdictLabel(NamedTuple):
@@ -333,8 +303,13 @@ def match_labels(run: Run, labels: Sequence[VerdictLabel]) -> MatchedLabels:
     """
     if not labels:
         raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
-    rows = labelled_rows(run, {label.key for label in labels})
-    _check_same_run(run, labels, rows)
+    rows = labelled_rows(run, {label.key: label.text for label in labels})
+    if others := [label.key for label in labels if label.key not in rows]:
+        example = ", ".join(excerpt(str(value)) for value in others[0])
+        raise DataError(
+            f"{len(others)} of {len(labels)} labels are not of verdicts in {run.directory}, such as {example}",
+            hint="name the run whose verdicts were labelled",
+        )
     questions = sorted({question_of(row.metric) for row in rows.values()})
     if len(questions) > 1:
         raise DataError(
@@ -346,15 +321,11 @@ def match_labels(run: Run, labels: Sequence[VerdictLabel]) -> MatchedLabels:
         raise DataError("none of the labelled verdicts has a probability", hint="look at the run's failures")
     weights = [1 / label.inclusion_probability for label, *_ in judged]
     groups = run.cluster_of or {}
+    clusters = [label.cluster or groups.get(row.sample_id, row.sample_id) for label, row, _ in judged]
     return MatchedLabels(
         question=questions[0],
         metric=rows[labels[0].key].metric,
-        rows=LabelledScores(
-            labels=[label.label for label, *_ in judged],
-            scores=[p_yes for *_, p_yes in judged],
-            weights=weights,
-            clusters=[label.cluster or groups.get(row.sample_id, row.sample_id) for label, row, _ in judged],
-        ),
+        rows=LabelledScores([label.label for label, *_ in judged], [p for *_, p in judged], weights, clusters),
         votes=[dict(row.judges or {}) for _, row, _ in judged],
         verdicts=len(judged),
         failed=len(labels) - len(judged),
@@ -362,33 +333,15 @@ def match_labels(run: Run, labels: Sequence[VerdictLabel]) -> MatchedLabels:
     )
 
 
-def labelled_rows(run: Run, keys: Collection[VerdictKey]) -> dict[VerdictKey, VerdictRow]:
-    """The verdicts of the run with these keys; a key that it does not have is left out."""
+def labelled_rows(run: Run, texts: Mapping[VerdictKey, str | None]) -> dict[VerdictKey, VerdictRow]:
+    """The verdicts of the run with these keys and texts (None: any), as a spreadsheet has them; others are left out."""
     rows = {}
     for (sample_id, metric), verdicts in groupby(run.iter_verdicts(), key=lambda row: (row.sample_id, row.metric)):
         for position, row in enumerate(verdicts):
-            if (key := verdict_key(sample_id, metric, position)) in keys:
+            key = verdict_key(sample_id, metric, position)
+            if key in texts and ((text := texts[key]) is None or inert(row.text) == inert(text)):
                 rows[key] = row
     return rows
-
-
-def same_text(row: VerdictRow, text: str) -> bool:
-    """Whether the verdict is of this text, as it comes back from a spreadsheet."""
-    return bool(inert(row.text) == inert(text))
-
-
-def _check_same_run(run: Run, labels: Sequence[VerdictLabel], rows: Mapping[VerdictKey, VerdictRow]) -> None:
-    missing = [label.key for label in labels if label.key not in rows]
-    other = [label.key for label in labels if label.key in rows and not same_text(rows[label.key], label.text)]
-    if missing or other:
-        parts = [f"{len(missing)} are of verdicts that it does not have"] if missing else []
-        parts += [f"{len(other)} are of another text"] if other else []
-        example = ", ".join(excerpt(str(value)) for value in [*missing, *other][0])
-        raise DataError(
-            f"these are labels of another run than {run.directory}: of {len(labels)}, {' and '.join(parts)}, "
-            f"such as {example}",
-            hint="name the run whose verdicts were labelled",
-        )
 
 
 ShareOf = Literal["ones", "zeros"]

@@ -130,11 +130,11 @@ def _show_sentences(file: BinaryIO, cuts: dict[str, Any], as_json: bool) -> int:
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """List the models on this machine: registered ones, those that other programs keep, and those in each FOLDER.
 
-    Ollama, LM Studio, the caches of Hugging Face and llama.cpp, GPT4All, Jan and installed Python packages are searched
-    where their environment variables say. A name is what --judge takes. Only headers of files are read, and no
-    network is used. Not every model is a good judge: localjudge doctor measures that.
+    Ollama, LM Studio, the cache of Hugging Face and installed Python packages are searched where their environment
+    variables say. A name is what --judge takes. Only headers of files are read, and no network is used. Not every model
+    is a good judge: localjudge doctor measures that.
     """
-    from localjudge.doctor.inventory import inventory
+    from localjudge.doctor.machine import inventory
     from localjudge.report.checks import model_list
     from localjudge.report.terminal import put
 

@@ -47,7 +47,7 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     if sum(part is not None for part in (sample, column, options["labels"])) > 1:
         raise InputError("SAMPLE, --by and --labels are three views", hint="ask for one of them")
     if options["labels"]:
-        _show_corrected(run, names, options["labels"], options["foreign_labels"], as_json)
+        _show_corrected(run, names, options["labels"], as_json)
     elif column is not None:
         _show_slices(run, column, names, as_json)
     elif sample is not None:
@@ -83,11 +83,11 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
     }
 
 
-def _show_corrected(run: "Run", names: Sequence[str] | None, labels: Path, foreign: bool, as_json: bool) -> None:
+def _show_corrected(run: "Run", names: Sequence[str] | None, labels: Path, as_json: bool) -> None:
     from localjudge.analysis.correct import corrected_means
     from localjudge.report.tables import corrected_view
 
-    means = corrected_means(run, labels, foreign_labels=foreign)
+    means = corrected_means(run, labels)
     cli.print_result(
         as_json,
         lambda: {**_values(run, names, 0), "corrected": means.model_dump(mode="json")},
@@ -147,7 +147,7 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
     run = Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    corrected = corrected_means(run, labels, foreign_labels=options["foreign_labels"]) if labels else None
+    corrected = corrected_means(run, labels) if labels else None
     page = write_report(run, result, checks.baseline, out, corrected)
     by_labels = {"corrected": corrected.model_dump(mode="json")} if corrected else {}
     cli.print_result(

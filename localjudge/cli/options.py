@@ -174,10 +174,7 @@ run_argument = click.argument("directory", metavar="RUN", type=PATH)
 _use = "Fail unless the judge is fit for this, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)
 _labels = "Correct each mean by human labels: see localjudge label."
-label_options = stacked(
-    option("Evidence", "--labels", type=PATH, metavar="FILE", help=_labels),
-    option("Evidence", "--foreign-labels", is_flag=True, help="Accept labels of another run, with a warning."),
-)
+label_options = option("Evidence", "--labels", type=PATH, metavar="FILE", help=_labels)
 _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
     "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
@@ -203,13 +200,13 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
     The suite is `file`, or the one of this folder; None if there is none, or `none` was typed. A threshold that is
     typed takes the place of the suite's calibration, and a calibration that of its threshold.
     """
-    from localjudge.suite import read_suite, suite_here
+    from localjudge.suite import SUITE, read_suite
 
     typed = typed_arguments()
-    path = None if file == _NO_SUITE else file or suite_here()
+    path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
     if path is None:
         return typed, None
-    suite = read_suite(path, found=file is None)
+    suite = read_suite(path, named=file is not None)
     arguments = {key: value for key, value in suite.arguments.items() if not keys or key in keys}
     for name, other in (("threshold", "calibration"), ("calibration", "threshold")):
         if name in typed:

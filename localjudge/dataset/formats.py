@@ -4,46 +4,34 @@ The content decides on the format first, then the name's ending: people name a J
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
-    PK                      a log of inspect: header.json, samples/<id>_epoch_<n>.json
     .csv .tsv               CSV: every value is text, and an empty cell is null
     [                       one JSON array
     {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
     anything else           lines, if the name says JSON; otherwise CSV
 
-A line that is not JSON is a problem of its row, and the next line is read. Arrays and single objects are in memory as a
-whole: large data is JSONL. Quotes in CSV are read strictly: the lenient reading would take everything after a quote
-that is never closed for one cell, and lose the rows in it without a word.
+A line that is not JSON is a problem of its row, and the next line is read. Quotes in CSV are read strictly: the lenient
+reading would take all that follows a quote that is never closed for one cell, and lose the rows in it.
 
 One object may hold all rows, under a name of its own or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
     {"results": {"results": [...], "prompts": [...]}}       promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
-    {"columns": ["question", ...], "index": [...], "data": [["...", ...], ...]}    pandas, orient="split"
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
     {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
 
 An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
-in it is its rows if objects in the list have columns that are known: any other list may be the contexts of the one row
-that it is.
+in it is its rows if objects in the list have columns that are known: any other may be the contexts of the one row.
 
-Data of other packages in memory are known by the methods that they have, so that no package is imported: frames of
-pandas and polars, what has `__arrow_c_stream__`, Hugging Face's dictionaries of splits, data sets of ragas and
-DeepEval, and iterables of rows or of tables (`read_csv(chunksize=...)`). What can be gone through only once is kept in
-a temporary file.
+Data of other packages in memory are known by the methods that they have, so that no package is imported.
 """
 
 import csv
 import io
 import json
-import pickle
 import sys
-import tempfile
-import weakref
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import IO, Any, TextIO
 
@@ -58,23 +46,18 @@ from localjudge.dataset.problems import (
     first_part,
     has_value,
     lookup,
-    names_inside,
     reaches_inside,
     reason,
     shown,
 )
 from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
-from localjudge.dataset.samples import in_temporary_file
-from localjudge.dataset.sources import ALWAYS_UNPACKED, NOT_UTF8, OpenSource, Source, check_expansion, undecodable
+from localjudge.dataset.sources import ALWAYS_UNPACKED, OpenSource, Source, check_expansion
 from localjudge.errors import DataError, InputError
-from localjudge.types import Sample
-from localjudge.words import option
 
 _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 """What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
-_ZIP = b"PK\x03\x04"
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 
@@ -93,16 +76,15 @@ def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = Non
 
 
 def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
-    if source.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM, _ZIP)):
+    if source.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
         stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
-        read_binary = _read_archive if source.head.startswith(_ZIP) else _read_table
-        yield from read_binary(stream, source.name)
+        yield from _read_table(stream, source.name)
         return
     head = source.head.decode(source.encoding, errors="ignore")
     line, end, _ = head.strip(BLANK).partition("\n")
     if ending in _CSV or (line[:1] not in {"[", "{"} and ending not in _LINES | {".json"}):
         with source.text(newline="") as text:
-            yield from read_csv(text, source.name, head.lstrip("\ufeff"))
+            yield from _read_csv(text, source.name, head.lstrip("\ufeff"))
         return
     one_object = line[:1] == "{" and ending not in _LINES and end and not line.rstrip(BLANK).endswith("}")
     read_json = _read_document if line[:1] == "[" or one_object else _read_lines
@@ -110,25 +92,21 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
         yield from read_json(text, source.name)
 
 
-_LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
-
-
-def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Problem]:
+def _read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Problem]:
     """One row for each record after the header; `head` is how the text begins, and decides on the delimiter.
 
     `stream` must not translate line ends. Raises DataError for a column named twice and for broken quotes.
     """
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
     header = head.lstrip("\r\n").splitlines()[:1]
     delimiter = max((",", ";", "\t"), key=lambda delimiter: len(next(csv.reader(header, delimiter=delimiter), [])))
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     columns: list[str] | None = None
     line = 1
     try:
-        for cells in _records(reader):
+        for cells in reader:
             if columns is None:
                 columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-                for problem in filter(None, map(_not_text, columns)):
-                    raise DataError(f"{source}: the header has {problem}", hint=f"save the file as {NOT_UTF8}")
                 _check_column_names(columns, source)
             elif cells:
                 yield _csv_row(cells, columns, Place(source, line=line))
@@ -140,35 +118,11 @@ def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Proble
         ) from error
 
 
-def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Contexts may be longer than the csv module's limit of 131,072 characters.
-
-    The limit is one for the process: it is another only while a record is read, not while its taker works.
-    """
-    while True:
-        before = csv.field_size_limit(_LONGEST_CELL)
-        try:
-            cells = next(reader, None)
-        finally:
-            csv.field_size_limit(before)
-        if cells is None:
-            return
-        yield cells
-
-
 def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Problem:
     if len(cells) != len(columns):
         expected = f"{len(columns)} cells, one for each column of the header"
         return Problem.at(place, None, f"a record of {len(cells)}", expected)
-    values = dict(zip(columns, cells, strict=True))
-    for column, cell in values.items():
-        if problem := _not_text(cell):
-            return Problem.at(place, column, problem, NOT_UTF8)
-    return RawRow(place, values, typed=False)
-
-
-def _not_text(cell: str) -> str | None:
-    return "a NUL byte" if "\0" in cell else undecodable(cell)
+    return RawRow(place, dict(zip(columns, cells, strict=True)), typed=False)
 
 
 def _check_column_names(names: Iterable[str], source: str) -> None:
@@ -192,11 +146,7 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
     """An array, one row for each element, or one object on several lines. Raises DataError if it is not valid JSON."""
     text = stream.read().strip(BLANK)
     try:
-        text.encode()
         value: Any = DECODER.decode(text)
-    except UnicodeEncodeError as error:
-        line = 1 + text.count("\n", 0, error.start)
-        raise DataError(f"{source}:{line} has {undecodable(text)}", hint=f"save it as {NOT_UTF8}") from error
     except (ValueError, RecursionError) as error:
         place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
         raise DataError(
@@ -210,12 +160,10 @@ def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
 
 
 def _json_row(text: str, place: Place) -> RawRow | Problem:
-    if byte := undecodable(text):
-        return Problem.at(place, None, byte, NOT_UTF8)
     try:
         value = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        return Problem.at(place, None, f"no valid JSON: {reason(error)}", ROW)
+        return Problem.at(place, None, f"invalid JSON: {reason(error)}", ROW)
     return raw_row(value, place)
 
 
@@ -237,7 +185,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     try:
         for number, row in enumerate(_rows_of_batches(batches_of(stream, source, size), at_once=1), 1):
             values = plain(row)
-            unpacked += 64 + _size(values)  # rows of nulls take no room in a file
+            unpacked += 64 + len(repr(values))  # rows of nulls take no room in a file
             check_expansion(source, size, unpacked)
             yield RawRow(Place(source, row=number), values)
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
@@ -290,18 +238,6 @@ def _rows_of_batches(batches: Iterable[Any], at_once: int = _BATCH_ROWS) -> Iter
             yield from batch.slice(start, at_once).to_pylist()
 
 
-def _size(value: Any) -> int:
-    match value:
-        case str() | bytes():
-            return len(value)
-        case dict():
-            return sum(map(_size, value.values()))
-        case list():
-            return sum(map(_size, value))
-        case _:
-            return 1
-
-
 def _pyarrow_for(what: str) -> Any:
     """The package pyarrow. Raises InputError if it is not installed: `what` says what needs it."""
     try:
@@ -310,63 +246,6 @@ def _pyarrow_for(what: str) -> Any:
         hint = "install it with: pip install pyarrow"
         raise InputError(f"{what}, and pyarrow is not installed", hint=hint) from error
     return pyarrow
-
-
-_ZSTD = 93
-_LOCAL_HEADER = 30
-"""Bytes before the name in the header of a member; the lengths of its name and its extra field are the last four."""
-_OF_A_SAMPLE = ("id", "epoch", "input", "choices", "target", "output", "scores", "metadata")
-
-
-def _read_archive(stream: IO[bytes], source: str) -> Iterator[RawRow | Problem]:
-    """The samples of a log that is a zip archive. Raises DataError for any other archive and for a damaged one."""
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            names = archive.namelist()
-            if {"header.json", "_journal/start.json"}.isdisjoint(names):
-                raise DataError(
-                    f"{source} is a zip archive or an Excel workbook", hint="save the sheet as CSV, or unpack it"
-                )
-            samples = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
-            for number, name in enumerate(samples, 1):
-                text = _member(archive, archive.getinfo(name), source).decode(errors="surrogateescape")
-                yield _log_row(_json_row(text, Place(source, row=number)))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{source} cannot be unpacked: {error}", hint="the file is damaged or not complete") from error
-
-
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) -> bytes:
-    """The bytes of a member; those packed with zstd pyarrow unpacks, since the standard library does from 3.14 on."""
-    check_expansion(source, member.compress_size, member.file_size)
-    file = archive.fp
-    if member.compress_type != _ZSTD or file is None:
-        return archive.read(member)
-    pyarrow = _pyarrow_for(f"{source} is packed with zstd")
-    file.seek(member.header_offset)
-    header = file.read(_LOCAL_HEADER)
-    name, extra = (int.from_bytes(header[place : place + 2], "little") for place in (26, 28))
-    file.seek(name + extra, io.SEEK_CUR)
-    try:
-        with pyarrow.CompressedInputStream(pyarrow.BufferReader(file.read(member.compress_size)), "zstd") as unpacked:
-            content = bytes(unpacked.read(member.file_size))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise zipfile.BadZipFile(str(error)) from error
-    if zlib.crc32(content) != member.CRC:
-        raise zipfile.BadZipFile(f"the checksum of {member.filename} is wrong")
-    return content
-
-
-def _log_row(row: RawRow | Problem) -> RawRow | Problem:
-    """What was asked, expected, answered and scored; a sample of a later epoch is named as inspect names its file."""
-    if isinstance(row, Problem):
-        return row
-    sample = {name: row.values[name] for name in _OF_A_SAMPLE if name in row.values}
-    if isinstance(output := sample.get("output"), Mapping):
-        sample["output"] = {name: output[name] for name in ("completion", "model") if name in output}
-    epoch = sample.get("epoch")
-    if isinstance(epoch, int) and epoch > 1:
-        sample["id"] = f"{sample.get('id')}_epoch_{epoch}"
-    return row._replace(values=sample)
 
 
 _OF_CONTAINERS = {"data", "outputs", "request"}
@@ -389,15 +268,20 @@ def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None
     texts = (_TEXTS - reached_into) | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
     if rows_path is not None:
         yield from _rows_under(row, mapping, rows_path)
-    elif {"columns", "data"} <= values.keys() <= {"columns", "data", "index"}:
-        yield from _rows_of_split(values, source)
     elif values.keys() >= {"version", "eval", "samples"} and isinstance(values["samples"], list):
-        yield from map(_log_row, _numbered(values["samples"], Place(source)))
+        yield from map(_row_of_log, _numbered(values["samples"], Place(source)))
     elif _are_columns(values, texts):
         yield from rows_of_columns(values, source)
     else:
         rows = _rows_inside(values, _KNOWN | columns_of(mapping))
         yield from [row] if rows is None else _numbered(rows, Place(source))
+
+
+def _row_of_log(row: RawRow | Problem) -> RawRow | Problem:
+    """A sample of inspect; one of a later epoch is named as inspect names its file."""
+    if isinstance(row, RawRow) and isinstance(epoch := row.values.get("epoch"), int) and epoch > 1:
+        return row._replace(values={**row.values, "id": f"{row.values.get('id')}_epoch_{epoch}"})
+    return row
 
 
 def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[RawRow | Problem]:
@@ -409,18 +293,7 @@ def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[
     else:
         what = "nothing" if inside is MISSING else describe(inside)
         keys = ", ".join(shown(str(key)) for key in row.values)
-        raise DataError(f"{row.place}: there is {what} under {shown(path)} (keys: {keys})", hint=rows_hint(row.values))
-
-
-def rows_hint(values: Mapping[str, Any]) -> str | None:
-    """How to say where the rows are: the first longest list of objects in an object, if it has any."""
-    lists = {
-        name: len(value)
-        for name, value in names_inside(values)
-        if isinstance(value, list) and any(isinstance(item, Mapping) for item in value) and "[]" not in name
-    }
-    longest = max(lists, key=lambda name: lists[name], default=None)
-    return longest and f"if the rows are there: {option('rows', longest)}"
+        raise DataError(f"{row.place}: there is {what} under {shown(path)} (keys: {keys})")
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
@@ -429,9 +302,9 @@ def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
     if any(isinstance(value, list | tuple) and not last_turn(value) for value in questions):
         return True
     by_row = [value for value in values.values() if isinstance(value, Mapping)]
-    if not any(isinstance(value, Mapping) for value in questions) or None in map(_cells, values.values()):
+    if not any(isinstance(value, Mapping) for value in questions) or len(by_row) < len(values):
         return False
-    return len(set(map(tuple, by_row))) == 1 or all(str(key).isdecimal() for value in by_row for key in value)
+    return all(str(key).isdecimal() for value in by_row for key in value)
 
 
 def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
@@ -448,12 +321,15 @@ def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] |
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Rows of columns, each a list of cells. Raises DataError if they are not of one length."""
-    columns = {name: _cells(value) for name, value in values.items()}
-    lists = {name: cells for name, cells in columns.items() if cells is not None}
-    numbering = {tuple(value) for value in values.values() if isinstance(value, Mapping)}
-    if len(lists) < len(columns) or len({len(cells) for cells in lists.values()}) > 1 or len(numbering) > 1:
-        counts = (f"{shown(name)}: {'no list' if cells is None else len(cells)}" for name, cells in columns.items())
+    """Rows of columns, each a list of cells, or an object by row number. Raises DataError for different rows."""
+    lists = {
+        name: [*(column.values() if isinstance(column, Mapping) else column)]
+        for name, column in values.items()
+        if isinstance(column, Mapping | list | tuple)
+    }
+    numbering = {tuple(column) for column in values.values() if isinstance(column, Mapping)}
+    if len(lists) < len(values) or len({len(cells) for cells in lists.values()}) > 1 or len(numbering) > 1:
+        counts = (f"{shown(name)}: {len(lists[name]) if name in lists else 'not a list'}" for name in values)
         raise DataError(
             f"{source} holds columns, but not of the same rows ({', '.join(counts)})",
             hint="give every column one value for each row, or write one object for each row",
@@ -462,30 +338,8 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
         yield RawRow(Place(source, row=number), dict(zip(lists, row, strict=True)))
 
 
-def _rows_of_split(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Rows of a table that names its columns once. Raises DataError for what is not such a table."""
-    columns, data = values["columns"], values["data"]
-    named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-    for number, cells in enumerate(data if named and isinstance(data, list) else [None], 1):
-        if not isinstance(cells, list) or len(cells) != len(columns):
-            raise DataError(
-                f"{source} holds columns and data, but not as a table of pandas does (orient='split'): row {number}",
-                hint="write one object for each row: orient='records'",
-            )
-        yield RawRow(Place(source, row=number), dict(zip(columns, cells, strict=True)))
-
-
-def _cells(value: Any) -> list[Any] | None:
-    """The cells of a column: a list, or an object by row number, as pandas writes it."""
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, list | tuple) else None
-
-
 Rows = Callable[[], Iterable[Any]]
 """Goes through the rows, as often as it is called."""
-_LISTS = ("test_cases", "goldens")
-"""DeepEval's data set, which cannot be gone through itself, has its rows in one of these."""
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
@@ -505,10 +359,8 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         (data,) = data.values()
         return rows_of_table(data, name) or rows_of_iterable(data, name)
     if hasattr(data, "to_frame"):
-        raise InputError(
-            f"the data are one column (a {type(data).__name__})",
-            hint="give the whole frame, or data.to_frame() if a metric needs nothing else",
-        )
+        kind = type(data).__name__
+        raise InputError(f"the data are one column (a {kind})", hint="give the whole frame, or data.to_frame()")
     if _is_pandas(data):
         _check_column_names(map(str, data.columns), name)
         starts = range(0, len(data), _BATCH_ROWS)
@@ -525,61 +377,16 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
-    """The rows of what can be gone through. Raises InputError for anything else, DataError for DeepEval's empty one."""
+    """The rows of what can be gone through, or of DeepEval's data set. Raises InputError for anything else."""
     if isinstance(data, Iterable):
         lasts = hasattr(data, "__len__") and hasattr(data, "__getitem__")
-        rows = data if lasts else _RowsOnDisk(_without_tables(data, name))
-        return lambda: _without_tables(rows, name)
-    if all(hasattr(data, attribute) for attribute in _LISTS):
-        lists: Sequence[Iterable[Any]] = [rows for attribute in _LISTS if (rows := getattr(data, attribute))]
-        if not lists:
-            raise DataError(f"{name} has no rows", hint="add test cases or goldens")
-        return lambda: lists[0]
+        rows = data if lasts else list(data)
+        return lambda: rows
+    if hasattr(data, "test_cases") and hasattr(data, "goldens"):
+        return lambda: data.test_cases or data.goldens
     raise InputError(
         f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
     )
-
-
-class _RowsOnDisk:
-    """Rows that can be gone through only once, made plain, in a temporary file without a name."""
-
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - the finalizer closes it
-        weakref.finalize(self, self._file.close)
-        for row in rows:
-            is_sample = isinstance(row, Sample)
-            content = io.BytesIO()
-            _RowPickler(content).dump((is_sample, row.model_dump() if is_sample else plain(row)))
-            with in_temporary_file():
-                self._file.write(content.getvalue())
-
-    def __iter__(self) -> Iterator[Any]:
-        place, end = 0, self._file.seek(0, io.SEEK_END)
-        while place < end:
-            self._file.seek(place)
-            is_sample, row = pickle.load(self._file)
-            place = self._file.tell()
-            yield Sample.model_validate(row) if is_sample else row
-
-
-class _RowPickler(pickle.Pickler):
-    """Keeps plain values, and of any other what its type is called: it need not be one that can be written."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if value is str or value is _of_type:
-            return NotImplemented
-        return (str, (str.__str__(value),)) if isinstance(value, str) else (_of_type, (type(value).__name__,))
-
-
-def _of_type(name: str) -> object:
-    return type(name, (), {})()
-
-
-def _without_tables(rows: Iterable[Any], name: str) -> Iterator[Any]:
-    """The rows, those of a table in place of it: what a data set gives that is formatted as frames, or in portions."""
-    for row in rows:
-        table = None if isinstance(row, Mapping) or not _is_table(row) else rows_of_table(row, name)
-        yield from [row] if table is None else table()
 
 
 def _is_pandas(data: Any) -> bool:

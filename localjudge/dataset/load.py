@@ -3,11 +3,14 @@
     files ──read──> survey of the columns ──resolve──> which column is which field
           ──read again, check each row──> samples in a table, or problems ──> Dataset, or one DataError
 
-No row is dropped in silence: a row becomes a sample, or a problem that is named and counted. Which column is which
-field depends on all rows, since a column may first appear in the last one. Memory does not grow with the rows, except
-for files that are one value, a JSON array or object: such a file is in memory while it is read.
+No row is dropped in silence: a row becomes a sample, or a problem that is named and counted. Memory does not grow with
+the rows, except for a file that is one JSON array or object, and for an iterator.
+
+A part of the data is its first samples, some drawn by a seed, or a shard, which one of several processes judges. The
+last two depend on the ids alone: more rows, fewer or another order change the part by no more than these rows.
 """
 
+import heapq
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,23 +19,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
-from localjudge.dataset.columns import (
-    ALIASES,
-    ID_COLUMNS,
-    LOOKED_AT,
-    LOOSE_NAMES,
-    Resolved,
-    check_mapping,
-    columns_of,
-    guessed_columns,
-    is_there,
-    map_option,
-    reads_like,
-    resolve,
-)
-from localjudge.dataset.formats import expand, read, rows_hint, rows_of_columns, rows_of_iterable, rows_of_table
+from localjudge.dataset.columns import ALIASES, ID_COLUMNS, Resolved, Survey, columns_of, is_there, resolve
+from localjudge.dataset.formats import expand, read, rows_of_columns, rows_of_iterable, rows_of_table
 from localjudge.dataset.problems import (
     MISSING,
     SHOWN,
@@ -40,18 +30,13 @@ from localjudge.dataset.problems import (
     Place,
     Problem,
     Problems,
-    by_first_part,
     describe,
     first_part,
-    has_value,
     lookup,
-    names_inside,
     reaches_inside,
     shown,
-    without_places,
 )
 from localjudge.dataset.rows import (
-    CheckedRow,
     RawRow,
     Split,
     check_row,
@@ -59,20 +44,18 @@ from localjudge.dataset.rows import (
     plain,
     printed_value,
     raw_row,
+    says_nothing,
     splitter,
     with_last_turn,
-    without_nan,
 )
-from localjudge.dataset.samples import SampleTable
+from localjudge.dataset.samples import SampleTable, Shard, id_digest, shard_number
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, Silence, counted
-from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
-from localjudge.words import option, option_name, suggestion
+from localjudge.types import FieldName, Sample
+from localjudge.words import option, suggestion
 
-_LOOSE = {name: field for field, names in LOOSE_NAMES.items() for name in names}
-_NAMES = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
-_FIELDS = frozenset(get_args(FieldName))
+_FIELDS = get_args(FieldName)
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
 
 Scalar = str | int | float | bool | None
@@ -89,12 +72,8 @@ class Dataset:
     """For each source: our field -> their column."""
     unused: tuple[tuple[str, ...], ...]
     """For each source: the columns that hold something and are not fields."""
-    without_text: frozenset[FieldName]
-    """Fields of contexts of which the data has ids and not one text."""
-    contexts_each: tuple[int, int] | None
-    """The fewest and the most retrieved contexts of a sample that has a list of them; None where none has."""
     nothing: Mapping[str, Counter[str]]
-    """For each column (`name[]`: elements of its lists) the words that stand for nothing, taken as missing, counted."""
+    """For each column the words that stand for nothing, taken as missing, counted."""
     conversations: int = 0
     """Rows with a conversation in place of a question, of which the last turn was read."""
     skipped: int = 0
@@ -118,11 +97,6 @@ class Dataset:
         """Sha256 of the samples, whatever the order of the rows and the format of the files."""
         return self.table.fingerprint
 
-    @cached_property
-    def ids_alone(self) -> int:
-        """Samples with a context of which only the id is known."""
-        return self.table.bare
-
     @property
     def fields(self) -> frozenset[str]:
         """Our fields for which the data has a column, whether or not every row gives a value.
@@ -130,7 +104,7 @@ class Dataset:
         A column of nothing but ids gives its contexts, too: see `without_text`.
         """
         named = {field for mapping in self.mappings for field in mapping}
-        return frozenset(ID_COLUMNS.get(field, field) for field in named) & _FIELDS
+        return frozenset(ID_COLUMNS.get(field, field) for field in named).intersection(_FIELDS)
 
     @property
     def mapping(self) -> Resolved:
@@ -145,18 +119,25 @@ class Dataset:
                 merged[field] = ", ".join(f"{column} ({name})" for name, column in columns.items())
         return merged
 
-    @cached_property
-    def guesses(self) -> dict[str, list[str]]:
-        """For our fields of which the data has no column, or no texts: those of its columns that may be them."""
-        taken = {column for mapping in self.mappings for column in columns_of(mapping)}
-        guessed = guessed_columns([*islice(self.extras, LOOKED_AT)], taken)
-        return {field: columns for field, columns in guessed.items() if field not in self.fields - self.without_text}
+    def first(self, count: int) -> "Dataset":
+        """The first samples; all if there are no more."""
+        return self._where(lambda position, _: position < count)
 
-    def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
-        """The samples that are chosen by position and id, numbered anew unless they stay `in_place`.
+    def draw(self, count: int, seed: int) -> "Dataset":
+        """The samples with the smallest sha256 of seed and id, in the order of the data; all if there are no more.
 
-        What the columns give is what they give in the whole.
+        Those drawn for N are among those drawn for N + 1.
         """
+        ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
+        chosen = {position for _, position in heapq.nsmallest(count, ranked)}
+        return self._where(lambda position, _: position in chosen)
+
+    def in_shard(self, shard: Shard) -> "Dataset":
+        """The samples of a shard, at their positions in the data."""
+        return self._where(lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number, in_place=True)
+
+    def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
+        """Some of the samples, numbered anew unless they stay `in_place`; what columns give is as in the whole."""
         table = self.table.where(is_chosen, in_place=in_place)
         return self if len(table) == len(self.table) else replace(self, table=table)
 
@@ -167,120 +148,28 @@ class Dataset:
         Equal values are one object, so of a million rows there are as many as differ.
         """
         fields = {column: field for mapping in self.mappings for field, column in mapping.items()}
-        field = name if name in _COLUMN_FIELDS else fields.get(name)
-        is_field = field in _COLUMN_FIELDS
-        samples = self.samples if is_field else repeat(None, len(self.samples))
+        field = str(name if name in _COLUMN_FIELDS else fields.get(name))
+        exists, values = field in _COLUMN_FIELDS, []
         distinct: dict[tuple[type, Scalar], Scalar] = {}
-        exists, values = is_field, []
-        for position, (extra, sample) in enumerate(zip(self.extras, samples, strict=True)):
+        for extra, sample in zip(self.extras, self.samples if exists else repeat(None), strict=False):
             cell = lookup(extra, name, MISSING)
             exists = exists or cell is not MISSING
-            if cell is MISSING:
-                cell = None if sample is None else getattr(sample, str(field))
-            if (is_unknown := str(cell).startswith(UNKNOWN)) or not isinstance(cell, Scalar):
-                held = f"{cell if is_unknown else describe(cell)} in the sample {self.samples[position].id}"
+            value = getattr(sample, field, None) if cell is MISSING else cell
+            if not isinstance(value, Scalar) or str(value).startswith(UNKNOWN):
                 raise InputError(
-                    f"the column {shown(name)} holds {held}, not a text or a number",
+                    f"the column {shown(name)} holds {value if isinstance(value, str) else describe(value)}, "
+                    "not a text or a number",
                     hint=f"a value inside an object is named with a dot: {shown(name)}.NAME",
                 )
-            values.append(distinct.setdefault((type(cell), cell), cell))
+            values.append(distinct.setdefault((type(value), value), value))
         if not exists:
             known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
             raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
         return tuple(values)
 
 
-class _Survey:
-    """What one reading tells about the columns of a source; no row is kept.
-
-    `columns` are all of them, `filled` those that hold something, each as they appear. `rows` counts all rows,
-    `readable` those that could be read, `conversations` those of which the last turn is read.
-    """
-
-    def __init__(self, rows: Iterable[RawRow | Problem], mapping: Mapping[str, str]) -> None:
-        self.rows = self.readable = self.conversations = 0
-        self.columns: dict[str, None] = {}
-        self.filled: dict[str, None] = {}
-        self._reached: set[str] = set()
-        self._dotted = by_first_part(name for name in _NAMES | columns_of(mapping) if reaches_inside(name))
-        self._loose = set(_LOOSE)
-        self._loose_inside = by_first_part(name for name in _LOOSE if "." in name)
-        for row in rows:
-            self.rows += 1
-            if isinstance(row, RawRow):
-                self.readable += 1
-                self.conversations += row.conversation
-                self._add(row.values)
-
-    def has(self, name: str) -> bool:
-        """Whether any row has the column, or a value under a dotted name that is known or mapped."""
-        return name in self.columns or name in self._reached
-
-    def reads_like(self, name: str) -> bool:
-        """Whether any value of the column reads like its field, for the names that may also mean something else."""
-        return name not in self._loose
-
-    def _add(self, values: Mapping[str, Any]) -> None:
-        for name, value in values.items():
-            if name not in self.filled:
-                self.columns[name] = None
-                if value is not None and value != "":
-                    self.filled[name] = None
-        for name in _inside(self._dotted, values):
-            if has_value(values, name):
-                self._reached.add(name)
-                self._dotted[first_part(name)].remove(name)
-        for name in {*(self._loose & values.keys()), *_inside(self._loose_inside, values)}:
-            if name in self._loose and reads_like(_LOOSE[name], [values], name):
-                self._loose.remove(name)
-
-
-def _inside(names: Mapping[str, set[str]], values: Mapping[str, Any]) -> list[str]:
-    """The names whose first part is an object or a list of the row."""
-    firsts = [first for first in names.keys() & values.keys() if not isinstance(values[first], str)]
-    return [name for first in firsts for name in names[first]]
-
-
-class _Source(NamedTuple):
-    """A source: its rows as often as anybody likes, and what its columns are."""
-
-    rows: Rows
-    survey: _Survey
-    mapping: Resolved
-    split: Split
-
-
 def load(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    mapping: Mapping[str, str] | None = None,
-    skip_bad_rows: bool = False,
-    context_separator: str | None = None,
-    rows_path: str | None = None,
-    progress: Progress | None = None,
-) -> Dataset:
-    """Read and check all rows of the files, in a format that `formats` knows, gzip or not; `-` is standard input.
-
-    `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
-    two; `a.b` reaches into objects, `a[].b` into each of a list, and contexts may stand in several columns, `a,b`. With
-    `skip_bad_rows` rows with problems are left out and counted; otherwise they are a DataError. With a
-    `context_separator` each text that stands for a list of contexts is split. `rows_path` names the list of rows inside
-    the objects of a file. The samples are kept in a temporary file, in the directory that TMPDIR names.
-
-    Raises DataError for files that cannot be read or rows that are not what they should be, InputError for a mapping
-    that names nothing, OutOfResource where there is no room for the temporary file.
-    """
-    names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
-    _check_names(names)
-    mapping = mapping or {}
-    with ExitStack() as stack:
-        opened = [stack.enter_context(closing(Source(name))) for name in names]
-        tables = [(source.name, partial(read, source, mapping, rows_path)) for source in opened]
-        return _build(tables, mapping, skip_bad_rows, context_separator, progress or Silence())
-
-
-def from_rows(
-    rows: object,
+    data: object,
     *,
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
@@ -289,15 +178,36 @@ def from_rows(
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
-    """Check rows from Python, as `load` does: mappings or objects with anybody's names, or samples.
+    """Read and check all rows: of a file or several by their names (`-` is standard input), or of data in memory.
 
-    They may be a data frame, a table or a data set of another package, as `formats` says. One mapping is columns, each
-    a list, or an object that holds rows. A NaN in place of a value is null: pandas writes that. Raises InputError for
-    what is not rows at all.
+    Files are in a format that `formats` knows, gzip or not. Data in memory are mappings or objects with anybody's
+    names, samples, a data frame, a table or a data set of another package; one mapping is columns, each a list, or an
+    object that holds rows. A NaN in place of a value is null: pandas writes that. `name` is what messages call them.
+
+    `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
+    two; `a.b` reaches into objects, `a[].b` into each of a list, and contexts may stand in several columns, `a,b`. With
+    `skip_bad_rows` rows with problems are left out and counted; otherwise they are a DataError. With a
+    `context_separator` each text that stands for a list of contexts is split. `rows_path` names the list of rows inside
+    the objects of a file. The samples are kept in a temporary file, in the directory that TMPDIR names.
+
+    Raises DataError for data that cannot be read or rows that are not what they should be, InputError for a mapping
+    that names nothing and for what is not rows at all, OutOfResource where there is no room for the temporary file.
     """
-    mapping = mapping or {}
-    table = name, _python_rows(rows, mapping, rows_path, name)
-    return _build([table], mapping, skip_bad_rows, context_separator, progress or Silence())
+    mapping, progress = mapping or {}, progress or Silence()
+    many = isinstance(data, list | tuple) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
+    if not many and not isinstance(data, str | Path):
+        tables = [(name, _python_rows(data, mapping, rows_path, name))]
+        return _build(tables, mapping, skip_bad_rows, context_separator, progress)
+    names = list(map(str, data)) if isinstance(data, list | tuple) else [str(data)]
+    for file in [file for file in names if "\0" in file]:
+        raise InputError(f"{file!r} is not the name of a file")
+    files = Counter(file if file == STDIN else os.path.realpath(file) for file in names)
+    for file in [file for file, count in files.items() if count > 1]:
+        raise InputError(f"{shown_name(file)} is named twice", hint="its rows would count twice")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(closing(Source(file))) for file in names]
+        tables = [(source.name, partial(read, source, mapping, rows_path)) for source in opened]
+        return _build(tables, mapping, skip_bad_rows, context_separator, progress)
 
 
 def from_samples(
@@ -308,58 +218,11 @@ def from_samples(
     skipped: int = 0,
 ) -> Dataset:
     """Samples that were checked before, each with its position and columns, in one pass."""
-    facts = _Facts()
+    table = SampleTable()
     for position, sample, extras in samples:
-        facts.add(CheckedRow(Place(""), sample.model_dump(), dict(extras), ()), position)
+        table.add(sample.model_dump(), extras, position=position)
     count = len(sources)
-    return facts.dataset(sources=tuple(sources), mappings=(mapping,) * count, unused=((),) * count, skipped=skipped)
-
-
-class _Facts:
-    """The sound rows in a table, and what is to be known of all of them."""
-
-    def __init__(self) -> None:
-        self.table = SampleTable()
-        self._contexts_each: tuple[int, int] | None = None
-        self._nothing: dict[str, Counter[str]] = {}
-        self._has_text: dict[FieldName, bool] = {}
-
-    def add(self, row: CheckedRow, position: int | None = None) -> str | None:
-        """Add a row, behind the last one if no position is given, or return the place of the one that has its id."""
-        if first := self.table.add(row.values, row.extras, row.place, position):
-            return first
-        for column, word in row.nothing:
-            self._nothing.setdefault(column, Counter())[word] += 1
-        if (contexts := row.values.get("retrieved_contexts")) is not None:
-            fewest, most = self._contexts_each or (len(contexts), len(contexts))
-            self._contexts_each = min(fewest, len(contexts)), max(most, len(contexts))
-        for field in CONTEXT_FIELDS:
-            for context in row.values.get(field) or ():
-                self._has_text[field] = self._has_text.get(field, False) or context.get("text") is not None
-        return None
-
-    def dataset(self, **facts: Any) -> Dataset:
-        """The data set, of which `facts` say the rest."""
-        return Dataset(
-            table=self.table,
-            without_text=frozenset(field for field, has_text in self._has_text.items() if not has_text),
-            contexts_each=self._contexts_each,
-            nothing=self._nothing,
-            **facts,
-        )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if not names:
-        raise InputError("no data was named", hint="name a file, or - for standard input")
-    files: set[str] = set()
-    for name in names:
-        if "\0" in name:
-            raise InputError(f"{name!r} is no name of a file")
-        file = name if name == STDIN else os.path.realpath(name)
-        if file in files:
-            raise InputError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
-        files.add(file)
+    return Dataset(table, tuple(sources), (mapping,) * count, ((),) * count, {}, skipped=skipped)
 
 
 def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> Rows:
@@ -368,7 +231,10 @@ def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None
     whole = None if rows or isinstance(data, Sample) else data if isinstance(data, Mapping) else fields_of(data)
     if whole is not None:
         row = RawRow(Place(name, row=1), plain(whole))
-        if rows_path is None and _are_lists_of_cells(row.values):
+        lists = [value for value in row.values.values() if isinstance(value, list)]
+        # None is a list of objects: these may be rows or messages.
+        are_cells = not any(isinstance(cell, Mapping) for cells in lists for cell in cells)
+        if rows_path is None and 0 < len(lists) == len(row.values) and are_cells:
             return lambda: rows_of_columns(row.values, name)
         return lambda: expand(row._replace(place=Place(name)) if rows_path else row, mapping, rows_path)
     elements = rows or rows_of_iterable(data, name)
@@ -378,17 +244,13 @@ def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None
             place = Place(name, row=number)
             if isinstance(element, Sample):
                 raw: RawRow | Problem = RawRow(place, element.model_dump(exclude_none=True), literal=True)
-            else:
-                raw = raw_row(without_nan(plain(element)), place)
+            elif isinstance(raw := raw_row(plain(element), place), RawRow):
+                cells = raw.values.items()
+                nulls = {column: None for column, cell in cells if isinstance(cell, float) and says_nothing(cell)}
+                raw = raw._replace(values={**raw.values, **nulls})
             yield from expand(raw, mapping, rows_path) if rows_path and isinstance(raw, RawRow) else [raw]
 
     return read
-
-
-def _are_lists_of_cells(values: Mapping[str, Any]) -> bool:
-    """Whether everything is a list, and none a list of objects: these may be rows or messages."""
-    lists = [value for value in values.values() if isinstance(value, list)]
-    return 0 < len(lists) == len(values) and not any(isinstance(cell, Mapping) for cells in lists for cell in cells)
 
 
 def _build(
@@ -398,49 +260,92 @@ def _build(
     context_separator: str | None,
     progress: Progress,
 ) -> Dataset:
-    check_mapping(mapping)
+    for field in mapping.keys() - ALIASES.keys():
+        form = option("mapping", {"FIELD": "COLUMN"})
+        raise InputError(
+            f"the mapping {field}={mapping[field]} is not of one of our fields",
+            hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
+        )
     if context_separator == "":
         raise InputError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
-    opened = [(name, partial(_opened, rows, mapping)) for name, rows in tables]
-    surveys = [_Survey(counted(rows(), progress, f"reading {name}"), mapping) for name, rows in opened]
-    if any(survey.readable for survey in surveys):
-        _check_mapped_columns_exist(opened, surveys, mapping)
-    sources = [
-        _Source(rows, survey, _columns(name, rows, survey, mapping), splitter(context_separator, survey.has))
-        for (name, rows), survey in zip(opened, surveys, strict=True)
-    ]
-    facts, problems = _checked(sources, progress)
-    total = sum(survey.rows for survey in surveys)
-    if problems.count and not (skip_bad_rows and len(facts.table)):
+    sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
+    _check_mapped_columns_exist(sources, mapping)
+    for source in sources:
+        source.resolve(mapping, context_separator)
+    table, nothing, problems = _checked(sources, progress)
+    total = sum(source.count for source in sources)
+    if problems.count and not (skip_bad_rows and len(table)):
         or_skip = "" if skip_bad_rows else f", or leave them out: {option('skip_bad_rows', True)}"
         raise problems.error(
             f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
             hint=f"correct the rows{or_skip}",
         )
-    facts.table.complete_ids()
-    return facts.dataset(
+    table.complete_ids()
+    return Dataset(
+        table=table,
         sources=tuple(name for name, _ in tables),
         mappings=tuple(source.mapping for source in sources),
-        unused=tuple(map(_unused, sources)),
-        conversations=sum(survey.conversations for survey in surveys),
+        unused=tuple(source.survey.unused(source.mapping) for source in sources),
+        nothing=nothing,
+        conversations=sum(source.conversations for source in sources),
         skipped=problems.bad_rows,
         problem_count=problems.count,
         problems=tuple(problems.lines),
     )
 
 
-def _checked(sources: Sequence[_Source], progress: Progress) -> tuple[_Facts, Problems]:
-    """All rows, each sound or with its problems."""
-    facts, problems = _Facts(), Problems()
+class _Source:
+    """A source: its rows as often as anybody likes, and what one reading of them tells.
+
+    `count` is of all rows, `readable` of those that could be read, `conversations` of those that are a last turn.
+    """
+
+    mapping: Resolved
+    split: Split
+
+    def __init__(self, name: str, rows: Rows, mapping: Mapping[str, str], progress: Progress) -> None:
+        self.name = name
+        self.rows = partial(_opened, rows, mapping)
+        self.survey = Survey(mapping)
+        self.count = self.readable = self.conversations = 0
+        for row in counted(self.rows(), progress, f"reading {name}"):
+            self.count += 1
+            if isinstance(row, RawRow):
+                self.readable += 1
+                self.conversations += row.conversation
+                self.survey.add(row.values)
+
+    def resolve(self, mapping: Mapping[str, str], separator: str | None) -> None:
+        """Decide which column is which field. Raises DataError if there is no row, or no column that is known."""
+        if not self.count:
+            raise DataError(f"{self.name} has no rows", hint="leave it out, or look whether it was written to the end")
+        self.mapping = resolve(self.survey, mapping, self.name)
+        self.split = splitter(separator, self.survey.has)
+        if self.readable and not self.mapping.keys() - {"id"}:
+            columns = ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN)) or "none"
+            such_as = option("mapping", {"user_input": "COLUMN"})
+            raise DataError(
+                f"{self.name}: none of its columns is known (found: {columns})",
+                hint=f"say which are {', '.join(_FIELDS)}: {such_as}; or where the rows are: {option('rows', 'NAME')}",
+            )
+
+
+def _checked(sources: Sequence[_Source], progress: Progress) -> tuple[SampleTable, dict[str, Counter[str]], Problems]:
+    """All rows: the sound ones in a table, `Dataset.nothing` of them, and the problems of the others."""
+    table, problems = SampleTable(), Problems()
+    nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())
-    for source, row in counted(rows, progress, "checking", sum(source.survey.rows for source in sources)):
+    for source, row in counted(rows, progress, "checking", sum(source.count for source in sources)):
         outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, source.split)
-        if isinstance(outcome, CheckedRow) and (first := facts.add(outcome)):
-            again = f"the id {outcome.values['id']!r} again (first at {first})"
-            outcome = [Problem.at(outcome.place, source.mapping["id"], again, "an id of its own")]
-        if not isinstance(outcome, CheckedRow):
+        if isinstance(outcome, list):
             problems.add_row(outcome)
-    return facts, problems
+        elif first := table.add(outcome.values, outcome.extras, outcome.place):
+            again = f"the id {outcome.values['id']!r} again (first at {first})"
+            problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "an id of its own")])
+        else:
+            for column, word in outcome.nothing:
+                nothing.setdefault(column, Counter())[word] += 1
+    return table, nothing, problems
 
 
 def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
@@ -460,53 +365,17 @@ def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
         yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
 
 
-def _columns(name: str, rows: Rows, survey: _Survey, mapping: Mapping[str, str]) -> Resolved:
-    if not survey.rows:
-        raise DataError(f"{name} has no rows", hint="leave it out, or look whether it was written to the end")
-    resolved = resolve(survey.has, survey.reads_like, mapping, name)
-    if survey.readable and not resolved.keys() - {"id"}:
-        first = [row.values for row in islice(rows(), LOOKED_AT) if isinstance(row, RawRow)]
-        described = {column: _described(column, value) for row in first for column, value in row.items()}
-        columns = [described.get(column, shown(str(column))) for column in islice(survey.columns, SHOWN)]
-        hint = rows_hint(first[0]) if survey.rows == 1 else None
-        if guessed := guessed_columns(first, set()):
-            hint = f"if that is what they hold: {map_option(guessed)}"
-        such_as = option("mapping", {"user_input": "COLUMN"})
-        raise DataError(
-            f"{name}: none of its columns is known (found: {', '.join(columns) or 'none'})",
-            hint=hint or f"name them, such as {such_as}; our fields are {', '.join(ALIASES)}",
-        )
-    return resolved
-
-
-def _described(column: str, value: Any) -> str:
-    """The column's name and, where it holds a list of objects, which might be the rows, the names in these."""
-    inside = value[0] if isinstance(value, list) and value else None
-    names = ", ".join(shown(str(name)) for name in [*inside][:SHOWN]) if isinstance(inside, Mapping) else ""
-    return f"{shown(str(column))} (objects with {names})" if names else shown(str(column))
-
-
-def _unused(source: _Source) -> tuple[str, ...]:
-    """Columns that are not a field, nor an object with one in it, and that hold something in any row."""
-    taken = columns_of(source.mapping)
-    return tuple(name for name in source.survey.filled if name not in taken | set(map(first_part, taken)))
-
-
-def _check_mapped_columns_exist(
-    tables: Sequence[tuple[str, Rows]], surveys: Sequence[_Survey], mapping: Mapping[str, str]
-) -> None:
-    """Raise InputError for a mapping that reaches nothing in any source: it may lack what the names inside hold."""
-    for field, column in mapping.items():
-        if any(is_there(field, column, survey.has) for survey in surveys):
-            continue
-        first = (row.values for _, rows in tables for row in islice(rows(), SHOWN) if isinstance(row, RawRow))
-        names = list(dict.fromkeys(name for row in first for name, _ in names_inside(row)))
-        meant = [name for name in names if without_places(name) == without_places(column)]
-        hint = f"did you mean {shown(meant[0])}?" if meant else suggestion(column, names, "the columns", show=shown)
-        below = [name.removesuffix(f"[].{column}") for name in names if name.endswith(f"[].{column}")]
-        if below and reaches_inside(below[0]):
-            hint = f"if the rows are there: {option('rows', below[0])}"
+def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
+    """Raise InputError for a mapping that reaches nothing in any source that can be read."""
+    missing = [
+        (field, column)
+        for field, column in mapping.items()
+        if not any(is_there(field, column, source.survey.has) for source in sources)
+    ]
+    for field, column in missing if any(source.readable for source in sources) else ():
+        names = list(dict.fromkeys(str(name) for source in sources for name in source.survey.columns))
         raise InputError(
-            f"the mapping {field}={column} names a column that no row of {', '.join(name for name, _ in tables)} has",
-            hint=f"give each field a {option_name('mapping')} of its own" if "=" in column else hint,
+            f"the mapping {field}={column} names a column that no row of "
+            f"{', '.join(source.name for source in sources)} has",
+            hint=suggestion(column, names, "the columns", show=shown),
         )

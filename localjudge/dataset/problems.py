@@ -1,27 +1,24 @@
-r"""What every part of the data room needs: where a value is, what it is in words, and what is wrong with a row.
+r"""Where a value is in a row, what it is in words, and what is wrong with a row.
 
-A name with dots reaches into a row: into an object by its key, into a list by a number, or through all of a list.
+A name with dots reaches into an object by its key, into a list by a number (-1 is the last), or through all of it;
+null for an element that lacks the key, unless they all do. A column of exactly that name goes first.
 
     vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
 
-A column of exactly that name goes first. Numbers count from 0, negative ones from the end. `[]` takes every element of
-a list, in their order; null for an element that lacks the key, unless they all do.
-
 JSON is read more strictly than the standard library does: a key that stands twice is an error, not a silent loss. A
-text need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) can be neither encoded nor stored nor judged.
+text need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) cannot be written anywhere, and a byte of a file
+that is not UTF-8 is read as one (`surrogateescape`).
 
-What is wrong is reported row by row. All problems are counted; those that differ only in values and numbers have one
-cause and share a line, and the first `SHOWN` causes are put in words:
+Problems of rows that differ only in values and numbers have one cause and share a line:
 
-    answers.jsonl:3: reference: found a number (42), expected text or null
     answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
@@ -57,42 +54,16 @@ def first_part(name: str) -> str:
     return name.partition(".")[0].partition(_EACH)[0]
 
 
-def by_first_part(names: Iterable[str]) -> dict[str, set[str]]:
-    """The names by the column that they reach into: only those whose object a row has can reach anything in it."""
-    grouped: dict[str, set[str]] = {}
-    for name in names:
-        grouped.setdefault(first_part(name), set()).add(name)
-    return grouped
-
-
 def through_each(name: str) -> str:
     """The name with every element of a list in place of one: `hits.0.text` as `hits[].text`."""
     return _INDEX.sub(_EACH, name)
 
 
-def without_places(name: str) -> str:
-    """The name with no word about which elements of its lists are meant."""
-    return through_each(name).replace(_EACH, "")
-
-
-def names_inside(value: Any, name: str = "", levels: int = 8) -> Iterator[tuple[str, Any]]:
-    """The names that reach something in a row, each with what it reaches; of a list the first elements are read."""
-    if isinstance(value, Mapping) and levels:
-        for key, item in value.items():
-            inside = f"{name}.{key}" if name else str(key)
-            yield inside, item
-            yield from names_inside(item, inside, levels - 1)
-    elif isinstance(value, list | tuple) and levels and name:
-        for item in value[:3]:
-            yield from names_inside(item, f"{name}{_EACH}", levels - 1)
-
-
 def _reach(value: Any, steps: Sequence[str]) -> Any:
     for position, key in enumerate(steps):
         if key == _EACH:
-            if value is not None:
-                return _reach_each(value, steps[position + 1 :])
-        elif isinstance(value, Mapping):
+            return None if value is None else _reach_each(value, steps[position + 1 :])
+        if isinstance(value, Mapping):
             value = value.get(key, MISSING)
         elif isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
             value = value[int(key)]
@@ -102,9 +73,7 @@ def _reach(value: Any, steps: Sequence[str]) -> Any:
 
 
 def _reach_each(values: Any, steps: Sequence[str]) -> Any:
-    if not isinstance(values, list | tuple):
-        return MISSING
-    reached = [_reach(item, steps) for item in values]
+    reached: list[Any] = [_reach(item, steps) for item in values] if isinstance(values, list | tuple) else [MISSING]
     if reached and all(item is MISSING for item in reached):
         return MISSING
     items = [None if item is MISSING else item for item in reached]
@@ -202,66 +171,56 @@ class Problem(Record):
 
     place: str
     field: str | None
-    found: str
+    value: str
     expected: str
 
     @classmethod
-    def at(cls, place: Place, field: str | None, found: str, expected: str) -> "Problem":
+    def at(cls, place: Place, field: str | None, value: str, expected: str) -> "Problem":
         """A problem of the row at a place; a field's name comes from the data and is made fit to be shown."""
-        return cls(place=str(place), field=field and shown(field), found=found, expected=expected)
+        return cls(place=str(place), field=field and shown(field), value=value, expected=expected)
 
     def __str__(self) -> str:
         field = f"{self.field}: " if self.field else ""
-        return f"{self.place}: {field}found {self.found}, expected {self.expected}"
+        return f"{self.place}: {field}found {self.value}, expected {self.expected}"
 
 
-@dataclass
-class _Cause:
-    """Problems of several rows that are alike: the first, its first places, and how many problems and rows."""
-
-    first: Problem
-    places: list[str]
-    last: str
-    rows: int = 1
-    problems: int = 1
-
-    def __str__(self) -> str:
-        more = self.rows - len(self.places)
-        rest = f" and {more:,} more rows" if more else ""
-        return f"{'; '.join(self.places)}{rest}{str(self.first).removeprefix(self.first.place)}"
+_Cause = tuple[str, ...]
 
 
 class Problems:
-    """Counts problems and bad rows, and keeps those with the first causes in words: one line a cause."""
+    """Counts problems and bad rows, and keeps the first rows of the first causes: one line a cause."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.bad_rows = 0
-        self._causes: dict[tuple[str, ...], _Cause] = {}
+        self.count = self.bad_rows = self._unlisted = 0
+        self._first: dict[_Cause, list[Problem]] = {}
+        self._rows: Counter[_Cause] = Counter()
 
     def add_row(self, problems: list[Problem]) -> None:
         """Count one bad row and all that is wrong with it."""
         self.bad_rows += 1
         self.count += len(problems)
+        causes: dict[_Cause, Problem] = {}
         for problem in problems:
-            key = tuple(_VALUES.sub("", words) for words in (problem.field or "", problem.found, problem.expected))
-            cause = self._causes.get(key)
-            if cause is None:
-                if len(self._causes) < SHOWN:
-                    self._causes[key] = _Cause(problem, [problem.place], problem.place)
+            words = (problem.field or "", problem.value, problem.expected)
+            causes.setdefault(tuple(_VALUES.sub("", word) for word in words), problem)
+        for cause, problem in causes.items():
+            if cause not in self._first and len(self._first) == SHOWN:
+                self._unlisted += 1
                 continue
-            cause.problems += 1
-            if problem.place != cause.last:
-                cause.last = problem.place
-                cause.rows += 1
-                cause.places += [problem.place] if cause.rows <= _PLACES else []
+            self._rows[cause] += 1
+            if self._rows[cause] <= _PLACES:
+                self._first.setdefault(cause, []).append(problem)
 
     @property
     def lines(self) -> list[str]:
         """The first causes, each with its first places, and how many problems have another."""
-        listed = [str(cause) for cause in self._causes.values()]
-        unlisted = self.count - sum(cause.problems for cause in self._causes.values())
-        return [*listed, f"... and {unlisted} more"] if unlisted else listed
+        lines = []
+        for cause, problems in self._first.items():
+            more = self._rows[cause] - len(problems)
+            rest = f" and {more:,} more row{'s' if more > 1 else ''}" if more else ""
+            places = "; ".join(problem.place for problem in problems)
+            lines.append(f"{places}{rest}{str(problems[0]).removeprefix(problems[0].place)}")
+        return [*lines, f"... and {self._unlisted} more"] if self._unlisted else lines
 
     def error(self, summary: str, hint: str) -> DataError:
         """The error that shows the first problems and counts all."""
@@ -269,9 +228,10 @@ class Problems:
 
 
 Report = Callable[[str, str, str], None]
-"""Takes a problem: field, what was found, what was expected."""
+"""Takes a problem: field, what it holds, what was expected."""
 DEEPEST = 64
 """Values inside a context may be nested so deep."""
+_TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
@@ -290,11 +250,9 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
         return False
     match value:
         case str():
-            position = lone_surrogate(value)
-            if position is not None:
-                half = f"half a character (U+{ord(value[position]):04X}, at position {position})"
-                report(field, half, "Unicode text")
-            return position is None
+            if problem := half_character(value):
+                report(field, problem, f"Unicode text{_TO_UTF8 if 'byte' in problem else ''}")
+            return problem is None
         case list() | tuple():
             return all([check_writable(item, field, report, depth + 1) for item in value])
         case Mapping():
@@ -306,12 +264,15 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
             return False
 
 
-def lone_surrogate(text: str) -> int | None:
-    """Position of the first half of a character that lacks its other half: such text cannot be written anywhere."""
+def half_character(text: str) -> str | None:
+    """The first half of a character that lacks its other half, in words; or the first byte that was not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return error.start
+        half = text[error.start]
+        if "\udc80" <= half <= "\udcff":
+            return f"the byte 0x{ord(half) - 0xDC00:02X}, which is not UTF-8"
+        return f"half a character (U+{ord(half):04X}, at position {error.start})"
     return None
 
 

@@ -14,12 +14,11 @@ stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it wa
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
     {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
-    "first|second"                                            DeepEval's CSV and JSONL: refused unless a separator is
-                                                              given, since one text would give another score
+    "first|second"                                            DeepEval's CSV and JSONL: refused without a separator,
+                                                              since one text would give another score
 
 Keys of a context that are not its text, id or score are kept in `meta`. A conversation in place of a question stands
-for its last turn: the last thing that the user said, and the last that the assistant said after it. Objects of Python
-programs (models, dataclasses, arrays, dates) are taken as the values that JSON knows.
+for its last turn: the last thing that the user said, and the last that the assistant said after it.
 """
 
 import ast
@@ -34,7 +33,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
-from itertools import compress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -91,8 +89,7 @@ class RawRow(NamedTuple):
 class CheckedRow(NamedTuple):
     """A row in our words. `values` are the arguments of `Sample`, contexts as objects; its id may still be missing.
 
-    `nothing` has for each value that only says that there is nothing its column (with `[]` for an element of a list)
-    and the word.
+    `nothing` has for each value that only says that there is nothing its column and the word.
     """
 
     place: Place
@@ -116,12 +113,11 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     """The row as a sample's values, or all its problems. Raises DataError where `split` refuses a text."""
     problems: list[Problem] = []
 
-    def report(field: str, found: str, expected: str) -> None:
+    def report(field: str, value: str, expected: str) -> None:
         column = _OURS.sub(lambda name: resolved.get(name.group(), name.group()), field, count=1)
-        problems.append(Problem.at(row.place, column, found, expected))
+        problems.append(Problem.at(row.place, column, value, expected))
 
-    nothing: list[tuple[str, str]] = []
-    cells = _cells(row, resolved, split, report, nothing)
+    cells, nothing = _cells(row, resolved, split, report)
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
     for field in ("user_input", "reference", "response"):
         cell = cells.get(field)
@@ -129,29 +125,27 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
         values[field] = check_text(cell, field, report, f"text or null{inside if isinstance(cell, Mapping) else ''}")
     for ids, field in ID_COLUMNS.items():
         contexts = _check_contexts(cells.get(field), field, report, resolved.get(field, field))
-        values[field] = _with_ids(contexts, cells.get(ids), ids, report)
+        values[field] = contexts if cells.get(ids) is None else _with_ids(contexts, cells[ids], ids, report)
     used = columns_of(resolved)
     extras = {name: value for name, value in row.values.items() if name not in used}
     return problems or CheckedRow(row.place, values, extras, tuple(nothing))
 
 
 def _cells(
-    row: RawRow, resolved: Resolved, split: Split, report: Report, nothing: list[tuple[str, str]]
-) -> dict[str, Any]:
-    """What the row has for each field: printed lists read, texts of contexts split, null for what says nothing."""
+    row: RawRow, resolved: Resolved, split: Split, report: Report
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What the row has for each field, null for what says nothing, and what `CheckedRow.nothing` has of that."""
     cells = {field: _cell(row, field, column, report) for field, column in resolved.items()}
     if isinstance(references := cells.get("reference"), list | tuple):
         if any(other != references[0] for other in references):
             report("reference", f"{len(references)} reference answers", "one: which of them counts is yours to say")
         cells["reference"] = references[0] if references else None
+    nothing = []
     for field in [] if row.literal else [field for field, cell in cells.items() if says_nothing(cell)]:
         nothing.append((resolved[field], cells[field].strip() if isinstance(cells[field], str) else "NaN"))
         cells[field] = None
     cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
-    for ids, contexts in () if row.literal else ID_COLUMNS.items():
-        words = _leave_out_elements(cells, contexts, ids)
-        nothing += [(f"{resolved[contexts]}[]", word) for word in words]
-    return cells
+    return cells, nothing
 
 
 def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
@@ -160,52 +154,26 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
         value = lookup(row.values, column)
         return None if value == "" and not row.typed else value
     names = [column] if column in row.values else column.split(",")
-    values = [_list_in(lookup(row.values, name), field, row, report) for name in names]
-    if len(values) == 1:
-        _check_all_of_a_list(row, field, column, values[0])
-        return values[0]
-    filled = [value for value in values if value is not None]
-    return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
-
-
-def _list_in(value: Any, field: str, row: RawRow, report: Report) -> Any:
-    """What a text says, where it is a list. CSV cannot tell an empty text from a missing one, so it is null there."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("{") and _objects_of_columns(columns := printed_value(value.strip())):
-        return columns
-    return read_cell(value, field, report) if value or row.typed else None
-
-
-def _check_all_of_a_list(row: RawRow, field: str, column: str, value: Any) -> None:
-    """Raise InputError for a name that takes one context of a list: the others would be missing without a word."""
+    values = [lookup(row.values, name) for name in names]
+    for index, value in enumerate(values):
+        if isinstance(value, str):  # CSV cannot tell an empty text from a missing one
+            values[index] = read_cell(value, field, report) if value or row.typed else None
+    if len(values) > 1:
+        filled = [value for value in values if value is not None and not says_nothing(value)]
+        return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
     all_of_them = through_each(column)
-    if column in row.values or all_of_them == column or not isinstance(value, str | Mapping):
-        return
-    if isinstance(lookup(row.values, all_of_them), list | tuple):
-        raise InputError(
+    one_of_them = column not in row.values and all_of_them != column and isinstance(values[0], str | Mapping)
+    if one_of_them and isinstance(lookup(row.values, all_of_them), list | tuple):
+        raise InputError(  # the others would be missing without a word
             f"{row.place}: {field}={column} takes one context of a list",
             hint=f"to take all of them: {option('mapping', {field: all_of_them})}",
         )
+    return values[0]
 
 
 def says_nothing(value: Any) -> bool:
     """Whether the value stands for one that is missing."""
     return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
-
-
-def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
-    """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
-    elements = _objects_of_columns(cells.get(field)) or cells.get(field)
-    if not isinstance(elements, list | tuple):
-        return []
-    texts = [_take(dict(item), _TEXTS) if isinstance(item, Mapping) else item for item in elements]
-    keep = [not (isinstance(text, str) and says_nothing(text)) for text in texts]
-    if not all(keep):
-        cells[field] = [*compress(elements, keep)] or None
-        if isinstance(cells.get(ids), list | tuple) and len(cells[ids]) == len(keep):
-            cells[ids] = [*compress(cells[ids], keep)] or None
-    return [text.strip() for text, stays in zip(texts, keep, strict=True) if not stays]
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
@@ -241,36 +209,25 @@ def printed_value(text: str) -> Any:
 def _printed_by_python(text: str) -> Any:
     """A list as Python prints it (ragas and pandas write it into CSV), or as NumPy does, which leaves the commas out.
 
-    Python would read two texts without a comma as one. Raises ValueError where some commas are missing, or values that
-    NumPy left out of a long list.
+    Python would read two texts without a comma as one. Raises SyntaxError for other text, and for values that NumPy
+    left out of a long list.
     """
     tokens: list[tuple[int, str]] = []
-    commas, gaps, depth, ended = 0, 0, 0, False
+    ended = False
     for kind, string, *_ in tokenize.generate_tokens(io.StringIO(text).readline):
-        if kind in {tokenize.NL, tokenize.NEWLINE}:
-            continue
-        opens, closes = string in {"(", "[", "{"}, string in {")", "]", "}"}
-        gap = ended and (opens or kind == tokenize.STRING)
-        if string == "..." or (gap and depth != 1):
-            raise ValueError("values were left out, or stand without a comma inside another value")
-        tokens += [(tokenize.OP, ","), (kind, string)] if gap else [(kind, string)]
-        gaps += gap
-        commas += depth == 1 and string == ","
-        depth += opens - closes
-        ended = closes or kind == tokenize.STRING
-    if gaps and commas:
-        raise ValueError("commas between some values only")
+        if kind not in {tokenize.NL, tokenize.NEWLINE}:
+            gap = ended and (kind == tokenize.STRING or string in {"(", "[", "{"})
+            tokens += [(tokenize.OP, ","), (kind, string)] if gap else [(kind, string)]
+            ended = kind == tokenize.STRING or string in {")", "]", "}"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
-        return ast.literal_eval(tokenize.untokenize(tokens) if gaps else text)
+        return ast.literal_eval(tokenize.untokenize(tokens))
 
 
 _TEXTS = ("text", "content", "page_content")
 
 _NODE = ("text", "id_", "metadata")
 """What counts of LlamaIndex's node; the rest is how it is shown and what belongs to its index."""
-
-_SHAPE = "text, a list of texts, or a list of objects with a text"
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
@@ -291,12 +248,10 @@ def _check_contexts(value: Any, field: str, report: Report, column: str) -> list
             contexts = [_context(item, f"{field}[{index}]", report, f"{column}[]") for index, item in enumerate(value)]
             bare = [index for index, context in enumerate(contexts) if context["text"] is None]
             for index in bare if len(bare) < len(contexts) else ():  # one id among texts is a text that was lost
-                report(
-                    f"{field}[{index}]", "an id without a text, beside contexts with one", "a text in each, or in none"
-                )
+                report(f"{field}[{index}]", "an id without a text, unlike the others", "a text in each, or in none")
             return contexts
         case _:
-            report(field, describe(value), _SHAPE)
+            report(field, describe(value), "text, a list of texts, or a list of objects with a text")
             return None
 
 
@@ -317,8 +272,6 @@ def _with_ids(
 
     Where the row has ids and no contexts, the ids are all that is known of them.
     """
-    if ids is None:
-        return contexts
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
         return contexts
@@ -330,12 +283,9 @@ def _with_ids(
         place = f"{field}[{index}]"
         identifier = check_id(value, place, report)
         context = {"id": None} if contexts is None else contexts[index]
-        own = context.get("id")
         if contexts is None and (value is None or (isinstance(value, str) and not value.strip())):
             report(place, describe(value), "an id")
-        if own is not None and identifier is not None and own != identifier:
-            report(place, f"the id {identifier!r} for a context with the id {own!r}", "the same id")
-        identified.append({**context, "id": own if identifier is None else identifier})
+        identified.append({**context, "id": context.get("id") if identifier is None else identifier})
     return identified
 
 
@@ -348,15 +298,16 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
     meta = _take(rest, ("meta", "metadata"), field, report)
     score = rest.pop("score", None)
     if text is None and (identifier is None or _without_nulls(rest)):
-        report(field, describe(value), f"an object with {' or '.join(_TEXTS)}{_mapping_to_text(value, field, column)}")
+        key = max(value, key=lambda key: len(_text_of(value[key])), default="KEY")
+        mapping = option("mapping", {field.partition("[")[0]: f"{column}.{key}"})
+        other_key = f" (for the text under another key: {mapping})" if value else ""
+        report(field, describe(value), f"an object with {' or '.join(_TEXTS)}{other_key}")
         text = ""
     if meta is not None and not isinstance(meta, Mapping):
         report(f"{field}.meta", describe(meta), "an object")
         meta = None
     if not (check_writable(rest, field, report) and check_writable(meta, f"{field}.meta", report)):
         rest, meta = {}, None
-    for key in [key for key in rest if key in (meta or {}) and rest[key] != (meta or {})[key]][:1]:
-        report(field, f"{shown(str(key))} both in the object and in its meta", "only one of them")
     return {
         "text": text if text is None else _required_text(text, field, report),
         "id": identifier,
@@ -387,15 +338,6 @@ def _take(rest: dict[str, Any], names: Sequence[str], field: str = "", report: R
     return next(iter(values.values()), None)
 
 
-def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
-    """How to name the key under which the object has its longest text; "" if it has none."""
-    lengths = {key: len(_text_of(item)) for key, item in value.items()}
-    key = max(lengths, key=lambda name: lengths[name], default=None)
-    if key is None or not lengths[key]:
-        return ""
-    return f" (for the text under another key: {option('mapping', {field.partition('[')[0]: f'{column}.{key}'})})"
-
-
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The meta without its nulls: Parquet cannot tell a null from a key that is not there."""
     items = [(key, value) for key, value in meta.items() if value is not None]
@@ -409,12 +351,11 @@ def _required_text(value: Any, field: str, report: Report) -> str:
 
 
 def _score(value: Any, field: str, report: Report) -> float | None:
-    if value is None:
-        return None
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and abs(value) <= sys.float_info.max:  # a greater whole number cannot become a float, and NaN is not <=
         return float(value)
-    report(field, describe(value), "a finite number or null")
+    if value is not None:
+        report(field, describe(value), "a finite number or null")
     return None
 
 
@@ -441,7 +382,7 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
-    """The last question of a conversation and the answer to it, if there is one; None for what is none."""
+    """The last question of a conversation and the answer to it, if there is one; None for any other list."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
         role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
@@ -465,39 +406,28 @@ def _text_of(content: Any) -> str:
 _MARK = "|"
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
 """Columns that DeepEval writes into every file, and that nobody who writes rows by hand has."""
-_TEST_CASE = ("input", "actual_output", "retrieval_context")
-"""Columns of DeepEval's test cases, which are in files by hand too."""
-_GLUED = re.compile(r"(?<![\s|])\|(?![\s|])")
-_TABLE = re.compile(r"^[ \t]*\||-\||\|:?-", re.MULTILINE)
-"""A line that begins with the mark, or the line below the head of a table in Markdown."""
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     """How the texts of one source are split into contexts; `has` tells whether it has a column.
 
     At every place where the separator stands; outer white space of the pieces is trimmed, empty pieces are left out.
-    Lists and objects stay what they are, and so do contexts in several columns.
+    Lists, objects and contexts in several columns stay what they are.
 
     DeepEval writes lists as `first|second` into CSV and JSONL (`EvaluationDataset.save_as`, read in version 4.3.1).
-    Taken for one context, such a text gives other sentences, and a score that nobody would doubt. So without a
-    separator what is given raises DataError for a text with the mark in a file that has DeepEval's own columns; where
-    only the columns of its test cases were kept, which others use as well, for a text whose mark has no white space on
-    either side, outside of a table. Elsewhere a text may hold any mark: tables in Markdown are full of it.
+    Taken for one context, such a text gives a score that nobody would doubt. So without a separator what is returned
+    raises DataError for a text with the mark in a file that has DeepEval's own columns; elsewhere it is only text.
     """
-    of_deepeval, of_test_cases = any(map(has, _OF_DEEPEVAL)), all(map(has, _TEST_CASE))
+    of_deepeval = any(map(has, _OF_DEEPEVAL))
 
     def split(value: Any, place: Place, column: str) -> Any:
-        if not isinstance(value, str):
-            return value
-        if separator is not None:
+        if isinstance(value, str) and separator is not None:
             return [piece for piece in map(str.strip, value.split(separator)) if piece]
-        glued = of_test_cases and _GLUED.search(value) and not _TABLE.search(value)
-        if glued or (of_deepeval and _MARK in value):
+        if isinstance(value, str) and of_deepeval and _MARK in value:
             raise DataError(
-                f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file with the columns of "
-                "DeepEval, which writes a list so",
-                hint=f"split such texts: {option('context_separator', _MARK)}; if it is one text, give a separator "
-                "that it does not hold; DeepEval's save_as('json') keeps lists",
+                f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file of DeepEval, which writes "
+                "lists so",
+                hint=f"split such texts: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
             )
         return value
 
@@ -516,8 +446,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
         pydantic model, dataclass -> object with its fields
 
     Samples of ragas, test cases of DeepEval and documents of LangChain and LlamaIndex are pydantic models; documents
-    and answers of Haystack are dataclasses. What is of no known kind, or deeper than the checks allow, is left for
-    them to name.
+    and answers of Haystack are dataclasses. What is of no known kind, or too deep, is left for the checks to name.
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
@@ -552,10 +481,3 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return None
-
-
-def without_nan(row: Any) -> Any:
-    """The row with null for every value that is NaN, which is how pandas marks a text that is missing."""
-    if not isinstance(row, dict):
-        return row
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -2,26 +2,102 @@
 
     row ──> position, id, content (JSON), extras (JSON), hash        the table's key keeps the ids unique
 
-SQLite keeps the first MiB in memory and the rest in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600),
-which nobody else can open and which goes with the process.
+What makes two samples the same is their content, not their place in a file, nor the file's format:
+
+    content_hash   sha256 of one sample without its id
+    fingerprint    sha256 of the sorted hashes of all samples with their ids
+
+Fields that are null and defaults count as absent, so a field that is added to `Sample` later moves neither.
 
 Rows without an id get `row-` and 12 digits of the hash of their content, so moving a row does not change its id. Rows
 with the same content are told apart by `-2`, `-3`, ... in their order; an id that another row gives is left out.
+
+SQLite keeps the first MiB in memory and the rest in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600),
+which nobody else can open and which goes with the process.
 """
 
 import hashlib
 import json
 import math
+import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from localjudge.dataset.identity import canonical, fingerprint_of, hash_of
 from localjudge.dataset.problems import DEEPEST, describe
-from localjudge.errors import OutOfResource
-from localjudge.types import CONTEXT_FIELDS, Sample
+from localjudge.errors import InputError, OutOfResource
+from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
+from localjudge.words import option_name
+
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def content_hash(sample: Sample) -> str:
+    """Sha256 (hexadecimal) of all that the sample says except its id."""
+    return hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
+
+
+def sample_hash(sample: Sample) -> bytes:
+    """Sha256 of all that the sample says, as `fingerprint_of` takes it."""
+    return hash_of(sample.model_dump(exclude_defaults=True))
+
+
+def fingerprint(samples: Iterable[Sample]) -> str:
+    """Sha256 (hexadecimal) of the samples with their ids, whatever their order. 32 bytes of each are held."""
+    return fingerprint_of(sorted(map(sample_hash, samples)))
+
+
+def fingerprint_of(ordered: Iterable[bytes]) -> str:
+    """The fingerprint of samples by what `hash_of` gives for each, in ascending order."""
+    whole = hashlib.sha256(b"[")
+    for position, digest in enumerate(ordered):
+        whole.update(b'%s"%s"' % (b"," if position else b"", digest.hex().encode()))
+    whole.update(b"]")
+    return whole.hexdigest()
+
+
+def hash_of(fields: Mapping[str, Any]) -> bytes:
+    """Sha256 of what the fields say. An empty text says nothing: CSV cannot tell it from a null."""
+    text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
+    return hashlib.sha256(text.encode()).digest()
+
+
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+
+
+class Shard(NamedTuple):
+    """Shard `number`, from 1, of `of` shards: the samples whose sha256 of the id, modulo `of`, is `number` - 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The shard that `2/4` names. Raises InputError for a text that names none."""
+        match = _SHARD.fullmatch(text)
+        number, count = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= count:
+            raise InputError(
+                f"{option_name('shard')} must be I/N with I from 1 to N, got {text!r:.80}",
+                hint="the second of four shards is 2/4",
+            )
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def shard_number(sample_id: str, count: int) -> int:
+    """Number of the shard, from 1 to `count`, that the sample is in. It depends on the id alone."""
+    return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
+
+
+def id_digest(text: str) -> bytes:
+    """Sha256 of a text with an id in it, which may hold half of a character."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
 
 _DIGITS = 12
 _CACHE_KIB = 8_192
@@ -52,6 +128,9 @@ class SampleTable:
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
         self._size = 0
+        self.contexts_each: tuple[int, int] | None = None
+        """The fewest and the most retrieved contexts of a row that has a list of them."""
+        self.has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
         return self._size
@@ -71,9 +150,13 @@ class SampleTable:
         made = "id" not in fields
         if made:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
-        content = canonical(fields)
+        content = _ENCODER.encode(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        bare = any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
+        bare = False
+        for field, contexts in ((field, fields[field]) for field in CONTEXT_FIELDS if fields.get(field)):
+            texts = sum("text" in context for context in contexts)
+            bare = bare or texts < len(contexts)
+            self.has_text[field] = self.has_text.get(field, False) or texts > 0
         row = (content, extras_text(extras), digest, bare, str(place), made)
         with in_temporary_file():
             if not self._put(position, fields["id"], row):
@@ -84,6 +167,9 @@ class SampleTable:
                         return str(first)
                     self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (fields["id"],))
                 self._put(position, None if made else fields["id"], row)
+        if (retrieved := fields.get("retrieved_contexts")) is not None:
+            fewest, most = self.contexts_each or (len(retrieved), len(retrieved))
+            self.contexts_each = min(fewest, len(retrieved)), max(most, len(retrieved))
         return None
 
     def complete_ids(self) -> None:
@@ -99,12 +185,16 @@ class SampleTable:
                     numbers[name] += 1
                     fields["id"] = f"{name}-{numbers[name] + 1}"
                     update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
-                    values = (fields["id"], canonical(fields), hash_of(fields), position)
+                    values = (fields["id"], _ENCODER.encode(fields), hash_of(fields), position)
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
-        """The rows that are chosen by position and id, as a table of their own, numbered anew unless `in_place`."""
+        """The rows that are chosen by position and id, as a table of their own, numbered anew unless `in_place`.
+
+        What the contexts are like is as in the whole.
+        """
         part = SampleTable()
+        part.contexts_each, part.has_text = self.contexts_each, self.has_text
         rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))
         with in_temporary_file():
             for position, *row in rows:
@@ -127,8 +217,13 @@ class SampleTable:
 
     @property
     def fingerprint(self) -> str:
-        """Sha256 of the samples, as `identity` says."""
+        """Sha256 of the samples with their ids, whatever their order."""
         return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
+
+    @property
+    def without_text(self) -> frozenset[FieldName]:
+        """Fields of contexts of which the rows have ids and not one text."""
+        return frozenset(field for field, has_text in self.has_text.items() if not has_text)
 
     @property
     def bare(self) -> int:
@@ -159,11 +254,7 @@ class Column(Sequence[_T], Generic[_T]):
     def __iter__(self) -> Iterator[_T]:
         return (self._read(text) for (text,) in self._table._select(self._name))
 
-    @overload
-    def __getitem__(self, index: int) -> _T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
-    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return tuple(self[place] for place in range(len(self))[index])
         place = range(len(self))[index]
@@ -175,9 +266,6 @@ class Column(Sequence[_T], Generic[_T]):
         return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<{len(self):,} rows>"
 
 
 _EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,5 @@
 """Opens what was named as data, as often as needed: a file, a pipe or standard input, packed with gzip or not.
 
-    name ──open──> bytes ──gzip?──> bytes ──first 64 KiB──> head, which tells what format it is
-
 What can be read only once is copied to a temporary file when it is opened first. What cannot be data (a folder, a
 device, an Excel workbook) is refused with its name, whatever fails while reading becomes a DataError, and a file that
 somebody writes to meanwhile, or between two readings, is noticed.
@@ -12,7 +10,6 @@ read.
 """
 
 import codecs
-import difflib
 import gzip
 import io
 import os
@@ -26,11 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from localjudge.dataset.problems import lone_surrogate, shown
 from localjudge.errors import DataError
 
 STDIN = "-"
-NOT_UTF8 = "UTF-8 (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 ALWAYS_UNPACKED = 64 * 2**20
 """Packed data may grow to so many bytes, and one row of them."""
 _MOST_EXPANSION = 200
@@ -40,13 +35,12 @@ _HEAD_BYTES = 65_536
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
+    b"PK\x03\x04": ("a zip archive", "save an Excel sheet as CSV; a log of inspect: inspect log dump FILE > log.json"),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", _UNPACK.format("zstd")),
     b"\xfd7zXZ\x00": ("packed with xz", _UNPACK.format("xz")),
     b"BZh": ("packed with bzip2", _UNPACK.format("bzip2")),
-    b"FEA1": ("a Feather file of the first version", "write it as Parquet"),
     b"SQLite format 3\x00": ("an SQLite database", "export the table as CSV or JSONL"),
-    b"\x80\x04\x95": ("a Python pickle", "write the rows as JSONL"),
-    b"\x80\x05\x95": ("a Python pickle", "write the rows as JSONL"),
+    b"\x80": ("a Python pickle", "write the rows as JSONL"),
 }
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -66,15 +60,10 @@ class OpenSource(NamedTuple):
 
     @property
     def encoding(self) -> str:
-        """What its byte-order mark says. Raises DataError if it begins like no text at all."""
+        """What its byte-order mark says."""
         for mark, encoding in _MARKS.items():
             if self.head.startswith(mark):
                 return encoding
-        if b"\0" in self.head[:4]:
-            raise DataError(
-                f"{self.name} is not UTF-8 text: it begins with a NUL byte",
-                hint="if it is UTF-16: iconv -f UTF-16LE -t UTF-8",
-            )
         return "utf-8"
 
     @contextmanager
@@ -115,21 +104,11 @@ class Source:
             raise DataError(
                 f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
             ) from error
-        except FileNotFoundError as error:
-            missing, path = "there is no such file", Path(self._file)
-            if path.is_symlink():
-                missing = f"it is a link to {shown_name(os.readlink(path))}, which is not there"
-            names = [file.name for file in path.parent.iterdir() if file.exists()] if path.parent.is_dir() else []
-            near = [shown_name(str(path.with_name(name))) for name in difflib.get_close_matches(path.name, names)]
-            hint = f"did you mean {', '.join(near)}?" if near else None
-            raise DataError(f"{self.name} cannot be read: {missing}", hint=hint) from error
         except OSError as error:
-            if self._file.lstrip()[:1] in {"[", "{"}:
-                raise DataError(
-                    f"{shown(self.name)} names no file: it looks like JSON text",
-                    hint="give its rows, json.loads(TEXT), or write it to a file",
-                ) from error
-            raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
+            raise DataError(
+                f"{self.name:.200} cannot be read: {error.strerror or error}",
+                hint="name a file, or - for standard input",
+            ) from error
 
     def close(self) -> None:
         """Forget the copy, if there is one."""
@@ -174,22 +153,15 @@ def shown_name(name: str) -> str:
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
-def undecodable(text: str) -> str | None:
-    """The first byte of a text that was not UTF-8, in words."""
-    position = lone_surrogate(text)
-    return None if position is None else f"the byte 0x{ord(text[position]) - 0xDC00:02X}, which is not UTF-8"
-
-
-def check_expansion(name: str, packed: int, unpacked: int) -> None:
-    """Raise DataError for data that grow more than text does when they are unpacked: nobody may have meant them."""
-    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION):
-        raise _suspicious(
-            f"{name} unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
+def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
+    """Raise DataError for data that grow more than text does when they are unpacked, or have too long a line."""
+    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
+        grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
+        long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
+        raise DataError(
+            f"{name} {long if line > ALWAYS_UNPACKED else grows}",
+            hint="look at it before you trust it; what you unpack yourself is read at any size",
         )
-
-
-def _suspicious(message: str) -> DataError:
-    return DataError(message, hint="look at it before you trust it; what you unpack yourself is read at any size")
 
 
 def _copy(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
@@ -226,10 +198,8 @@ class _Gunzipped(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         data = self._file.read(len(buffer))
         self._unpacked += len(data)
-        check_expansion(self._name, self._packed.tell(), self._unpacked)
         end = data.rfind(b"\n")
         self._line = self._line + len(data) if end < 0 else len(data) - end - 1
-        if self._line > ALWAYS_UNPACKED:
-            raise _suspicious(f"{self._name} is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes")
+        check_expansion(self._name, self._packed.tell(), self._unpacked, self._line)
         buffer[: len(data)] = data
         return len(data)

@@ -9,10 +9,10 @@ and looked at, and is not asked again.
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from localjudge.analysis.labels import (
     read_labels,
     verdict_key,
 )
-from localjudge.dataset import from_rows
+from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -50,22 +50,17 @@ from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
-from localjudge.run.settings import checked, settings_with
+from localjudge.run.settings import checked
 from localjudge.stats.agreement import fit_weights, roc_auc
-from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
+from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, statistic_interval
 from localjudge.types import Context, Label, Sample
 from localjudge.words import option, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
-
-
-class _Judged(NamedTuple):
-    """A run, the labels of its verdicts, and in words what their clusters are."""
-
-    run: Run
-    labels: list[VerdictLabel]
-    clustered_by: str
+_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
+_COPIED = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
+"""What a calibration says as the figures have it."""
 
 
 def measure_judge(
@@ -78,20 +73,19 @@ def measure_judge(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Measure the judge on the labels in a file, and save what was found: under a name of judge and question if None.
+    """Measure the judge on the labels in a file, and save the result: under a name of judge and question if None.
 
-    Beside options of a run, `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run
-    directory in which the judge is asked. With `weights`, the judges of a combined run are weighed by the labels.
+    In addition to options of a run, `metrics` are those of a run whose labelled verdicts count, all if None; `out` is
+    the run directory in which the judge is asked. With `weights`, the judges of a combined run are weighed by the
+    labels. Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or
+    `engine`) is asked, unless a `run` names where it was.
 
-    Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
-    asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, InputError for what does
-    not go together, and what a run raises.
+    Raises DataError for labels that cannot be used, InputError for what does not go together, and what a run raises.
     """
     if name is not None:
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
     metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
-    _check_options(settings)
     human = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(settings.values())
     if asked and (run is not None or human.shape == "verdicts"):
@@ -100,35 +94,25 @@ def measure_judge(
             hint=f"give nothing but {option('run', 'RUN')}",
         )
     if human.shape == "verdicts":
-        judged = _of_verdicts(human, run, metrics, column)
+        judged, verdicts, clusters = _of_verdicts(human, run, metrics, column)
     else:
         if metrics is not None:
             raise InputError(
                 f"{human.name} holds texts, not verdicts of a run: the judge is asked about them",
                 hint=f"leave out {option_name('metrics')}",
             )
-        planned, texts = _plan(human, settings, column)
+        planned, verdicts = _plan(human, settings, column)
         run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
-        judged = _Judged(as_run(run), texts, column or _DEFAULT_CLUSTERS[human.shape])
-    calibration = _calibration(human, judged, name, weigh=bool(weights))
+        judged, clusters = as_run(run), column or _DEFAULT_CLUSTERS[human.shape]
+    calibration = _calibrate(human, judged, match_labels(judged, verdicts), clusters, name, weigh=bool(weights))
     save_calibration(calibration)
     return calibration
 
 
-def _check_options(settings: Collection[str]) -> None:
-    names = settings_with("calibration")
-    for key in settings:
-        if key not in names:
-            hint = f"it takes {', '.join(map(option_name, names))}"
-            raise InputError(f"a calibration takes no {option_name(key)}", hint=hint)
-
-
-_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
-
-
 def _of_verdicts(
     human: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
-) -> _Judged:
+) -> tuple[Run, list[VerdictLabel], str]:
+    """The run, the labels of its verdicts, and in words what their clusters are."""
     if run is None:
         raise InputError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
     judged, names = as_run(run), wanted_metrics(metrics).names
@@ -138,17 +122,23 @@ def _of_verdicts(
         if row.human is not None and (names is None or row.key.metric in names)
     ]
     own = judged.manifest.environment["settings"].get("cluster_by") if judged.cluster_of is not None else None
-    return _Judged(judged, labels, column or str(own or "the same sample"))
+    return judged, labels, column or str(own or "the same sample")
 
 
 def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[VerdictLabel]]:
-    """A run that asks about the labelled texts, and the labels of its verdicts."""
+    """A run that asks about the labelled texts, and the labels of its verdicts.
+
+    Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
+    """
     settings = checked(options)
-    rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
+    rows = human.texts
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
+    own = [row.columns.get("id") for row in rows]
+    unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
     samples = []
     labels: list[VerdictLabel] = []
-    for sample_id, row in zip(_ids(rows), rows, strict=True):
+    for number, row in enumerate(rows, start=1):
+        sample_id = str(row.columns["id"] if unique else number)
         judged: list[tuple[str, Label | None]]
         response: str | None = None
         if isinstance(row, LabelledStatement):
@@ -156,29 +146,16 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
         else:
             texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
         contexts = tuple(Context.model_construct(text=text) for text in texts)
-        samples.append(  # not checked yet: `from_rows` says what is wrong, and takes the texts of samples as they are
-            Sample.model_construct(
-                id=sample_id, user_input=row.question, retrieved_contexts=contexts, response=response
-            )
-        )
+        sample: Any = {"id": sample_id, "user_input": row.question, "retrieved_contexts": contexts}
+        samples.append(Sample.model_construct(**sample, response=response))  # `load` says what is wrong with it
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
         labels += [
             VerdictLabel(verdict_key(sample_id, metric, position), text, label, cluster)
             for position, (text, label) in enumerate(judged)
             if label is not None
         ]
-    dataset = from_rows(samples, name=human.name)
-    return Plan(dataset, (catalog.get(metric),), {}, (), None, settings, len(samples)), labels
-
-
-def _ids(rows: Sequence[LabelledStatement | LabelledSentences]) -> list[str]:
-    """The rows' own ids where each has one and no other has the same; else their numbers, from 1."""
-    own = [row.columns.get("id") for row in rows]
-    if len(set(map(str, own))) == len(own) and all(
-        isinstance(value, str | int) and str(value).strip() for value in own
-    ):
-        return [str(value) for value in own]
-    return [str(number) for number in range(1, len(rows) + 1)]
+    dataset = load(samples, name=human.name)
+    return Plan(dataset, (catalog.get(metric),), settings, len(samples)), labels
 
 
 def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:
@@ -192,11 +169,12 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
     return str(value)
 
 
-def _calibration(human: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
-    matched = _by_the_base_rule(judged.run, match_labels(judged.run, judged.labels))
-    weighed = _weigh(judged.run, matched) if weigh else None
-    figures = judge_figures(matched.rows if weighed is None else matched.rows._replace(scores=weighed.held_out))
-    card, manifest = judged.run.summary.judge, judged.run.manifest
+def _calibrate(
+    human: HumanLabels, run: Run, matched: MatchedLabels, clustered_by: str, name: str | None, *, weigh: bool
+) -> Calibration:
+    matched, weighed, gain = _weigh(run, matched) if weigh else (_by_the_base_rule(run, matched), None, {})
+    figures = judge_figures(matched.rows)
+    card, manifest = run.summary.judge, run.manifest
     failed = [f"{matched.failed} labelled verdicts have no probability, and are in no figure"] if matched.failed else []
     stem, question = (_NOT_IN_NAMES.sub("-", part) for part in (card.name, matched.question))
     return Calibration(
@@ -211,20 +189,16 @@ def _calibration(human: HumanLabels, judged: _Judged, name: str | None, *, weigh
             file=human.name,
             positives=figures.positives,
             clusters=figures.clusters,
-            clustered_by=judged.clustered_by,
+            clustered_by=clustered_by,
         ),
-        combining_rule=weighed.rule if weighed else None,
-        **{field: getattr(figures, field) for field in _SAME},
-        figures=figures.figures | ({"auc_gain": weighed.gain} if weighed else {}),
+        combining_rule=weighed,
+        **{field: getattr(figures, field) for field in _COPIED},
+        figures=figures.figures | gain,
         seed=SEED,
         resamples=STATISTIC_RESAMPLES,
         remarks=(*figures.remarks, *failed),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-_SAME = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
-"""What a calibration says as the figures have it."""
 
 
 def _by_the_base_rule(run: Run, matched: MatchedLabels) -> MatchedLabels:
@@ -239,15 +213,8 @@ def _by_the_base_rule(run: Run, matched: MatchedLabels) -> MatchedLabels:
     return matched._replace(rows=matched.rows._replace(scores=probabilities))
 
 
-class _Weighed(NamedTuple):
-    """Weights for the judges of a combined run, what rows get from those of other clusters, and the gain in AUC."""
-
-    rule: CombiningRule
-    held_out: Floats
-    gain: Figure
-
-
-def _weigh(run: Run, matched: MatchedLabels) -> _Weighed:
+def _weigh(run: Run, matched: MatchedLabels) -> tuple[MatchedLabels, CombiningRule, dict[str, Figure]]:
+    """What rows get from weights that were fitted to other clusters, the weights for all, and the gain in AUC."""
     combination = combination_of(run.manifest)
     if combination is None:
         raise InputError(
@@ -259,19 +226,16 @@ def _weigh(run: Run, matched: MatchedLabels) -> _Weighed:
             "weights cannot be fitted to labels of which some were likelier to be drawn than others",
             hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
         )
-    clip = combination.rule.clip
-    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in matched.votes]
-    fit = fit_weights(matched.rows.labels, odds, matched.rows.clusters)
-    both = np.column_stack([np.asarray(matched.rows.scores, dtype=np.float64), fit.held_out])
+    rows = _by_the_base_rule(run, matched).rows
+    odds = [[log_odds(row[judge] or 0.0, combination.rule.clip) for judge in combination.ids] for row in matched.votes]
+    fit = fit_weights(rows.labels, odds, rows.clusters)
     gain = statistic_interval(
         lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
-        matched.rows.labels,
-        both,
-        clusters=matched.rows.clusters,
+        rows.labels,
+        np.column_stack([np.asarray(rows.scores, dtype=np.float64), fit.held_out]),
+        clusters=rows.clusters,
     )
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
-    return _Weighed(
-        CombiningRule.weighted(weights, fit.intercept),
-        fit.held_out,
-        Figure(value=gain.mean, ci95=(gain.low, gain.high)),
-    )
+    figure = Figure(value=gain.mean, ci95=(gain.low, gain.high))
+    rule = CombiningRule.weighted(weights, fit.intercept)
+    return matched._replace(rows=rows._replace(scores=fit.held_out)), rule, {"auc_gain": figure}

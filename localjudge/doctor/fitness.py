@@ -1,8 +1,8 @@
-"""For what is a judge fit? What its answers to the labelled items amount to, and fixed rules over these figures.
+"""What is a judge fit for? What its answers to the labelled items amount to, and fixed rules over these figures.
 
     labels      0   0   1   1
     p_yes      .2  .7  .6  .9       AUC 3/4; at .5 the labels 0 1 1 1: balanced accuracy 3/4, lean 3/4 - 2/4 = +1/4
-    minimal pair    holds .9, number changed .6         p falls by .3, and the verdict does not turn
+    minimal pair    supported .9, number changed .6     p falls
     arrangement     needed chunk first .8, last .6      log odds move by |logit .8 - logit .6| = .98
 
     ranking      AUC, lower limit >= .65
@@ -11,19 +11,17 @@
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
 Each level needs all that stands above it. Nothing is admitted of a judge that fails the plain cases or gives legal
-answers less than half of its probability. Intervals are clustered by passage.
+answers less than half of its probability. Intervals are clustered by passage, and their limits decide, so that few
+items admit nothing by luck; the calibration error, which chance alone keeps above 0, has no lower limit and a lenient
+rule. Order and minimal pairs are measured on attribution alone.
 
 A judge of balanced accuracy b sees a difference between two systems at 2b - 1 of its size: half of it at .75, .7 at
-.85. Its mean, if it leans to no side, is off by up to 1 - b where all is so or nothing is. An AUC of .65 is a balanced
-accuracy of .61 where the log odds of both labels are normal with one variance: a fifth is left of each difference,
-which takes some 20 times the samples. Limits and not estimates decide, so that few items admit nothing by luck; the
-calibration error, which chance alone keeps above 0, has no lower limit and a lenient rule. Order and minimal pairs are
-measured on attribution alone.
+.85. Its mean, if it leans to no side, is off by up to 1 - b where all labels are alike. An AUC of .65 is a balanced
+accuracy of .61 where the log odds of both labels are normal with one variance: a fifth is left of each difference.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, log
+from math import ceil
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
@@ -38,50 +36,52 @@ from localjudge.doctor.health_check import (
     Use,
     failed,
     fit_for,
-    ok,
     warning,
     warning_if,
 )
-from localjudge.doctor.judgement import THRESHOLD, Examinee, Portion
-from localjudge.doctor.probes import PER_PASSAGE, Kind, Probe, Rearrangement, passages, probe_tasks, probes, rearranged
+from localjudge.doctor.judgement import THRESHOLD, Examinee
+from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
+from localjudge.judge.combining_rule import log_odds
 from localjudge.record.manifest import Calibration
 from localjudge.stats import agreement
-from localjudge.stats.interval import Interval, mean_interval, statistic_interval
+from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
 from localjudge.types import Answer, Attribution, Task
 
 ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
-FEWEST_PASSAGES = 8
+_FEWEST_PASSAGES = 8
 """One of each domain. Intervals that are clustered by fewer passages promise more than they keep."""
-PROBE_SECONDS = 300
-"""So long the items may take, by the speed of the plain cases; a user may name their number instead."""
-LEAST_AUC = 0.65
-LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
-LARGEST_LEAN = 0.15
-LARGEST_FLIPPED = 0.10
-LEAST_MASS = 0.5
-SLOPES = (0.5, 2.0)
-LARGEST_CALIBRATION_ERROR = 0.15
-LEAST_FALLING = 0.75
-_LITTLE_MASS = 0.05
-_LEAST = 1e-6  # as in `stats.agreement`: stands for a probability of exactly 0 in log odds
+_PROBE_SECONDS = 300
+"""The items may take this long, by the speed of the plain cases; a user may name their number instead."""
+_LEAST_AUC = 0.65
+_LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
+_LARGEST_LEAN = 0.15
+_LARGEST_FLIPPED = 0.10
+_LEAST_MASS = 0.5
+_SLOPES = (0.5, 2.0)
+_LARGEST_CALIBRATION_ERROR = 0.15
+_LEAST_FALLING = 0.75
+_CLIP = 1e-6  # as in `stats.agreement`: stands for a probability of exactly 0 in log odds
 _OWN_LABELS = "compare its verdicts on 100 sentences of your own with people's before you rely on them"
-_ADVICE = {
+_ADVICE_BY_USES = {
     1: f"compare systems by its scores, and read none as a share; {_OWN_LABELS}",
     2: f"read means, and decide nothing by a single verdict; {_OWN_LABELS}",
     3: _OWN_LABELS,
 }
-"""By the number of uses."""
 
 
-def choose_passages(judge: Examinee, items: int | None) -> Portion:
-    """So many items, in whole passages; if None, as many as take about five minutes."""
+def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
+    """How many of the first passages are asked about, and why not all.
+
+    As many as have this number of items, in whole passages; if None, as many as take about five minutes.
+    """
     every = len(passages())
     if items is not None:
-        return Portion.as_named(ceil(items / PER_PASSAGE), every)
-    seconds = judge.seconds_for(probe_tasks())
-    return Portion.by_speed(every, seconds, PROBE_SECONDS, least=FEWEST_PASSAGES, all_with="--probes all")
+        count = min(ceil(items / PER_PASSAGE), every)
+        return count, "as asked for" if count < every else ""
+    count, why = judge.fitting(probe_tasks(), every, _PROBE_SECONDS)
+    return max(count, _FEWEST_PASSAGES), f"{why} (--probes all)" if why else ""
 
 
 class Skill(NamedTuple):
@@ -112,61 +112,116 @@ class ProbeFigures(NamedTuple):
     median_mass: float | None = None
 
 
-Scored = Sequence[tuple[Probe, float]]
-"""Items with the probabilities of 1 that they got."""
+_Scored = Sequence[tuple[Probe, float]]
 
 
-def measure(choice: Portion, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
-    """All figures of the chosen passages, and a check for each; a task of which one label got no answer has none."""
-    masses = sorted(answers[probe.task].legal_mass for probe in probes(choice.first) if probe.task in answers)
-    checks = [_probes_check(choice, masses)]
-    scored = [(probe, answers[probe.task].p_yes) for probe in probes(choice.first) if probe.task in answers]
-    items: dict[ProbedTask, Scored] = {
-        "attribution": [pair for pair in scored if isinstance(pair[0].task, Attribution)],
-        "relevance": [pair for pair in scored if not isinstance(pair[0].task, Attribution)],
-    }
+def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
+    """All figures of the first passages, and a check for each; a task of which one label got no answer has none."""
+    answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
+    masses = sorted(answer.legal_mass for _, answer in answered)
+    items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
+    for probe, answer in answered:
+        items["attribution" if isinstance(probe.task, Attribution) else "relevance"].append((probe, answer.p_yes))
     skills = {task: skill(items[task]) for task in TASKS if len({probe.answer for probe, _ in items[task]}) > 1}
-    checks += [_skill_check(task, measured, items[task]) for task, measured in skills.items()]
-    checks += [_bias_check(skills)] if skills else []
-    p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items["attribution"]}
-    pairs = [
-        (probe, p_of[half], p_yes)
-        for probe, p_yes in items["attribution"]
-        if probe.changed_from and (half := (probe.passage, probe.changed_from)) in p_of
-    ]
-    falls = None
-    if pairs:
-        fell = [float(after < before) for _, before, after in pairs]
-        falls = mean_interval(fell, clusters=[probe.passage for probe, _, _ in pairs])
-        checks.append(_sensitivity_check(falls, pairs))
-    moves: dict[Rearrangement, list[tuple[float, float]]] = defaultdict(list)
-    for pair in rearranged(choice.first):
-        if pair.before in answers and pair.after in answers:
-            moves[pair.effect].append((answers[pair.before].p_yes, answers[pair.after].p_yes))
-    order = _order_check(moves) if moves else None
-    checks += [order] if order else []
-    flipped = order.figures["flipped"] if order else None
-    return ProbeFigures(choice.first, skills, falls, flipped, median(masses) if masses else None), checks
+    checks = [_check_probes(count, why, masses), *(_check_skill(task, skills[task]) for task in skills)]
+    if skills:
+        leans = ", ".join(f"{task} {in_limits(measured.lean, '+')}" for task, measured in skills.items())
+        advice = "its means may be off by as much: label some of your own data, and let that choose the --threshold"
+        figures = {task: limits_json(measured.lean) for task, measured in skills.items()}
+        finding = f"share judged yes minus the true share: {leans}"
+        checks.append(warning_if(any(map(_leans, skills.values())), "bias", finding, advice, **figures))
+    falls, sensitivity = _measure_sensitivity(items["attribution"])
+    flipped, order = _measure_order(count, answers)
+    checks += [check for check in (sensitivity, order) if check]
+    return ProbeFigures(count, skills, falls, flipped, median(masses) if masses else None), checks
 
 
-def skill(items: Scored) -> Skill:
+def skill(items: _Scored) -> Skill:
     """Figures of the items of one task, some of each label."""
     labels = np.array([probe.answer for probe, _ in items], dtype=np.float64)
     scores = np.array([p_yes for _, p_yes in items], dtype=np.float64)
-    decisions = (scores >= THRESHOLD).astype(np.float64)
-    clusters = [probe.passage for probe, _ in items]
+    rows = LabelledScores(labels, scores, clusters=[probe.passage for probe, _ in items])
+    decisions = rows._replace(scores=(scores >= THRESHOLD).astype(np.float64))
+    of_decisions = {"balanced_accuracy": agreement.balanced_accuracy, "lean": agreement.bias}
     try:
-        line = agreement.calibration_line
-        slope = statistic_interval(lambda *data: line(*data).slope, labels, scores, clusters=clusters)
+        slope = statistic_intervals({"": lambda *data: agreement.calibration_line(*data).slope}, rows)[""]
     except DataError:
         slope = None
     return Skill(
-        auc=statistic_interval(agreement.roc_auc, labels, scores, clusters=clusters),
-        balanced_accuracy=statistic_interval(agreement.balanced_accuracy, labels, decisions, clusters=clusters),
-        lean=statistic_interval(agreement.bias, labels, decisions, clusters=clusters),
+        auc=statistic_intervals({"": agreement.roc_auc}, rows)[""],
         slope=slope,
         calibration_error=float(agreement.expected_calibration_error(labels, scores)),
+        **statistic_intervals(of_decisions, decisions),
     )
+
+
+def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
+    """How many items were asked, and how much of its probability the judge gave to legal answers, ascending."""
+    asked, every = len(probes(count)), len(probes())
+    finding = f"{asked} of {every} labelled items{f', {why}' if why else ''}"
+    figures: dict[str, float] = {"items": asked, "of": every, "passages": count, "answered": len(masses)}
+    if not masses:
+        return failed("probes", f"{finding}: none got an answer", ANOTHER_JUDGE, **figures)
+    middle = median(masses)
+    figures |= {"median_legal_mass": middle, "least_legal_mass": masses[0]}
+    finding += f"; valid answers get {100 * middle:.3g} % of its probability in the median"
+    finding += f"; {asked - len(masses)} got no answer" if len(masses) < asked else ""
+    advice = "give the judge a longer window (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
+    return warning_if(len(masses) < asked or middle < _LEAST_MASS, "probes", finding, advice, **figures)
+
+
+def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
+    auc, slope = measured.auc, measured.slope
+    finding = (
+        f"AUC {in_limits(auc)}, balanced accuracy {in_limits(measured.balanced_accuracy)} on {auc.n} items; "
+        f"calibration slope {'none' if slope is None else f'{slope.mean:.2g}'}, error {measured.calibration_error:.2f}"
+    )
+    figures: dict[str, Any] = {"items": auc.n, "passages": auc.clusters}
+    figures |= {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
+    figures |= {"calibration_error": measured.calibration_error}
+    return warning_if(auc.low < _LEAST_AUC, task, finding, ANOTHER_JUDGE, **figures)
+
+
+def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck | None]:
+    """By the minimal pairs of which both halves got an answer."""
+    p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items}
+    pairs = [
+        (probe.passage, p_of[half], p_yes)
+        for probe, p_yes in items
+        if probe.changed_from and (half := (probe.passage, probe.changed_from)) in p_of
+    ]
+    if not pairs:
+        return None, None
+    falls = mean_interval([float(after < before) for _, before, after in pairs], clusters=[pair[0] for pair in pairs])
+    turned = sum(before >= THRESHOLD > after for _, before, after in pairs)
+    mean_fall = sum(before - after for _, before, after in pairs) / len(pairs)
+    figures = {"falls": limits_json(falls), "pairs": len(pairs), "turned": turned, "mean_fall": mean_fall}
+    finding = (
+        f"one detail changed lowers p in {in_limits(falls)} of {len(pairs)} minimal pairs, by {mean_fall:.2f} in the "
+        f"mean; {turned} verdicts turn from 1 to 0"
+    )
+    advice = f"a wrong number or name in an answer may pass: {ANOTHER_JUDGE}"
+    return falls, warning_if(falls.low < _LEAST_FALLING, "sensitivity", finding, advice, **figures)
+
+
+def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
+    """The share of verdicts that flip where the same chunks are shown in another way."""
+    moves = [
+        (answers[pair.before].p_yes, answers[pair.after].p_yes)
+        for pair in rearranged(count)
+        if pair.before in answers and pair.after in answers
+    ]
+    if not moves:
+        return None, None
+    odds = [abs(log_odds(after, _CLIP) - log_odds(before, _CLIP)) for before, after in moves]
+    share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(moves)
+    figures = {"asked": len(moves), "flipped": share, "mean_move": sum(odds) / len(odds), "largest_move": max(odds)}
+    finding = (
+        f"{100 * share:.3g} % of {len(moves)} verdicts flip when the same chunks are shown in another way; log odds "
+        f"move by {figures['mean_move']:.2f}, at most {max(odds):.2f}"
+    )
+    advice = f"a retriever that only reorders moves its scores: {ANOTHER_JUDGE}"
+    return share, warning_if(share > _LARGEST_FLIPPED, "order", finding, advice, **figures)
 
 
 class Admission(NamedTuple):
@@ -185,35 +240,30 @@ class Admission(NamedTuple):
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
     """The admission of each task that was measured."""
     barred = [] if passes_plain_cases else ["it fails the plain cases"]
-    if figures.median_mass is not None and figures.median_mass < LEAST_MASS:
-        barred.append(f"it gives legal answers {figures.median_mass:.2g} of its probability, less than {LEAST_MASS:g}")
-    return {
-        task: Admission((), tuple(barred))
-        if barred
-        else _admission(measured, figures if task == "attribution" else ProbeFigures())
-        for task, measured in figures.skills.items()
-    }
+    if figures.median_mass is not None and figures.median_mass < _LEAST_MASS:
+        barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {_LEAST_MASS:g}")
+    if barred:
+        return dict.fromkeys(figures.skills, Admission((), tuple(barred)))
+    of_task = {"attribution": figures, "relevance": ProbeFigures()}
+    return {task: _admit(measured, of_task[task]) for task, measured in figures.skills.items()}
 
 
 def admission_by_labels(calibration: Calibration) -> Admission:
-    """What a judge may be used for by people's labels: by its probabilities, and its decisions held out.
-
-    Order and minimal pairs are not in labels, and not asked for here.
-    """
+    """What a judge may be used for by people's labels, which hold neither order nor minimal pairs."""
     labels, clusters = calibration.labels, calibration.labels.clusters
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
         return Admission((), (f"it takes {FEW} labels of each kind in {FEW} groups, the fewest are {fewest}",))
     figures = {
-        name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters, 0.95)
+        name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters)
         for name, figure in (calibration.figures | calibration.held_out).items()
     }
     auc, accuracy, bias = (figures[name] for name in ("auc", "balanced_accuracy", "bias"))
     measured = Skill(auc, accuracy, bias, figures.get("calibration_slope"), figures["calibration_error"].mean)
-    return _admission(measured, ProbeFigures())
+    return _admit(measured, ProbeFigures())
 
 
-def _admission(measured: Skill, figures: ProbeFigures) -> Admission:
+def _admit(measured: Skill, figures: ProbeFigures) -> Admission:
     bars = list(_bars(measured, figures))
     for place, use in enumerate(USES):
         if reasons := tuple(reason for barred, reason in bars if barred == use):
@@ -223,29 +273,28 @@ def _admission(measured: Skill, figures: ProbeFigures) -> Admission:
 
 def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
     """Each rule that is broken, with the first use that it bars."""
-    if measured.auc.low < LEAST_AUC:
-        yield "ranking", f"AUC {in_limits(measured.auc)}: its lower limit has to reach {LEAST_AUC:g}"
-    accuracy = measured.balanced_accuracy
-    for use, least in LEAST_BALANCED_ACCURACY.items():
-        if accuracy.low < least:
-            yield use, f"balanced accuracy {in_limits(accuracy)}: its lower limit has to reach {least:.2f}"
+    if measured.auc.low < _LEAST_AUC:
+        yield "ranking", f"AUC {in_limits(measured.auc)}: its lower limit has to reach {_LEAST_AUC:g}"
+    for use, least in _LEAST_BALANCED_ACCURACY.items():
+        if measured.balanced_accuracy.low < least:
+            accuracy = in_limits(measured.balanced_accuracy)
+            yield use, f"balanced accuracy {accuracy}: its lower limit has to reach {least:.2f}"
     if _leans(measured):
-        yield "means", f"share of yes is off by {in_limits(measured.lean, '+')}, more than {LARGEST_LEAN:g}"
-    least, most = SLOPES
+        yield "means", f"share of yes is off by {in_limits(measured.lean, '+')}, more than {_LARGEST_LEAN:g}"
+    if figures.flipped is not None and figures.flipped > _LARGEST_FLIPPED:
+        yield "means", f"order flips {figures.flipped:.2f} of the verdicts, more than {_LARGEST_FLIPPED:g}"
+    least, most = _SLOPES
     if measured.slope is not None and not least <= measured.slope.mean <= most:
         yield "thresholds", f"calibration slope {measured.slope.mean:.2g}, not {least:g} to {most:g}"
-    if measured.calibration_error > LARGEST_CALIBRATION_ERROR:
-        error = f"{measured.calibration_error:.2f}, more than {LARGEST_CALIBRATION_ERROR:g}"
-        yield "thresholds", f"calibration error {error}"
-    if figures.flipped is not None and figures.flipped > LARGEST_FLIPPED:
-        yield "means", f"order flips {_percent(figures.flipped)} of the verdicts, more than {_percent(LARGEST_FLIPPED)}"
-    if figures.falls is not None and figures.falls.low < LEAST_FALLING:
-        limit = f"the limit has to reach {LEAST_FALLING:g}"
-        yield "thresholds", f"changed details lower p in {in_limits(figures.falls)} of the pairs: {limit}"
+    if (error := measured.calibration_error) > _LARGEST_CALIBRATION_ERROR:
+        yield "thresholds", f"calibration error {error:.2f}, more than {_LARGEST_CALIBRATION_ERROR:g}"
+    if figures.falls is not None and figures.falls.low < _LEAST_FALLING:
+        falls = in_limits(figures.falls)
+        yield "thresholds", f"details lower p in {falls} of the pairs: the limit has to reach {_LEAST_FALLING:g}"
 
 
 def _leans(measured: Skill) -> bool:
-    return max(-measured.lean.low, measured.lean.high) > LARGEST_LEAN
+    return max(-measured.lean.low, measured.lean.high) > _LARGEST_LEAN
 
 
 def in_limits(interval: Interval, sign: Literal["", "+"] = "") -> str:
@@ -265,141 +314,17 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
     return {"value": interval.mean, "low": low, "high": high}
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _probes_check(choice: Portion, masses: Sequence[float]) -> HealthCheck:
-    """How many items were asked, and how much of its probability the judge gave to legal answers, ascending."""
-    asked, every = len(probes(choice.first)), len(probes())
-    rest = f", {choice.why}" if choice.why else ""
-    finding = f"{asked} of {every} labelled items, of {choice.first} of {len(passages())} passages{rest}"
-    low = sum(mass < LEAST_MASS for mass in masses)
-    figures: dict[str, float] = {
-        "items": asked,
-        "of": every,
-        "passages": choice.first,
-        "answered": len(masses),
-        "below_half": low,
-    }
-    if not masses:
-        return failed("probes", f"{finding}: none got an answer", ANOTHER_JUDGE, **figures)
-    middle, least = median(masses), masses[0]
-    figures |= {"median_legal_mass": middle, "least_legal_mass": least}
-    finding += f"; legal answers get {_percent(middle)} of its probability in the median, {_percent(least)} at least"
-    if len(masses) < asked:
-        finding += f"; {asked - len(masses)} got no answer"
-        return warning("probes", finding, "give the judge a longer window (n_ctx)", **figures)
-    if low > _LITTLE_MASS * len(masses):
-        finding += f"; less than half in {low}: there it wants to say something else"
-        return warning("probes", finding, ANOTHER_JUDGE, **figures)
-    return ok("probes", finding, **figures)
-
-
-def _skill_check(task: ProbedTask, measured: Skill, items: Scored) -> HealthCheck:
-    auc, slope = measured.auc, measured.slope
-    every = Counter(probe.kind for probe, _ in items)
-    right = Counter(probe.kind for probe, p_yes in items if (p_yes >= THRESHOLD) == probe.answer)
-    kinds = ", ".join(f"{kind} {right[kind]}/{of}" for kind, of in every.items())
-    guesses = auc.low < LEAST_AUC
-    finding = (
-        f"AUC {in_limits(auc)}, balanced accuracy {in_limits(measured.balanced_accuracy)} on {auc.n} items; "
-        f"calibration slope {'none' if slope is None else f'{slope.mean:.2g}'}, error "
-        f"{measured.calibration_error:.2f}; right: {kinds}{' (guessing has an AUC of 0.5)' if guesses else ''}"
-    )
-    figures: dict[str, Any] = {"items": auc.n, "passages": auc.clusters}
-    figures |= {name: limits_json(getattr(measured, name)) for name in ("auc", "balanced_accuracy", "lean", "slope")}
-    figures |= {"calibration_error": measured.calibration_error}
-    figures |= {"right": {kind: {"right": right[kind], "of": of} for kind, of in every.items()}}
-    return warning_if(guesses, task, finding, ANOTHER_JUDGE, **figures)
-
-
-def _bias_check(skills: Mapping[ProbedTask, Skill]) -> HealthCheck:
-    leans = ", ".join(f"{task} {in_limits(measured.lean, '+')}" for task, measured in skills.items())
-    return warning_if(
-        any(map(_leans, skills.values())),
-        "bias",
-        f"share of yes less share that is so (half): {leans}",
-        "its means may be off by as much: label some of your own data, and let that choose the --threshold",
-        **{task: limits_json(measured.lean) for task, measured in skills.items()},
-    )
-
-
-def _sensitivity_check(falls: Interval, pairs: Sequence[tuple[Probe, float, float]]) -> HealthCheck:
-    def count(kind: Kind | None = None) -> dict[str, float]:
-        moves = [(before, after) for probe, before, after in pairs if kind in (None, probe.kind)]
-        return {
-            "pairs": len(moves),
-            "fell": sum(after < before for before, after in moves),
-            "turned": sum(before >= THRESHOLD > after for before, after in moves),
-            "mean_fall": sum(before - after for before, after in moves) / len(moves),
-        }
-
-    every, kinds = count(), {kind: count(kind) for kind in sorted({probe.kind for probe, _, _ in pairs})}
-    by_kind = ", ".join(
-        f"{kind} {part['fell']}/{part['pairs']} by {part['mean_fall']:.2f}" for kind, part in kinds.items()
-    )
-    return warning_if(
-        falls.low < LEAST_FALLING,
-        "sensitivity",
-        f"one detail changed lowers p in {every['fell']} of {every['pairs']} minimal pairs, {in_limits(falls)}, by "
-        f"{every['mean_fall']:.2f} on average ({by_kind}); {every['turned']} verdicts turn from 1 to 0",
-        f"a wrong number or name in an answer may pass: {ANOTHER_JUDGE}",
-        falls=limits_json(falls),
-        every=every,
-        **{str(kind): part for kind, part in kinds.items()},
-    )
-
-
-def _order_check(moves: Mapping[Rearrangement, Sequence[tuple[float, float]]]) -> HealthCheck:
-    effects = {}
-    for name, pairs in moves.items():
-        odds = [abs(_log_odds(after) - _log_odds(before)) for before, after in pairs]
-        flipped = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in pairs)
-        mean, largest = sum(odds) / len(odds), max(odds)
-        effects[name] = {"asked": len(pairs), "flipped": flipped, "mean_move": mean, "largest_move": largest}
-    share = sum(effect["flipped"] for effect in effects.values()) / sum(map(len, moves.values()))
-    listed = "; ".join(
-        f"{name} {effect['flipped']}/{effect['asked']}, log odds move by {effect['mean_move']:.2f}, at most "
-        f"{effect['largest_move']:.2f}"
-        for name, effect in effects.items()
-    )
-    return warning_if(
-        share > LARGEST_FLIPPED,
-        "order",
-        f"{_percent(share)} of the verdicts flip when the same chunks are shown in another way: {listed}",
-        f"a retriever that only reorders moves its scores: {ANOTHER_JUDGE}",
-        flipped=share,
-        **{str(name): effect for name, effect in effects.items()},
-    )
-
-
-def _log_odds(probability: float) -> float:
-    clipped = min(max(probability, _LEAST), 1 - _LEAST)
-    return log(clipped) - log(1 - clipped)
-
-
-def admission_check(
-    figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None
-) -> HealthCheck | None:
-    """One line to act on. Failed below what is required; a warning where some task is fit for nothing.
-
-    None where no items were asked of a judge that has to be fit for nothing.
-    """
+def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None) -> HealthCheck:
+    """One line to act on. Failed below what is required; a warning where some task is fit for nothing."""
     if figures is None and not passes_plain_cases:
-        uses: dict[ProbedTask, list[Use]] = {task: [] for task in TASKS}
-        return failed(ADMISSION, "not fit: it fails the plain cases", ANOTHER_JUDGE, uses=uses)
-    if figures is None:
-        unasked = failed(ADMISSION, "undecided: no items were asked", "ask some (--probes all)", uses=None)
-        return unasked if required else None
+        return failed(ADMISSION, "not fit: it fails the plain cases", ANOTHER_JUDGE, uses={task: [] for task in TASKS})
+    figures = figures or ProbeFigures()
     admitted = admissions(figures, passes_plain_cases=passes_plain_cases)
-    few = f"{figures.passages} passages are too few to tell (it takes {FEWEST_PASSAGES})"
-    few = "too few items got an answer" if len(admitted) < len(TASKS) else few
-    if (figures.passages < FEWEST_PASSAGES and passes_plain_cases) or len(admitted) < len(TASKS):
-        decide = warning if required is None else failed
-        return decide(ADMISSION, f"undecided: {few}", "ask about more (--probes all)", uses=None)
+    if len(admitted) < len(TASKS) or (figures.passages < _FEWEST_PASSAGES and passes_plain_cases):
+        decide = failed if required else warning
+        return decide(ADMISSION, "undecided: too few items have an answer", "ask more (--probes all)", uses=None)
     unfit = [task for task, admission in admitted.items() if not admission.uses]
-    advice = _ADVICE.get(min(len(admission.uses) for admission in admitted.values()))
+    advice = _ADVICE_BY_USES.get(min(len(admission.uses) for admission in admitted.values()))
     advice = advice or f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}"
     lacking = required is not None and any(required not in admission.uses for admission in admitted.values())
     return HealthCheck(

@@ -3,12 +3,11 @@
 Imports no library that a machine may lack.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from localjudge.errors import LocaljudgeError
 from localjudge.types import Record
 
 Use = Literal["ranking", "means", "thresholds"]
@@ -19,7 +18,6 @@ ADMISSION = "admission"
 """The check that says what a judge is fit for: the last one."""
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
 Status = Literal["ok", "warning", "failed"]
-_STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class HealthCheck(Record):
@@ -45,14 +43,14 @@ class Diagnosis(Record):
     not_made: tuple[str, ...] = ()
 
 
-def worst_status(checks: Iterable[HealthCheck]) -> Status:
-    """The gravest status; ok for no checks."""
-    return max((check.status for check in checks), key=_STATUSES.index, default="ok")
-
-
 def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
     """A finding as it should be."""
     return HealthCheck(name=name, status="ok", found=finding, figures=figures)
+
+
+def warning_if(bad: bool, name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
+    """If something is bad, a warning with its advice: the judge can be used. Otherwise ok."""
+    return warning(name, finding, advice, **figures) if bad else ok(name, finding, **figures)
 
 
 def warning(name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
@@ -60,19 +58,9 @@ def warning(name: str, finding: str, advice: str, /, **figures: Any) -> HealthCh
     return HealthCheck(name=name, status="warning", found=finding, advice=advice, figures=figures)
 
 
-def warning_if(bad: bool, name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
-    """A warning with its advice if something is bad, otherwise ok."""
-    return warning(name, finding, advice, **figures) if bad else ok(name, finding, **figures)
-
-
 def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
     """A finding with which the judge cannot be used."""
     return HealthCheck(name=name, status="failed", found=finding, advice=advice, figures=figures)
-
-
-def failed_with(name: str, error: LocaljudgeError) -> HealthCheck:
-    """A failure in the words of the error."""
-    return failed(name, error.message, error.hint)
 
 
 def fit_for(uses: Sequence[str]) -> str:

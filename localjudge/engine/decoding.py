@@ -7,23 +7,26 @@
                }                     forced: known without asking
 
 An engine evaluates what is pending, hands over the logits behind it, and does so again until the answer is finished.
-Decisions depend on the logits alone, so equal logits give equal answers. What is legal says a grammar that llguidance
-compiled for the vocabulary. A token is legal if the grammar's own mask allows it; several may carry the same label
-("1", "1}"). A place where every legal token begins a label is a verdict; any other is free text, of a reason, chosen
-greedily. Labels are values in [0, 1]: of 0 and 1 the expected value is the probability of 1, of the levels 0, .25, .5,
-.75, 1 it is the mean level.
+A grammar that llguidance compiled for the vocabulary says what is legal; several legal tokens may carry the same label
+("1", "1}"). A place where every legal token begins a label is a verdict; any other is free text of a reason, chosen
+greedily. Of the labels 0 and 1 the expected value is the probability of 1, of five levels it is their mean.
 
 Most vocabularies write a word with the space before it (" yes"). A space that is forced before a verdict is therefore
 left to the verdict's token, where the vocabulary has such a token for every label: `<score>` is forced, " yes" is read.
 Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
+
+Requests form a tree, walked depth first with one path resident, so that what they share is evaluated once:
+
+    instructions ─ context ─┬─ statement 1
+                            ├─ statement 2        order of visits: the order in which branches first appear
+                            └─ statement 3
 """
 
 import json
 import re
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial, reduce
 from typing import Any, NamedTuple
@@ -32,17 +35,51 @@ import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.prefix_tree import TokenPath, by_question, depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.tokens import ChatTemplate, Vocabulary, chat_ends, without_ends
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
+TokenPath = tuple[tuple[int, ...], ...]
+"""The tokens of each node of one request, root first."""
+
+
+def depth_first(paths: Sequence[Sequence[Hashable]]) -> list[int]:
+    """Indices of the paths in the order that evaluates every distinct node once; equal paths stand together."""
+    ways = _number_nodes(paths)[1]
+    return sorted(range(len(paths)), key=ways.__getitem__)
+
+
+def distinct_tokens(paths: Sequence[TokenPath]) -> int:
+    """Tokens in the tree: each node counted once for each distinct path that leads to it."""
+    return sum(len(node) for _, node in _number_nodes(paths)[0])
+
+
+def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
+    """The nodes of the tree, each behind the number of its parent, numbered as they first appear; the paths in numbers.
+
+    The root has the number 0.
+    """
+    numbers: dict[tuple[int, Any], int] = {}
+    ways: list[list[int]] = []
+    for path in paths:
+        way = [0]
+        for node in path:
+            way.append(numbers.setdefault((way[-1], node), len(numbers) + 1))
+        ways.append(way)
+    return numbers, ways
+
+
+def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
+    """How many nodes at the beginning of two paths are the same."""
+    pairs = enumerate(zip(resident, wanted, strict=False))
+    return next((place for place, (have, want) in pairs if have != want), min(len(resident), len(wanted)))
+
+
 _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
-"""Kinds of token that llguidance allows or forbids as one: those of Outlines' strings, for a mask in a quarter of the
-time. They do not change what is legal."""
+"""Kinds of token that llguidance allows or forbids as one: the same mask in a quarter of the time."""
 _CLOSING_TOKENS = 4
 """Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
 
@@ -55,12 +92,16 @@ class Choice(NamedTuple):
     labels: dict[float, NDArray[np.intp]]
     """Token ids that carry each label, ascending; empty where the text is free."""
 
+    @property
+    def lacks_a_label(self) -> bool:
+        """Whether no token carries one of the labels."""
+        return not all(ids.size for ids in self.labels.values())
+
 
 class Reading(NamedTuple):
-    """What the logits say at a verdict."""
+    """What the logits say at a verdict; `label` is the value that is nearest to `p_yes`."""
 
     label: float
-    """The value that is nearest to `p_yes`."""
     p_yes: float
     legal_mass: float
 
@@ -92,7 +133,7 @@ class Constraints:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
-        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._compiled: dict[str, CompiledGrammar] = {}
         # Bound to the pieces and not to self: a vocabulary in a cycle of references would be freed much too late.
         self._carriers = cache(partial(_carrying, vocabulary.pieces))
         self._ends = cache(partial(_ending, vocabulary.pieces))
@@ -106,14 +147,13 @@ class Constraints:
             if matcher.is_error():
                 raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
             start = self._arrive(matcher, (), b"", grammar)
+            if len(self._compiled) >= _GRAMMARS_KEPT:
+                self._compiled.clear()
             self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
-            if len(self._compiled) > _GRAMMARS_KEPT:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(key)
         return self._compiled[key]
 
     def after(self, position: Position, token: int, grammar: Grammar) -> Position:
-        """Where the answer stands once the token is chosen; the position given stays as it was."""
+        """Where the answer stands once the token is chosen; `position` stays as it was."""
         matcher = position.matcher.deep_copy()
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
@@ -129,45 +169,33 @@ class Constraints:
         """Follow what is forced, up to the next choice or the end."""
         forced = _whole_characters(matcher.compute_ff_bytes())
         if forced.endswith(" "):
-            before = self._before_space(matcher, forced.rstrip(" "), grammar)
-            if before:
-                return before._replace(forced=(*tokens, *before.forced), text=text + before.text)
+            spaceless = forced.rstrip(" ")
+            ahead, before = matcher.deep_copy(), self._vocabulary.user(spaceless)
+            _consume(ahead, before, grammar)
+            choice = self._choice(ahead, grammar, blanks=False)
+            if choice.labels and not choice.lacks_a_label:
+                return Position(ahead, (*tokens, *before), text + spaceless.encode(), choice)
         if forced:
-            ahead = self._vocabulary.user(forced)
-            _consume(matcher, ahead, grammar)
-            tokens, text = (*tokens, *ahead), text + forced.encode()
+            following = self._vocabulary.user(forced)
+            _consume(matcher, following, grammar)
+            tokens, text = (*tokens, *following), text + forced.encode()
         if matcher.is_accepting():
             return Position(matcher, tokens, text, None)
-        legal = self._legal(matcher)
-        by_label = self._by_label(legal, grammar)
-        if not all(ids.size for ids in by_label.values()):
+        choice = self._choice(matcher, grammar)
+        if choice.lacks_a_label:
             raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
-        return Position(matcher, tokens, text, Choice(legal, by_label))
+        return Position(matcher, tokens, text, choice)
 
-    def _before_space(self, matcher: llguidance.LLMatcher, forced: str, grammar: Grammar) -> Position | None:
-        """The place behind the forced text and before the space that follows it, if a verdict is read there.
-
-        A token that is nothing but the space is none of the verdict's.
-        """
-        ahead = matcher.deep_copy()
-        tokens = self._vocabulary.user(forced)
-        _consume(ahead, tokens, grammar)
-        legal = self._legal(ahead) & ~self._blank
-        by_label = self._by_label(legal, grammar)
-        if not by_label or not all(ids.size for ids in by_label.values()):
-            return None
-        return Position(ahead, tuple(tokens), forced.encode(), Choice(legal, by_label))
-
-    def _legal(self, matcher: llguidance.LLMatcher) -> NDArray[np.bool_]:
+    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True) -> Choice:
+        """What may come here, with or without tokens that are nothing but a space."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        return np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
-
-    def _by_label(self, legal: NDArray[np.bool_], grammar: Grammar) -> dict[float, NDArray[np.intp]]:
-        """The legal tokens that carry each label; nothing where others are legal, too."""
+        legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+        if not blanks:
+            legal = legal & ~self._blank
         carriers = self._carriers(tuple(grammar.labels.items()))
         if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
-            return {}
-        return {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
+            return Choice(legal, {})
+        return Choice(legal, {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()})
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
         """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
@@ -268,13 +296,7 @@ def _whole_characters(forced: bytes) -> str:
 
 def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
     if not matcher.consume_tokens(tokens):
-        raise ModelError(
-            f"the grammar {grammar.name!r} cannot be followed with this model's tokens: {matcher.get_error()}"
-        )
-
-
-_REASON = "reason"
-_GROUP = f"(?P<{_REASON}>"
+        raise ModelError(f"this model's tokens cannot follow the grammar {grammar.name!r}: {matcher.get_error()}")
 
 
 class ConstrainedAnswer:
@@ -283,9 +305,7 @@ class ConstrainedAnswer:
     def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
         written = explanation or shape
         if written.start.forced != shape.start.forced:
-            raise ModelError(
-                f"an explanation by {written.grammar.name!r} does not begin as {shape.grammar.name!r} does"
-            )
+            raise ModelError(f"{written.grammar.name!r} does not begin as {shape.grammar.name!r}, which it explains")
         self._constraints = constraints
         self._grammar = written.grammar
         self._verdict_alone = shape.start.choice if explanation else None
@@ -371,22 +391,19 @@ def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
     """The text of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
     if not grammar.reason_tokens:
         return [(raw, None)]
-    if _GROUP in grammar.pattern:
+    if "(?P<reason>" in grammar.pattern:
         match = re.fullmatch(grammar.pattern, raw)
-        return [(raw, match[_REASON].strip() if match else None)]
+        return [(raw, match["reason"].strip() if match else None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
-        return [(raw, json.loads(raw).get(_REASON))]
+        return [(raw, json.loads(raw).get("reason"))]
     decoder = json.JSONDecoder()
     entries: list[tuple[str, str | None]] = []
     place = raw.index("[") + 1
     for _ in range(grammar.verdicts):
         entry, end = decoder.raw_decode(raw, place)
-        entries.append((raw[place:end], entry.get(_REASON)))
+        entries.append((raw[place:end], entry.get("reason")))
         place = end + 1
     return entries
-
-
-_NODES_KEPT = 4096
 
 
 class TokenizedRequest(NamedTuple):
@@ -422,7 +439,7 @@ class RequestTokenizer:
         self._template = template
         self._constraints = Constraints(vocabulary)
         self._begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
-        self._node = lru_cache(maxsize=_NODES_KEPT)(partial(_tokenized, vocabulary))
+        self._node = lru_cache(maxsize=4096)(partial(_tokenized, vocabulary))
 
     @property
     def chat_ends(self) -> ChatEnds | None:
@@ -430,12 +447,12 @@ class RequestTokenizer:
 
         Raises ModelError if the template cannot be rendered.
         """
-        return chat_ends(self._template.text, **self._template.ends) if self._template else None
+        return chat_ends(**self._template._asdict()) if self._template else None
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
         """The model's chat template for conversations alone, if it has one."""
-        return without_ends(self._template.text, **self._template.ends) if self._template else None
+        return without_ends(**self._template._asdict()) if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """The request in tokens, with its grammars.
@@ -487,7 +504,7 @@ def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
 
 
 class DecodingEngine(RequestTokenizer, ABC):
-    """An engine but for the evaluation of tokens: each answer is decoded alone, and what is asked twice once."""
+    """An engine except for the evaluation of tokens: decodes each answer alone, and once if it is asked for twice."""
 
     _larger_context: str
     """What to do about a request that does not fit."""
@@ -518,22 +535,24 @@ class DecodingEngine(RequestTokenizer, ABC):
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request once, in the order that evaluates once what requests share."""
         started = time.perf_counter()
-        questions: list[TokenizedRequest] = []
-        askers: list[list[int]] = []
+        askers: dict[tuple[tuple[Node, ...], str], list[int]] = {}
+        for index, request in enumerate(requests):
+            askers.setdefault((request.path, request.shape), []).append(index)
+        questions: list[tuple[TokenizedRequest, list[int]]] = []
         refused: list[tuple[int, NoAnswer]] = []
-        for indices in by_question(requests):
+        for indices in askers.values():
             try:
-                questions.append(self._fitting(requests[indices[0]]))
-                askers.append(indices)
+                questions.append((self._fitting(requests[indices[0]]), indices))
             except SampleError as error:
                 refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
-        paths = [question.path for question in questions]
+        paths = [question.path for question, _ in questions]
         self._unique += distinct_tokens(paths)
         self._total += time.perf_counter() - started
         yield from refused
         for place in depth_first(paths):
-            answers = self._decoded(questions[place])
-            for index in askers[place]:
+            question, indices = questions[place]
+            answers = self._decoded(question)
+            for index in indices:
                 yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
 
     def _fitting(self, request: VerdictRequest) -> TokenizedRequest:

@@ -6,24 +6,22 @@ import sys
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_OWN_SIZE = Path("/proc/self/statm")
 
 
 def processor_name() -> str:
     """Name of the kind of processor; "" where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    lines = _lines("/proc/cpuinfo")
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "" if lines else platform.processor())
 
 
 def available_bytes() -> int | None:
-    """Memory that this process may still take.
+    """Memory that this process may still take; None where the system does not tell.
 
     The least of what the machine has free, what is left to its control group, and to its address space (`ulimit -v`).
     """
-    bounds = (_free_on_machine(), room_in_groups(_own_group()), room_in_address_space())
+    group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
+    bounds = (_free_on_machine(), room_in_groups(group), room_in_address_space())
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
@@ -34,24 +32,19 @@ def room_in_address_space() -> int | None:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    sizes = _lines("/proc/self/statm")
+    if limit == resource.RLIM_INFINITY or not sizes:
         return None
-    try:
-        pages = int(_OWN_SIZE.read_text(encoding="ascii").split()[0])
-    except OSError:
-        return None
-    return max(0, limit - pages * resource.getpagesize())
+    return max(0, limit - int(sizes[0].split()[0]) * resource.getpagesize())
 
 
 def _free_on_machine() -> int | None:
     if sys.platform == "win32":
         return None
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
+    lines = _lines("/proc/meminfo")
+    if not lines:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    rows = (line.split() for line in lines if line.startswith("MemAvailable:"))
-    return next((int(words[1]) * 1024 for words in rows), None)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def room_in_groups(group: str) -> int | None:
@@ -61,25 +54,22 @@ def room_in_groups(group: str) -> int | None:
     return min((room for room in map(_room, folders) if room is not None), default=None)
 
 
-def _own_group() -> str:
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
-
-
 def _room(group: Path) -> int | None:
+    """What is left to one group; files in memory can be dropped."""
+    limit, used = _lines(group / "memory.max"), _lines(group / "memory.current")
+    if not used or limit in ([], ["max"]):
+        return None
+    rows = (line.split() for line in _lines(group / "memory.stat"))
+    files = sum(int(size) for name, size in rows if name in ("active_file", "inactive_file"))
+    return max(0, int(limit[0]) - int(used[0]) + files)
+
+
+def _lines(file: str | Path) -> list[str]:
+    """Lines of a file of the system; none where there is no such file."""
     try:
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
-        used = int((group / "memory.current").read_text(encoding="ascii"))
-        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+        return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return None
-    if limit == "max":
-        return None
-    files = sum(int(line.split()[1]) for line in lines if line.startswith(("active_file ", "inactive_file ")))
-    return max(0, int(limit) - used + files)
+        return []
 
 
 def readable(count: int) -> str:

@@ -3,46 +3,51 @@
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from localjudge import model_registry
-from localjudge.engine.protocol import (
-    Engine,
-    EngineBuild,
-    EngineSettings,
-    ModelFacts,
-    NamedModel,
-    ReadableEngine,
-)
-from localjudge.engine.server.address import is_loopback, names_a_server, read_address
+from localjudge.engine.protocol import Engine, EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
 from localjudge.errors import InputError
 from localjudge.model_registry import ModelFile
 from localjudge.words import option, option_name
 
-ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
+ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+
+
+def names_a_server(judge: str) -> bool:
+    """Whether a judge is named by the address of a server, and not by a name or a path."""
+    return bool(_ADDRESS.match(judge))
 
 
 def is_in_place(judge: str) -> bool:
     """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
-    file = None if names_a_server(judge) else model_registry.place_of(judge)
-    return names_a_server(judge) or (file is not None and file.is_file())
+    if names_a_server(judge):
+        return True
+    file = model_registry.place_of(judge)
+    return file is not None and file.is_file()
 
 
 def may_be_elsewhere(judge: str) -> bool:
     """Whether a judge is named by an address that is not this machine's by what is written: nothing is looked up.
 
-    Raises InputError for an address that is none.
+    Raises InputError for an address that cannot be used.
     """
-    return names_a_server(judge) and not is_loopback(read_address(judge))
+    if not names_a_server(judge):
+        return False
+    from localjudge.engine.server.connection import is_loopback, read_address
+
+    return not is_loopback(read_address(judge))
 
 
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
 
-    Raises as `model_registry.find` does, ModelError for a server that cannot judge, InputError for an address that is
-    none or not this machine's.
+    Raises as `model_registry.find` does, ModelError for a server that cannot judge, InputError for what cannot be an
+    address or is not this machine's.
     """
     if not names_a_server(judge):
         return model_registry.find(judge)
@@ -66,9 +71,8 @@ def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of
     from localjudge.engine.llamacpp.engine import VocabularyCounter, outline_of
     from localjudge.engine.ray_engine import InProcess, RayEngine
 
-    return RayEngine(
-        model, settings, InProcess(open_engine, outline_of, VocabularyCounter), begin_of_text=begin_of_text
-    )
+    in_process = InProcess(open_engine, outline_of, VocabularyCounter)
+    return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)
 
 
 def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> ReadableEngine:
@@ -81,11 +85,11 @@ def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: b
 
         return LlamaCppEngine(model, settings, begin_of_text=begin_of_text)
     from localjudge.engine.server.kinds import open_server
-    from localjudge.engine.server.server_engine import ServedModel, ServerEngine
+    from localjudge.engine.server.server_engine import ServedModel
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
-    return ServerEngine(open_server(model, settings), settings, begin_of_text=begin_of_text)
+    return open_server(model, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
@@ -97,9 +101,9 @@ def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
 
 def engine_build() -> EngineBuild:
     """What models are run on. Raises ModelError if it cannot be loaded."""
-    from localjudge.engine.llamacpp import library
+    from localjudge.engine.llamacpp.model import build
 
-    return library.build()
+    return build()
 
 
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
@@ -108,8 +112,8 @@ def who_it_is(model: NamedModel) -> Mapping[str, str]:
         from localjudge.engine.server.server_engine import ServedModel
 
         return model.metadata if isinstance(model, ServedModel) else {}
-    from localjudge.engine.llamacpp import gguf as gguf_header
+    from localjudge.engine.llamacpp import gguf
     from localjudge.engine.llamacpp.model import WHO_IT_IS
 
-    header = gguf_header.read(model.path)
+    header = gguf.read(model.path)
     return {key: header.text(key) for key in WHO_IT_IS}

@@ -6,23 +6,15 @@ An answer is a pure function of `engine.identity` and its own request: not of th
 Everything that can move an answer is therefore in `identity`, and an answer may be stored and reused under
 `identity` + request for ever.
 
-    TokenCounter      which model it is and how long a request is: what planning needs, runs no model
-    Engine            a token counter that also answers: holds a model, to be closed
-    DescribedEngine   an engine that knows what its model is called
-    RemoteEngine      an engine whose model somebody else runs
-    ParallelEngine    an engine that answers several requests at the same time
-    InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
-
 Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
 """
 
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, TypeGuard, get_args, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
-from pydantic_core import PydanticKnownError
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
@@ -30,13 +22,6 @@ from localjudge.words import Setting, option, option_name
 
 _HOST = re.compile(r"[^\s:/?#@\[\]]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 """A name or an IPv4 address, or an IPv6 address, which has two colons at least."""
-
-
-_NO_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
-    int: "int_type",
-    float: "float_type",
-    bool: "bool_type",
-}
 
 
 class EngineSettings(Record):
@@ -68,17 +53,6 @@ class EngineSettings(Record):
         Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
     ] = Field(default=(), exclude=True)
     """Send texts to a judge's server on this host, which is not this machine (may be repeated)."""
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _number(cls, value: object, field: ValidationInfo) -> object:
-        """A text of digits is no number, and neither is a truth value."""
-        kind = cls.model_fields[str(field.field_name)].annotation
-        kinds = {kind, *get_args(kind)}
-        for number, error in _NO_NUMBER.items():
-            if number in kinds and (isinstance(value, str) or (isinstance(value, bool) and bool not in kinds)):
-                raise PydanticKnownError(error)
-        return value
 
     @field_validator("allow_host", mode="before")
     @classmethod
@@ -134,12 +108,10 @@ class TokenCounter(Protocol):
         gives it as `model`: nobody has seen the bytes that answered. The same for as long as the answers are: stored
         answers are found under it.
         """
-        ...
 
     @property
     def name(self) -> str:
         """What people call the model; "" for an engine without one."""
-        ...
 
     @property
     def chat_ends(self) -> ChatEnds | None:
@@ -147,30 +119,25 @@ class TokenCounter(Protocol):
 
         Raises ModelError if the template cannot be rendered.
         """
-        ...
 
     @property
     def capacity(self) -> int:
         """Tokens that fit: a request longer than this gets a `NoAnswer`."""
-        ...
 
     def length(self, request: VerdictRequest) -> int:
         """Tokens that the request takes at its longest: its prompt and the longest legal answer.
 
         Raises SampleError for text that the model cannot be shown.
         """
-        ...
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens to evaluate for these requests before their first decisions; what they share is counted once.
 
         A request that cannot be shown to the model counts nothing.
         """
-        ...
 
     def close(self) -> None:
         """Free what it holds. It cannot be used afterwards."""
-        ...
 
 
 class Engine(TokenCounter, Protocol):
@@ -182,22 +149,18 @@ class Engine(TokenCounter, Protocol):
         What is wrong with one request (it is too long, or cannot be shown to the model) is its `NoAnswer`; only what
         concerns all of them is raised: ModelError, or OutOfResource where asking again later may go on.
         """
-        ...
 
     @property
     def stats(self) -> EngineStats:
         """Work done since the engine was opened."""
-        ...
 
     @property
     def memory_bytes(self) -> int:
         """Memory that the model takes with its context, estimated; 0 without a model."""
-        ...
 
     @property
     def shares_prefixes(self) -> bool:
         """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
-        ...
 
 
 @runtime_checkable
@@ -207,12 +170,10 @@ class DescribedEngine(Protocol):
     @property
     def metadata(self) -> Mapping[str, str]:
         """What the model's file says of itself: `general.name`, `general.basename`, `general.architecture`."""
-        ...
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
         """Its chat template for conversations alone, without head and tail; None without a template."""
-        ...
 
 
 class NamedModel(Protocol):
@@ -221,24 +182,18 @@ class NamedModel(Protocol):
     @property
     def source(self) -> str:
         """What finds it again."""
-        ...
 
     @property
     def sha256(self) -> str | None:
         """The checksum of its bytes, where they are known."""
-        ...
 
     @property
     def profile(self) -> str | None:
         """The prompt profile that it is registered with, if it is."""
-        ...
 
 
 class EngineBuild(NamedTuple):
-    """The library that an engine runs on: its name, its version, and whether it can use a GPU of this machine.
-
-    It can not, either if it was built without a backend for one, or if none of its `gpu_backends` finds a GPU.
-    """
+    """The library that an engine runs on, whether it can use a GPU of this machine, and the backends that it has."""
 
     library: str
     version: str
@@ -265,7 +220,7 @@ class ModelFacts(NamedTuple):
 
 
 class ModelOutline(NamedTuple):
-    """What is known of an engine before its model is loaded: its `identity` without what is found by trying it."""
+    """What is known of an engine before its model is loaded: its `identity` but for what loading and trying it adds."""
 
     identity: dict[str, Any]
     n_ctx: int
@@ -280,7 +235,6 @@ class RemoteEngine(Protocol):
     @property
     def ignored_settings(self) -> tuple[str, ...]:
         """Names of settings that have no effect on it."""
-        ...
 
 
 @runtime_checkable
@@ -290,7 +244,6 @@ class ParallelEngine(Protocol):
     @property
     def works_at_once(self) -> int:
         """How many, at least 1; it may change between calls."""
-        ...
 
 
 class ReadableEngine(Engine, Protocol):
@@ -302,7 +255,6 @@ class ReadableEngine(Engine, Protocol):
         None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
         SampleError for text that the model cannot be shown.
         """
-        ...
 
 
 class InspectableEngine(ReadableEngine, Protocol):
@@ -315,7 +267,6 @@ class InspectableEngine(ReadableEngine, Protocol):
     @property
     def shape(self) -> ModelShape:
         """The model's size."""
-        ...
 
 
 def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:

@@ -4,8 +4,8 @@
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
 Jinja's sandbox keeps a template from files and from Python's insides, not from `range(99999)` nested five times or a
-text of a gigabyte. Here the system limits its processor time and its memory, and whoever starts it waits a minute at
-most (on Windows that is all). It imports nothing of localjudge, so that it starts in a tenth of a second.
+text of a gigabyte. So the system limits processor time and memory, and the caller waits for a minute at most (on
+Windows that is all). It imports nothing of localjudge, so that it starts in a tenth of a second.
 """
 
 import json
@@ -21,27 +21,23 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 if sys.platform != "win32":
     import resource
 
-_MESSAGE_CHARACTERS = 300
-
 
 def main() -> None:
     """Render what standard input asks for."""
     request = json.load(sys.stdin)
     limits = request.pop("limits")
     if sys.platform != "win32":
-        _limit(resource.RLIMIT_CORE, 0)
-        _limit(resource.RLIMIT_CPU, limits["seconds"])
-        _limit(resource.RLIMIT_AS, limits["mebibytes"] * 2**20)
+        most = {
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_CPU: limits["seconds"],
+            resource.RLIMIT_AS: limits["mebibytes"] * 2**20,
+        }
+        for kind, limit in most.items():
+            # The soft limit stops with a signal of its own; the hard one may be lower already.
+            hard = resource.getrlimit(kind)[1]
+            resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     random.seed(0)  # `random` and `lipsum` give the same text every time
     json.dump(_reply(**request, most_characters=limits["characters"]), sys.stdout)
-
-
-if sys.platform != "win32":
-
-    def _limit(kind: int, most: int) -> None:
-        """Lower the soft limit, which stops with a signal of its own; the hard one may be lower already."""
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_characters: int) -> dict[str, Any]:
@@ -64,7 +60,7 @@ def _prompt(
     try:
         text = environment.from_string(template).render(variables)
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
-        return {"error": str(error)[:_MESSAGE_CHARACTERS]}
+        return {"error": str(error)[:300]}
     if len(text) > most_characters:
         return {"error": f"it writes {len(text):,} characters; at most {most_characters:,} are allowed"}
     return {"text": text}

@@ -3,12 +3,11 @@
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
 A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
-error message, or to a whole `Answer` or `NoAnswer`; or it is a function that gives one of these for a request. No model
-is loaded.
+error message, or to a whole `Answer` or `NoAnswer`; or it is a function that gives one of these for a request.
 
 A mapping, and a function whose source Python can find, are known by their content. Any other function (typed into an
-interactive session, a `functools.partial`, an object that can be called) is known by its qualified name alone: change
-what it answers, and answers stored under that name are stale.
+interactive session, a `functools.partial`) is known by its qualified name alone: change what it answers, and answers
+stored under that name are stale.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ def unit_text(request: VerdictRequest) -> str:
 
 
 class ScriptedEngine:
-    """Answers from a mapping of unit texts, or from a function of the request.
+    """Answers from a mapping of unit texts, or from a function of the request; a code point counts as a token.
 
     Raises KeyError for a unit that the mapping does not hold, unless `default` is given, and InputError for a value
     that is not `Scripted`. Requests are remembered as `asked`, unless `remember` is False: then nothing grows with the
@@ -70,7 +69,16 @@ class ScriptedEngine:
     @property
     def identity(self) -> dict[str, Any]:
         """A hash of the script: another script is another engine. `script` names a function without source code."""
-        source, named = _content(self._script)
+        script, named = self._script, {}
+        if isinstance(script, Mapping):
+            source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump())
+        else:
+            try:
+                source = inspect.getsource(script)
+            except (OSError, TypeError):  # no file holds it, or it is not a function
+                kind = script if hasattr(script, "__qualname__") else type(script)
+                source = f"{kind.__module__}.{kind.__qualname__}"
+                named = {"script": f"{source} (known by name alone)"}
         digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
         return {"engine": "scripted", "script_sha256": digest, **named}
 
@@ -91,30 +99,29 @@ class ScriptedEngine:
 
     @property
     def capacity(self) -> int:
-        """As given."""
+        """As it was set."""
         return self._capacity
 
     def length(self, request: VerdictRequest) -> int:
-        """One token a code point."""
+        """Code points of all pieces."""
         return sum(len(piece.text) for node in request.path for piece in node)
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """One token a code point, each distinct beginning of a path counted once."""
+        """Code points, each distinct beginning of a path counted once."""
         nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
         return sum(len(piece.text) for path in nodes for piece in path[-1])
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer in the order given."""
+        """Answer in the order of the requests."""
         for index, request in enumerate(requests):
             if self._remember:
                 self._asked.append(request)
             yield index, self._answer(request)
 
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
-        if self.length(request) > self._capacity:
-            return NoAnswer(error=f"{self.length(request)} tokens do not fit {self._capacity}")
-        scripted = self._look_up(request)
-        match scripted:
+        if self.length(request) > self.capacity:
+            return NoAnswer(error=f"{self.length(request)} tokens do not fit {self.capacity}")
+        match scripted := self._look_up(request):
             case Answer() | NoAnswer():
                 return scripted
             case str():
@@ -139,19 +146,3 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def _content(script: Script) -> tuple[str, dict[str, str]]:
-    """What tells one script from another, and what the identity adds where that is no more than a name."""
-    if not callable(script):
-        return json.dumps(dict(script), sort_keys=True, default=_plain), {}
-    try:
-        return inspect.getsource(script), {}
-    except (OSError, TypeError):  # no file holds it, or it is no function
-        kind = script if hasattr(script, "__qualname__") else type(script)
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        return name, {"script": f"{name} (known by name alone)"}
-
-
-def _plain(answer: Answer | NoAnswer) -> dict[str, Any]:
-    return answer.model_dump()

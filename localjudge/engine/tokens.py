@@ -8,24 +8,21 @@ So user text is cut inside every literal of a control or user-defined token, its
 and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
 single characters (some vocabularies define `ü` so) are text like any other, and stay.
 
-Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`), which the model
-knows by its usual tokens. Where the model's own template does so, a marker in user text is spelled by single
-characters: the same text, other tokens. What stands beside a control token is no marker, because user text cannot forge
-it without that token; nor is a bare word or a line of signs, which any text may hold. A vocabulary of single characters
-has no other spelling: there, a marker in user text remains what it is.
+Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`). Where the model's
+own template does so, a marker in user text is spelled by single characters: the same text, other tokens. A marker has
+letters and more than a bare word, which any text may hold, and no control token, which user text cannot forge. A
+vocabulary of single characters has no other spelling: there, a marker in user text remains what it is.
 
 Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
 anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
 would be read as a space: it is spelled by the tokens of its bytes.
 
-    template(one user message holding a marker)  ->  head + marker + tail  ->  head, tail
-
-A template is rendered with marks in place of texts, so no text is trimmed or rewritten by it. There is no system
-message (some families refuse it), no thinking where a switch exists, and a fixed date where a template asks for
-today's: a prompt that changes at midnight cannot give the same numbers twice. A profile that a model was trained on may
-need several roles, documents and arguments of the model's own: `conversation` renders these. A template is a program
-from the model's file, so it is rendered by a process whose time, memory and output are limited
-(`localjudge.engine.render_template`): 0.2 s for each model.
+A template is rendered with a mark in place of the one user message, so no text is trimmed or rewritten by it: what
+stands before the mark is the prompt's head, what stands behind it the tail. There is no system message (some families
+refuse it), no thinking where a switch exists, and a fixed date where a template asks for today's: a prompt that changes
+at midnight cannot give the same numbers twice. A profile that a model was trained on may need several roles, documents
+and arguments of the model's own: `conversation` renders these. A template is a program from the model's file, so it is
+rendered by a process whose time, memory and output are limited (`localjudge.engine.render_template`).
 """
 
 import hashlib
@@ -36,8 +33,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,25 +43,23 @@ from localjudge.types import ChatEnds
 _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
-_FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
+_USUAL_VARIABLES: Mapping[str, Any] = {
+    "add_generation_prompt": True,
+    "enable_thinking": False,
+    "thinking": False,
+    "date_string": "01 Jan 2025",
+}
 _LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
 _MOST_SECONDS = 60
 """That a whole rendering may take, for systems without a limit of processor time."""
-_OUT_OF_TIME = -24  # SIGXCPU
-_NONE: Mapping[str, Any] = {}
 
 
 class ChatTemplate(NamedTuple):
     """A model's chat template, and the texts of its begin and end tokens, as templates want them."""
 
-    text: str
+    template: str
     bos: str
     eos: str
-
-    @property
-    def ends(self) -> dict[str, str]:
-        """The texts by the names of arguments."""
-        return {"bos": self.bos, "eos": self.eos}
 
 
 def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
@@ -73,7 +67,7 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 
     Raises ModelError if the template fails or does not show the message exactly once.
     """
-    rendered = _render(template, [{"role": "user", "content": _MARKER}], bos=bos, eos=eos).only_prompt()
+    rendered = _render(template, [[{"role": "user", "content": _MARKER}]], {}, bos=bos, eos=eos).only_prompt()
     if rendered.count(_MARKER) != 1:
         raise ModelError(
             f"the model's chat template shows the message {rendered.count(_MARKER)} times instead of once",
@@ -97,9 +91,8 @@ def conversation(
 
     Raises ModelError if the template fails, or does not look at one of the arguments.
     """
-    reply = _render(template, messages, bos=bos, eos=eos, arguments=arguments)
-    unknown = sorted(arguments.keys() - reply.reads) if reply.reads is not None else []
-    if unknown:
+    reply = _render(template, [messages], arguments, bos=bos, eos=eos)
+    if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
         raise ModelError(
             f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
             hint="use a conversion of the model with its own chat template, or another profile",
@@ -119,7 +112,8 @@ def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
         [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)] for roles in _CONVERSATIONS
     ]
     pattern = re.compile("|".join(marks))
-    for roles, prompt in zip(_CONVERSATIONS, _render(template, *conversations, bos=bos, eos=eos).prompts, strict=True):
+    prompts = _render(template, conversations, {}, bos=bos, eos=eos).prompts
+    for roles, prompt in zip(_CONVERSATIONS, prompts, strict=True):
         rendered = prompt.get("text", "")
         if pattern.findall(rendered) != marks[: len(roles)]:
             continue
@@ -156,37 +150,33 @@ class _Rendered(NamedTuple):
 
 
 def _unusable(why: str) -> ModelError:
-    return ModelError(
-        f"the model's chat template cannot be rendered: {why}", hint="use another conversion of the model"
-    )
+    return ModelError(f"the model's chat template cannot be rendered: {why}", hint="use another conversion of it")
 
 
 def _render(
     template: str,
-    *conversations: Sequence[Mapping[str, str]],
+    conversations: Sequence[Sequence[Mapping[str, str]]],
+    arguments: Mapping[str, Any],
+    *,
     bos: str,
     eos: str,
-    arguments: Mapping[str, Any] = _NONE,
 ) -> _Rendered:
     """The prompts for answers to conversations. Raises ModelError if rendering takes too much of the machine."""
-    usual: dict[str, Any] = {
-        "add_generation_prompt": True,
-        "enable_thinking": False,
-        "thinking": False,
-        "date_string": _FIXED_DATE.strftime("%d %b %Y"),
+    shared = {**_USUAL_VARIABLES, **arguments, "bos_token": bos, "eos_token": eos}
+    request = {
+        # Tags that say where training computes its loss are not Jinja's own.
+        "template": _GENERATION.sub(r"{#\1 \2#}", template),
+        "conversations": [{**shared, "messages": messages} for messages in conversations],
+        "now": "2025-01-01T00:00:00+00:00",
+        "limits": _LIMITS,
     }
-    variables = [
-        {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos} for messages in conversations
-    ]
-    # Tags that say where training computes its loss are not Jinja's own.
-    template = _GENERATION.sub(r"{#\1 \2#}", template)
-    request = {"template": template, "conversations": variables, "now": _FIXED_DATE.isoformat()}
-    return _reply(json.dumps({**request, "limits": _LIMITS}))
+    return _reply(json.dumps(request))
 
 
 @lru_cache(maxsize=64)
 def _reply(request: str) -> _Rendered:
     """What a process under limits says of a request. The same one is asked once."""
+    why = f"it takes more than {_LIMITS['seconds']} s or {_LIMITS['mebibytes']} MiB, or fails"
     try:
         done = subprocess.run(
             [sys.executable, "-P", str(Path(__file__).with_name("render_template.py"))],
@@ -199,14 +189,10 @@ def _reply(request: str) -> _Rendered:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise _unusable(f"it takes longer than {_MOST_SECONDS} s") from error
-    if done.returncode == _OUT_OF_TIME:
-        raise _unusable(f"it takes longer than {_LIMITS['seconds']} s")
-    if "MemoryError" in done.stderr:
-        raise _unusable(f"it takes more memory than {_LIMITS['mebibytes']} MiB")
+        raise _unusable(why) from error
     if done.returncode:
-        last_line = done.stderr.strip().rpartition("\n")[2][:300]
-        raise _unusable(last_line or f"the process that renders it ended with status {done.returncode}")
+        *_, last_line = ["", *done.stderr.strip().splitlines()]
+        raise _unusable(f"{why}: {last_line[:300] or f'status {done.returncode}'}")
     return _Rendered(**json.loads(done.stdout))
 
 
@@ -241,29 +227,20 @@ _MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the t
 
 
 class Vocabulary:
-    """Tokens of one model, by their table. A chat template tells which plain texts mark turns."""
+    """Tokens of one model, by their table, whose fields it has. A chat template tells which plain texts mark turns."""
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
-        self._table = table
+        self.pieces, self.exact, self.reserved, self._bytes_alone = table[:4]
+        self.bos, self.eos, self.begin, self._tokenize = table[4:]
         self.size = len(table.pieces)
-        self.exact = table.exact
-        """False for vocabularies that fold case or accents: their tokens do not decode to the text."""
-        self.pieces = table.pieces
-        self.reserved = table.reserved
-        """Tokens that user text must never contain, with their literals."""
-        self.eos = table.eos
-        self.bos = table.bos
-        self.begin = table.begin
-        """The token that every text of this model begins with, if it has one."""
         self.chat_template = chat_template
+        self._by_literal = {literal: token for token, literal in self.reserved.items()}
+        self._literals = _any_of(set(self._by_literal))
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
         """What marks a turn in the model's chat template and is made of no control token."""
-
-    @cached_property
-    def _by_literal(self) -> dict[bytes, int]:
-        return {literal: token for token, literal in self.reserved.items()}
+        self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
         """Tokens of our own text: literals of control tokens become those tokens."""
@@ -303,14 +280,6 @@ class Vocabulary:
         """Literal of a token; "" for one that the vocabulary lacks (negative)."""
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
-    @cached_property
-    def _literals(self) -> re.Pattern[bytes]:
-        return _any_of(set(self.reserved.values()))
-
-    @cached_property
-    def _marker_literals(self) -> re.Pattern[bytes]:
-        return _any_of({marker.encode() for marker in self.turn_markers})
-
     def _plain_turn_markers(self, chat_template: str) -> frozenset[str]:
         texts = between_turns(chat_template, bos=self.text_of(self.bos), eos=self.text_of(self.eos))
         plain = [text for text in texts if not self._literals.search(text.encode())]
@@ -335,28 +304,26 @@ class Vocabulary:
         if not data:
             return []
         for anchor, head in self._anchors.items():
-            tokens = self._table.tokenize(anchor + data)
+            tokens = self._tokenize(anchor + data)
             if tokens[: len(head)] == head:
                 return tokens[len(head) :]
         raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
         """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
-        if not self.exact or self.decode(self._table.tokenize(b"x")) == b"x":
+        if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
             return {b"": []}
-        heads = {anchor: self._table.tokenize(anchor) for anchor in _ANCHORS}
-        anchors = {
-            anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head
-        }
+        heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
+        anchors = {anchor: head for anchor, head in heads.items() if self._tokenize(anchor + b"x")[: len(head)] == head}
         if not anchors:
             raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
         return anchors
 
     def _spelled_space_mark(self) -> list[int]:
         """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
-        if self.decode(self._table.tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+        if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
-        by_byte = self._table.bytes_alone
+        by_byte = self._bytes_alone
         spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
         return [token for token in spelled if token is not None] if None not in spelled else []
 

@@ -1,19 +1,17 @@
-"""Questions of other programs as questions of yes or no, which are all that a judge is asked, and back.
+"""Questions of other programs as yes-or-no questions, which are all that a judge is asked, and back.
 
     which of these options?             one question for each; their P(yes), divided by their sum
     which of these levels, from 0 on?   one for each but the lowest: is it this one or a higher one?
 
 The second is how Frank and Hall (2001, A Simple Approach to Ordinal Classification) make binary questions of an ordinal
-one. P(level >= k) cannot rise with k, so that each counts for no more than the least before it:
+one. P(level >= k) cannot rise with k, so each is at most the least before it:
 
     P(yes)             0.9   0.6   0.7        of "at least 1", "at least 2", "at least 3"
     level        0     1     2     3
     probability  0.1   0.3   0.0   0.6        expected level 0.9 + 0.6 + 0.6 = 2.1
 
 A question that names fields of a DeepEval test case in backquotes becomes one about the contexts, the response and so
-on, each shown in a tag of its own: judges understand that far better than one text with all fields in it (asked whether
-every claim is supported, of one that is and one that is not, Qwen2.5-Coder-1.5B-Instruct at Q4_K_M gives .79 and .09,
-and .46 and .34 of one text).
+on, each shown in a tag of its own: judges understand that far better than one text with all fields in it.
 """
 
 import json
@@ -33,19 +31,17 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise InputError for options of a judge that is open, and for what is none, before anything is loaded."""
+    """Raise InputError for unknown options, and for any of a judge that is open, before anything is loaded."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
-            raise InputError(f"an open judge takes no {name}", hint=suggestion(name, names, "its options"))
-    if isinstance(judge, Judge) and options:
-        raise InputError(
-            f"the judge is open, and {', '.join(options)} cannot be given any more", hint="give it to Judge.open"
-        )
+            raise InputError(f"a judge does not have the option {name}", hint=suggestion(name, names, "its options"))
+        if isinstance(judge, Judge):
+            raise InputError(f"{name} cannot be set for a judge that is open", hint="use it in Judge.open")
 
 
 def whether(words: str, *, yes: Any = None, no: Any = None) -> str:
-    """A question, or a statement that is true or not, with what the answers mean where that is said."""
+    """A question, or a statement that is true or not, with what the answers mean."""
     question = words if "?" in words else f"Is this true? {words}"
     meanings = {name: meaning for name, meaning in (("yes", yes), ("no", no)) if meaning is not None}
     return question + "".join(f"\nThe answer is {name} if: {as_text(about)}" for name, about in meanings.items())
@@ -81,16 +77,16 @@ def level_probabilities(p_yes: Sequence[float]) -> dict[int, float]:
 
 
 def decisiveness(probabilities: Collection[float]) -> float:
-    """How far the likeliest answer is from what all would have if none were likelier: 0 there, 1 if it is certain."""
+    """How far the likeliest answer is from equal probabilities: 0 if all are equal, 1 if it is certain."""
     count = len(probabilities)
     return (count * max(probabilities) - 1) / (count - 1) if count > 1 else 1.0
 
 
 def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
-    """The words of a question, and by its name the item that it is about, where that stands beside them."""
+    """The words of a question, and by its name the item that they are about, if it comes with them."""
     if isinstance(instructions, Mapping) and "question" in instructions:
-        item = {name: value for name, value in instructions.items() if name != "question"}
-        return as_text(instructions["question"]), item
+        item = dict(instructions)
+        return as_text(item.pop("question")), item
     return as_text(instructions), {}
 
 
@@ -114,9 +110,9 @@ _NAMED = re.compile(r"`(\w+)`")
 
 
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The words and the row that they are about; None if they name no answer, or anything but these fields.
+    """The words and the row that they are about; None unless they name an answer, and only fields of texts.
 
-    Where no actual answer is named, it is the expected one that is judged.
+    If the actual answer is not named, the expected one is judged.
     """
     named = set(_NAMED.findall(words))
     if not named <= _NAMES.keys() & fields.keys() or not named & {"actual_output", "expected_output"}:

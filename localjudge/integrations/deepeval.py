@@ -5,19 +5,19 @@
     metric = FaithfulnessMetric(eval_mode="system_one", system_one_model=LocaljudgeModel("model.gguf"))
     metric.measure(test_case)
 
-(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and takes probabilities; what they
-come to is its own arithmetic. Each is asked as questions of yes or no (`conversion`), in its words, about the fields
-that they name or about one text with all: as criteria, so the judge has to read instructions.
+(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case; what it makes of the probabilities
+is its own arithmetic. Each is asked as yes-or-no questions (`conversion`), in its words, about the fields that they
+name or about one text with all: as criteria, so the judge has to read instructions.
 
-In the mode "hybrid", which wants a language model as well, three kinds of verdict are what localjudge asks anyway, and
-any judge answers them in its own words: a `sentence` or a `claim` beside a `retrieval_context` is attributed, and is as
-probable as the weakest of its sentences; a `node` beside `input` and `expected_output` is useful or not.
+The mode "hybrid" also needs a language model. Three kinds of its verdicts are what localjudge asks anyway, so any judge
+answers them in its own words: a `sentence` or a `claim` with a `retrieval_context` is attributed, and is as probable as
+the weakest of its sentences; a `node` with `input` and `expected_output` is useful or not.
 """
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from deepeval.errors import DeepEvalError
 from deepeval.models import DeepEvalBaseSystemOneModel
@@ -32,13 +32,9 @@ from localjudge.record.result_rows import Evaluation
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.types import NoAnswer, Scored
 
-
-class _YesNo(NamedTuple):
-    """A question of yes or no about a row (as JSON): the words of a criterion, or the name of our own metric."""
-
-    row: str
-    asks: str
-    own: bool = False
+_METRICS = ("faithfulness", "context_precision")
+_Question = tuple[str, str]
+"""A row as JSON, and what is asked about it: a question of yes or no, or the name of one of `_METRICS`."""
 
 
 class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
@@ -64,11 +60,11 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
     def decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
         """The answer to each question about the state, and what it cost: nothing."""
-        needed = {key: _yes_no(question, state) for key, question in questions.items()}
-        p_yes_of = self._probabilities(dict.fromkeys(asked for several in needed.values() for asked in several))
+        needed = {key: _questions(question, state) for key, question in questions.items()}
+        p_yes_of = self._probabilities([question for several in needed.values() for question in several])
         answers = SystemOneAnswers()
         for key, question in questions.items():
-            p_yes = [p_yes_of[asked] for asked in needed[key]]
+            p_yes = [p_yes_of[needs] for needs in needed[key]]
             if isinstance(question, NoulQuestion):
                 answers.nouls[key] = NoulAnswer(probability=p_yes[0])
             elif isinstance(question, ChoiceQuestion):
@@ -81,52 +77,43 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
         """The same in a thread, as a model computes for long."""
         return await asyncio.to_thread(self.decide, state, questions)
 
-    def _probabilities(self, asked: Iterable[_YesNo]) -> dict[_YesNo, float]:
+    def _probabilities(self, questions: Sequence[_Question]) -> dict[_Question, float]:
         """P(yes) of each. Rows of which the same is asked are judged together, so that prompts can be shared."""
-        p_yes: dict[_YesNo, float] = {}
-        rows_of: dict[tuple[str, bool], list[str]] = {}
-        for row, asks, own in asked:
-            rows_of.setdefault((asks, own), []).append(row)
-        for (asks, own), rows in rows_of.items():
+        p_yes: dict[_Question, float] = {}
+        for asks in dict.fromkeys(asks for _, asks in questions):
+            rows = list(dict.fromkeys(row for row, other in questions if other == asks))
             samples = [{**json.loads(row), "id": str(place)} for place, row in enumerate(rows)]
             shows = tuple(samples[0].keys() - {"response", "id"})
-            metric = asks if own else Criterion(name="question", question=asks, shows=shows)
+            metric = asks if asks in _METRICS else Criterion(name="question", question=asks, shows=shows)
             for row, evaluation in zip(rows, self._judge.evaluations(samples, metric), strict=True):
-                p_yes[_YesNo(row, asks, own)] = _p_yes(evaluation)
+                p_yes[row, asks] = _p_yes(evaluation)
         return p_yes
 
 
-def _yes_no(question: SystemOneQuestion, state: Any) -> list[_YesNo]:
-    """What is asked to answer the question; the list that its item is one of is not shown beside it."""
+def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
+    """What is asked to answer the question; the list that its item is one of is not shown."""
     fields = dict(state) if isinstance(state, Mapping) else {"state": state}
     fields |= fields.pop("test_case", {})
     words, item = conversion.words_and_item(question.instructions)
     fields = {name: value for name, value in fields.items() if name.removesuffix("s") not in item} | item
     words, row = conversion.as_sample(words, fields) or (words, {"response": conversion.record(fields)})
     if isinstance(question, NoulQuestion):
-        if own := _own_question(fields, item):
-            return [own]
+        match item, fields:
+            case (({"sentence": str(text)} | {"claim": str(text)}), {"retrieval_context": [*contexts]}):
+                return [(json.dumps({"response": text, "retrieved_contexts": contexts}), "faithfulness")]
+            case {"node": str(text)}, {"input": str(asked), "expected_output": str(reference)}:
+                row = {"retrieved_contexts": [text], "user_input": asked, "reference": reference}
+                return [(json.dumps(row), "context_precision")]
         asks = [conversion.whether(words, yes=question.true, no=question.false)]
     elif isinstance(question, ChoiceQuestion):
         asks = conversion.of_each_option(words, question.options)
     else:
         asks = conversion.of_each_level(words, question.levels)
-    return [_YesNo(json.dumps(row), ask) for ask in asks]
-
-
-def _own_question(fields: Mapping[str, Any], item: Mapping[str, Any]) -> _YesNo | None:
-    """What our own metric asks of the item, if one asks just that."""
-    match item, fields:
-        case (({"sentence": str(text)} | {"claim": str(text)}), {"retrieval_context": [*contexts]}):
-            return _YesNo(json.dumps({"response": text, "retrieved_contexts": contexts}), "faithfulness", own=True)
-        case {"node": str(text)}, {"input": str(asked), "expected_output": str(reference)}:
-            row = {"retrieved_contexts": [text], "user_input": asked, "reference": reference}
-            return _YesNo(json.dumps(row), "context_precision", own=True)
-    return None
+    return [(json.dumps(row), ask) for ask in asks]
 
 
 def _p_yes(evaluation: Evaluation) -> float:
-    """That of the weakest unit. Raises DeepEvalError where there is no score, with the reason."""
+    """That of the weakest unit. Raises DeepEvalError with the reason if there is no score."""
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
     verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]

@@ -8,16 +8,15 @@
     EvaluationRunResult("today", inputs, result["localjudge"]).aggregated_report()
     Pipeline.loads(evaluation.dumps(), allowed_modules=["localjudge.integrations.haystack"])
 
-One component computes all its metrics, so that the model is loaded once and what several of them ask is asked once. It
-has an output for each metric, which is what Haystack's reports take:
+One component computes all its metrics, so the model is loaded once and what several of them ask is asked once. It has
+an output for each metric, which is what Haystack's reports take:
 
-    score               mean over the samples that were scored; NaN without any, and where more failed than may
-    individual_scores   one for each sample; NaN where there is none, as Haystack's reports take floats alone
-    results             of each sample its row of scores.jsonl, with its rows of verdicts.jsonl as "verdicts"
+    score               mean of the samples that were scored; NaN without any, or if more failed than may
+    individual_scores   one for each sample, NaN if it is missing
+    results             the row of scores.jsonl of each sample, with its rows of verdicts.jsonl as "verdicts"
     ci95, scored, undefined, failed
 
-The model is loaded by `warm_up`, or when it is first run, and freed by `close`. `Pipeline.run` reports to Haystack's
-makers unless HAYSTACK_TELEMETRY_ENABLED is False; nothing here does.
+The model is loaded by `warm_up` or the first `run`, and freed by `close`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,13 +51,12 @@ _PLAIN = TypeAdapter(dict[str, Any])
 class LocaljudgeEvaluator:
     """Scores questions on one or more of localjudge's metrics, and on criteria, with a local judge.
 
-    metrics: names such as "faithfulness", metric objects and criteria. Inputs that they need are mandatory, all others
-        may be given.
+    metrics: names such as "faithfulness", metric objects and criteria. Inputs that they need are mandatory.
     judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays open; a pipeline with
         that one, or with a metric object, cannot be written to YAML.
-    options: those of `localjudge.Judge.open`; names of files where they take files.
+    options: those of `localjudge.Judge.open`.
 
-    Raises InputError for metrics that do not exist and options that cannot be.
+    Raises InputError for unknown metrics and options.
     """
 
     def __init__(
@@ -77,10 +75,7 @@ class LocaljudgeEvaluator:
         self._computed = [wanted.own.get(name) or catalog.get(name) for name in wanted.names or ()]
         needed = frozenset[str]().union(*(metric.required_fields for metric in self._computed))
         for field, (name, kind) in _INPUTS.items():
-            if field in needed:
-                component.set_input_type(self, name, kind)
-            else:
-                component.set_input_type(self, name, kind | None, None)
+            component.set_input_type(self, name, *([kind] if field in needed else [kind | None, None]))
         component.set_output_types(self, **{metric.name: dict[str, Any] for metric in self._computed})
 
     def warm_up(self) -> None:
@@ -98,9 +93,8 @@ class LocaljudgeEvaluator:
         """The component as Haystack writes it. Raises InputError for an open judge or a metric object."""
         if isinstance(self.judge, Judge):
             raise InputError("an open judge cannot be written into a pipeline's file", hint="name its model instead")
-        for metric in self.metrics:
-            if not isinstance(metric, str | Criterion):
-                raise InputError(f"{metric!r:.80} cannot be written into a pipeline's file", hint="name the metric")
+        if not all(isinstance(metric, str | Criterion) for metric in self.metrics):
+            raise InputError("a metric object cannot be written into a pipeline's file", hint="name the metric")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
@@ -122,12 +116,9 @@ class LocaljudgeEvaluator:
 
 def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
     columns = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
-    counts = {_INPUTS[field][0]: len(values) for field, values in columns.items()}
-    if len(set(counts.values())) > 1:
-        raise InputError(
-            f"the inputs have different lengths: {', '.join(f'{name} {count}' for name, count in counts.items())}",
-            hint="give each of them one value for each question",
-        )
+    if len(set(map(len, columns.values()))) > 1:
+        lengths = ", ".join(f"{_INPUTS[field][0]} {len(values)}" for field, values in columns.items())
+        raise InputError(f"the inputs have different lengths: {lengths}", hint="use one value for each question")
     rows = zip(*columns.values(), strict=True)
     return [{"id": str(number), **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, 1)]
 
@@ -137,13 +128,10 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     summary, scores = run[name], [row for row in run.scores if row.metric == name]
     judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
     verdicts = {sample_id: [row_values(row) for row in rows] for sample_id, rows in judged}
+    mean = summary.mean if summary.failed <= run.max_failed else None
     return {
-        "score": _or_nan(summary.mean if summary.failed <= run.max_failed else None),
-        "individual_scores": [_or_nan(row.score) for row in scores],
+        "score": nan if mean is None else mean,
+        "individual_scores": [nan if row.score is None else row.score for row in scores],
         "results": [{**row_values(row), "verdicts": verdicts.get(row.sample_id, [])} for row in scores],
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }
-
-
-def _or_nan(score: float | None) -> float:
-    return nan if score is None else score

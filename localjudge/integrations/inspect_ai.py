@@ -4,14 +4,11 @@
 
     Task(dataset=..., solver=..., scorer=localjudge_scorer(["faithfulness"], judge="model.gguf"))
 
-(inspect_ai 0.3.) The question is the input of a sample, the reference its target, the response the model's completion,
-and what was retrieved stands in its metadata, as texts or as documents, or is put there by a solver. They are read as
-the same sample is read from a log: of a conversation the last turn counts, and several targets that differ are refused.
-A sample's score has a value for each metric, of which inspect takes mean and standard error; why there is none, and
-each sentence that missed, is its explanation; all verdicts are in its metadata.
-
-A metric without a score is NaN, which inspect leaves out of its means and counts as unscored. The model is loaded when
-the first sample is scored.
+(inspect_ai 0.3.) The question is the input of a sample, the reference its target, the response the model's completion;
+what was retrieved is in its metadata, as texts or documents. They are read as the same sample is read from a log: the
+last turn of a conversation counts, and several targets that differ are refused. A sample's score has a value for each
+metric, NaN if it is missing; the reason for that, and each sentence that missed, is its explanation; its metadata holds
+all verdicts. The model is loaded when the first sample is scored.
 """
 
 from collections.abc import Sequence
@@ -38,14 +35,12 @@ def localjudge_scorer(
 ) -> Scorer:
     """Score samples on localjudge's metrics, and on criteria.
 
-    metrics: names such as "faithfulness"; metric objects and criteria, with which the log cannot name what it was
-        scored by.
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, for which the same holds.
+    metrics: names such as "faithfulness"; metric objects and criteria, which the log cannot name.
+    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot name either.
     contexts: under which name a sample's metadata hold what was retrieved.
     options: those of `localjudge.Judge.open`, such as `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluate` raise: InputError where a metric lacks what it needs,
-    DataError for a sample that no reader of data would take.
+    A sample raises what `Judge.open` and `Judge.evaluate` raise.
     """
     check_options(judge, options)
     opened: list[Judge] = []

@@ -4,11 +4,10 @@
     A           0.90      2.20
     B           0.40     -0.41         mean 0.90      -> p_yes 0.71
 
-Log odds are averaged and not probabilities, so that a judge that is sure counts for more than one that is not: it is
-the odds' geometric mean. A probability nearer to 0 or 1 than `clip` counts as that near and no more: no judge, however
-sure, outvotes all others by a rounding error of its logits. Sources: C. Genest and J. V. Zidek (1986), Combining
-probability distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014),
-Combining multiple probability predictions using a simple logit model, International Journal of Forecasting 30, 344-356.
+Log odds are averaged and not probabilities, so that a judge that is sure counts for more than one that is not. A
+probability nearer to 0 or 1 than `clip` counts as that near and no more. Sources: C. Genest and J. V. Zidek (1986),
+Combining probability distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al.
+(2014), Combining multiple probability predictions using a simple logit model, International Journal of Forecasting 30.
 
 Weights may take the place of the mean, such as those of `localjudge.stats.agreement`, from labels:
 
@@ -25,10 +24,7 @@ from localjudge.types import Record
 
 
 class CombiningRule(Record):
-    """The mean of the judges' log odds, or their weighted sum with an intercept; `weights` are by a judge's id.
-
-    A judge's id is the beginning of its model's checksum: the rule does not depend on names, nor on an order.
-    """
+    """The mean of the judges' log odds, or their weighted sum; `weights` are by the beginnings of models' checksums."""
 
     rule: Literal["mean log odds", "weighted log odds"] = "mean log odds"
     clip: float = Field(default=1e-6, gt=0, lt=0.5)
@@ -49,16 +45,16 @@ class CombiningRule(Record):
         return cls(rule="weighted log odds", weights=dict(weights), intercept=intercept)
 
     def combined(self, probabilities: Mapping[str, float]) -> float:
-        """The probability of 1 from that of each judge's, by their ids, at least one. Their order moves no bit.
-
-        Raises KeyError for a judge without a weight.
-        """
+        """The probability of 1 from each judge's, at least one, by their ids. KeyError for a judge without a weight."""
         odds = {judge: log_odds(probability, self.clip) for judge, probability in probabilities.items()}
         if self.weights:
             total = math.fsum([self.intercept, *(self.weights[judge] * value for judge, value in odds.items())])
         else:
             total = math.fsum(odds.values()) / len(odds)
-        return _probability(total)
+        if total >= 0:  # the form that cannot overflow
+            return 1 / (1 + math.exp(-total))
+        least = math.exp(max(total, -700.0))
+        return least / (1 + least)
 
 
 MEAN_LOG_ODDS = CombiningRule()
@@ -68,11 +64,3 @@ def log_odds(probability: float, clip: float) -> float:
     """log(p / (1 - p)), of a probability that is not nearer to 0 or 1 than `clip`."""
     clipped = min(max(probability, clip), 1 - clip)
     return math.log(clipped) - math.log1p(-clipped)
-
-
-def _probability(odds: float) -> float:
-    """The probability with these log odds, by the form that cannot overflow."""
-    if odds >= 0:
-        return 1 / (1 + math.exp(-odds))
-    least = math.exp(max(odds, -700.0))
-    return least / (1 + least)

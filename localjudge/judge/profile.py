@@ -4,11 +4,7 @@ A profile is a folder of plain files, hashed as a whole: `profile.toml`, and one
 root first. A node's end is a cut point, whether or not anything is shared: where a prompt is cut moves the logits.
 
     instructions | context ... | question | statement        attribution
-    instructions | context ... | question | sentence         relevance of a sentence
     instructions | chunk | question                          relevance of a chunk
-    instructions | context ... | question                    sufficiency of the contexts
-    instructions | question | response                       refusal to answer
-    own question | example ... | context ... | question | reference | response | unit       an own question
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
 Answers are ours, a JSON schema in `grammars/` (`reason_attributed` asks for a reason before the verdict of
@@ -19,68 +15,42 @@ Answers are ours, a JSON schema in `grammars/` (`reason_attributed` asks for a r
     form = "<score> {verdict} </score>"        literal text, with the verdict's place
     labels = { yes = 0, no = 1 }               ->   <score> (yes|no) </score>
     form = "{reason}[RESULT] {verdict}"        a reason first: it ends where the text behind it begins
-    pattern = "(Yes|No)"                       or a regular expression
 
-A label stands for a value in [0, 1], so an inverted answer ("yes, there is a risk") is a matter of its file. There is
-no free white space: every legal answer is short and ends. A reason is bounded twice, in characters by the expression
-and in tokens, because a character takes up to four tokens and what is kept free for the longest answer cannot hold the
-prompt. It cannot hold the character that ends it.
+A label stands for a value in [0, 1]. There is no free white space: every legal answer is short and ends. A reason is
+bounded in characters by the expression and in tokens, because a character takes up to four tokens.
 
 Tasks that only some metrics ask stand in the folder `special/` and have a hash each, which is part of the identity of
-the judges that are asked them: the others stay the judges that they were. A prompt file of the user's takes the place
-of one task (`task = ...` above its nodes) and is hashed into the profile's sha256: a changed word is another judge. Of
-profiles and prompts that are not bundled a run keeps every word, so that it can be verified without their files.
-
-A model is asked by the profile that the user names, else that it is registered with, else the bundled one whose
-`made_for` fits what its file says of it, else the one for any model that follows instructions.
+the judges that are asked them alone. A prompt file of the user's takes the place of one task (`task = ...` above its
+nodes) and is hashed into the profile's sha256: a changed word is another judge.
 """
 
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from localjudge import resources
 from localjudge.errors import InputError, SampleError
 from localjudge.resources import parse_toml
-from localjudge.types import (
-    Attribution,
-    CustomQuestion,
-    Grammar,
-    Label,
-    Record,
-    Refusal,
-    Relevance,
-    Span,
-    Sufficiency,
-    Task,
-    Unit,
-    Usefulness,
-)
+from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record, Relevance, Span, Task, Unit
 from localjudge.words import option, option_name
 
-COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
-"""The package that makes expressions of schemas; `pyproject.toml` installs it by the same rule."""
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
 TASKS = frozenset(
     f"attribution {JOINT} relevance_chunk relevance_sentence usefulness sufficiency refusal criterion rubric".split()
 )
-"""What a profile may word."""
 DEFAULT_PROFILE = "instruct"
-"""How a model is asked that no registry names a profile for."""
 
 _BUNDLED = Path(__file__).parent / "prompts"
 _VERDICT, _REASON = "{verdict}", "{reason}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")
-_CHARACTERS_PER_TOKEN = 4
-"""Of a reason, at its longest: about that of English text in common vocabularies."""
+_CHARACTERS_PER_TOKEN = 4  # of a reason, at its longest
 _LABELS: dict[str, dict[str, int | float]] = {
     **{key: {"0": 0, "1": 1} for key in ("attributed", "relevant", "useful", "sufficient", "refused")},
     "answer": {"no": 0, "yes": 1},
@@ -104,10 +74,15 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 
     Raises SampleError for a statement that JSON cannot hold.
     """
+    try:
+        "".join(statements).encode()
+    except UnicodeEncodeError as error:
+        raise SampleError("a statement holds a lone surrogate, which cannot be part of an answer in JSON") from error
     schema = _schema(_STATEMENTS)
     entries = schema["properties"][_STATEMENTS]
     entry = entries["items"]
-    entries["prefixItems"] = [_entry_about(statement, entry) for statement in statements]
+    asked = ({**entry["properties"], "statement": {"const": statement}} for statement in statements)
+    entries["prefixItems"] = [{**entry, "properties": properties} for properties in asked]
     entries["minItems"] = entries["maxItems"] = len(statements)
     entries["items"] = False
     return _grammar(_STATEMENTS, schema, _LABELS["attributed"], reasons_of=entry, verdicts=len(statements))
@@ -116,15 +91,13 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 def _grammar(
     name: str, schema: dict[str, Any], labels: dict[str, int | float], *, reasons_of: dict[str, Any], verdicts: int = 1
 ) -> Grammar:
+    """The grammar of a schema without free white space, by the core of Outlines."""
+    from outlines_core.json_schema import build_regex_from_schema
+
     text = json.dumps(schema)
-    return Grammar(
-        name=name,
-        pattern=_expression(text),
-        labels=labels,
-        verdicts=verdicts,
-        reason_tokens=int(reasons_of["properties"].get("reason", {}).get("x-max-tokens", 0)),
-        json_schema=text,
-    )
+    pattern = f"({build_regex_from_schema(text, '')})"
+    tokens = int(reasons_of["properties"].get("reason", {}).get("x-max-tokens", 0))
+    return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens, json_schema=text)
 
 
 def _schema(name: str) -> dict[str, Any]:
@@ -142,53 +115,24 @@ def _schema(name: str) -> dict[str, Any]:
     return {**schema, "description": description, "properties": properties, "required": list(properties)}
 
 
-def _entry_about(statement: str, entry: dict[str, Any]) -> dict[str, Any]:
-    try:
-        statement.encode()
-    except UnicodeEncodeError as error:
-        raise SampleError(f"a statement holds a lone surrogate at position {error.start}") from error
-    return {**entry, "properties": {**entry["properties"], "statement": {"const": statement}}}
-
-
-def _expression(schema: str) -> str:
-    """The regular expression of a JSON schema with no free white space, by Outlines or by its core."""
-    if COMPILER == "outlines":
-        from outlines.types import JsonSchema
-        from outlines.types.dsl import to_regex
-
-        return str(to_regex(JsonSchema(schema, whitespace_pattern="")))
-    from outlines_core.json_schema import build_regex_from_schema
-
-    return f"({build_regex_from_schema(schema, '')})"
-
-
 class AnswerForm(Record):
     """The legal answers of a task in a model's own words, and what each verdict stands for."""
 
     labels: dict[str, int | float]
     form: str = _VERDICT
-    pattern: str = ""
     reason_tokens: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _can_be_read_back(self) -> Self:
-        before, verdict, _ = self.form.partition(_VERDICT)
+        before, _, after = self.form.partition(_VERDICT)
         if not all(0 <= value <= 1 for value in self.labels.values()):
             raise ValueError("a label stands for a value from 0 to 1")
         if len({label[:1] for label in self.labels}) < len(self.labels) or len(set(self.labels.values())) <= 1:
             raise ValueError("labels must begin with different characters, and stand for two values or more")
-        if not verdict or self.form.count(_VERDICT) > 1:
-            raise ValueError(f"the form of an answer shows {_VERDICT} once")
-        if self.pattern and (self.form != _VERDICT or self.reason_tokens):
-            raise ValueError("an answer has a form or a pattern, and only a form holds a reason")
-        try:
-            re.compile(self.pattern)
-        except re.error as error:
-            raise ValueError(f"the pattern of an answer is not a regular expression: {error}") from error
-        if (self.form.count(_REASON) == 1) != bool(self.reason_tokens) or self.form.count(_REASON) > 1:
-            raise ValueError(f"a form with {_REASON} has reason_tokens, and no other")
-        if self.reason_tokens and not before.partition(_REASON)[2]:
-            raise ValueError(f"a form shows {_REASON} before {_VERDICT}, with text between them")
+        if self.form.count(_VERDICT) != 1 or _REASON in after:
+            raise ValueError(f"the form of an answer shows {_VERDICT} once, and last")
+        if before.count(_REASON) != bool(self.reason_tokens) or before.endswith(_REASON):
+            raise ValueError(f"a form with reason_tokens, and no other, shows {_REASON} once, with text behind it")
         return self
 
     def grammar(self, name: str) -> Grammar:
@@ -197,17 +141,11 @@ class AnswerForm(Record):
         opening, _, between = before.partition(_REASON)
         verdict = f"({'|'.join(map(_literal, self.labels))})"
         if not self.reason_tokens:
-            pattern = self.pattern or f"{_literal(before)}{verdict}{_literal(after)}"
-            return Grammar(name=name, pattern=pattern, labels=self.labels)
-        most = self.reason_tokens * _CHARACTERS_PER_TOKEN
-        reason = rf"(?P<reason>[^{_literal(between[0])}\x00-\x1F\x7F-\x9F]{{1,{most}}})"
-        return Grammar(
-            name=name,
-            pattern=f"{_literal(opening)}{reason}{_literal(between)}{verdict}{_literal(after)}",
-            labels=self.labels,
-            reason_tokens=self.reason_tokens,
-            reason_end=between[0],
-        )
+            return Grammar(name=name, pattern=f"{_literal(before)}{verdict}{_literal(after)}", labels=self.labels)
+        end, most = between[0], self.reason_tokens * _CHARACTERS_PER_TOKEN
+        reason = rf"(?P<reason>[^{_literal(end)}\x00-\x1F\x7F-\x9F]{{1,{most}}})"
+        pattern = f"{_literal(opening)}{reason}{_literal(between)}{verdict}{_literal(after)}"
+        return Grammar(name=name, pattern=pattern, labels=self.labels, reason_tokens=self.reason_tokens, reason_end=end)
 
 
 def _literal(text: str) -> str:
@@ -233,14 +171,9 @@ class Example(Record):
     @property
     def tasks(self) -> tuple[Attribution, ...]:
         """What the example asks."""
-        return tuple(
-            Attribution(
-                unit=Unit(kind="statement", index=index, source="reference", span=Span.whole(entry.statement)),
-                contexts=self.contexts,
-                user_input=self.question,
-            )
-            for index, entry in enumerate(self.classifications)
-        )
+        spans = enumerate(Span.whole(entry.statement) for entry in self.classifications)
+        units = (Unit(kind="statement", index=index, source="reference", span=span) for index, span in spans)
+        return tuple(Attribution(unit=unit, contexts=self.contexts, user_input=self.question) for unit in units)
 
     @property
     def answer(self) -> str:
@@ -255,12 +188,9 @@ _Shown = Literal["question", "contexts", "reference", "response", "examples"]
 class NodeTemplate(Record):
     """Text of one node, with places for the user's. `when` leaves it out if that is empty, `unless` if it is not.
 
-    `for_each = "contexts"` makes a node of every context, `for_each = "examples"` one of every example of an own
-    question, `for_each = "statements"` one node of all statements and `for_each = "levels"` one of all levels.
-    With a `role`, a message of that role begins here, or a document of the chat template's.
-
-    `{ unit}` is the place of a text with a space before it, which is tokenised with the text, as models saw it that
-    were trained on `Claim: text`.
+    `for_each = "contexts"` or `"examples"` makes a node of every one, `"statements"` or `"levels"` one node of all.
+    With a `role`, a message of that role begins here, or a document of the chat template's. `{ unit}` is the place of a
+    text with a space before it, which is tokenised with the text, as in training on `Claim: text`.
     """
 
     text: str
@@ -271,10 +201,7 @@ class NodeTemplate(Record):
 
 
 class ReasonPrompt(Record):
-    """How a task is answered with a reason: a grammar for each order, and the `{form}` that announces `before`.
-
-    A reason after the verdict is not announced, so that it cannot move the verdict.
-    """
+    """How a task is answered with a reason: a grammar for each order, and the `{form}` that announces only `before`."""
 
     before: str
     after: str
@@ -282,10 +209,9 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """The nodes of one task, root first, the grammar of its answer, and how it is answered with a reason.
+    """The nodes of one task, root first, the grammar of its answer (a name, or the model's own form), and of a reason.
 
-    `grammar` names one of ours, or says how the model answers by itself. `template` holds arguments of the model's chat
-    template.
+    `template` holds arguments of the model's chat template.
     """
 
     grammar: str | AnswerForm
@@ -303,7 +229,7 @@ class TaskPrompt(Record):
     @property
     def places(self) -> set[str]:
         """What of a task is shown: names of places in its nodes."""
-        return {name for node in self.node for name in places_of(node.text)}
+        return {name for node in self.node for _, name in PLACE.findall(node.text)}
 
     @model_validator(mode="after")
     def _begins_a_message(self) -> Self:
@@ -312,17 +238,12 @@ class TaskPrompt(Record):
         return self
 
 
-def places_of(text: str) -> set[str]:
-    """Names of the places for the user's texts."""
-    return {name for _, name in PLACE.findall(text)}
-
-
 class PromptProfile(Record):
     """How a kind of model is asked about every task. `sha256` covers every file of the profile but the special tasks.
 
-    A model without `instructions` reads markers alone: it cannot be asked in other words. `special` names the special
-    tasks, with the sha256 of each one's file. `made_for` holds rows of a model file's keys, each with a regular
-    expression that is looked for in its value: a model to which all of a row apply is asked by this profile.
+    A model without `instructions` reads markers alone: it cannot be asked in other words. `special` has the sha256 of
+    each special task's file. `made_for` holds rows of a model file's keys, each with a regular expression for its
+    value: a model to which all of a row apply is asked by this profile.
     """
 
     name: str
@@ -332,7 +253,7 @@ class PromptProfile(Record):
     instructions: bool = True
     begin_of_text: bool = True
     bare_answer: str = ""
-    made_for: tuple[dict[str, str], ...] = ()
+    made_for: tuple[Annotated[dict[str, str], Field(min_length=1)], ...] = ()
     tasks: dict[str, TaskPrompt]
     special: dict[str, str] = Field(default_factory=dict)
 
@@ -348,8 +269,6 @@ class PromptProfile(Record):
             raise ValueError(f"no task is called {', '.join(unknown)}; there are {', '.join(sorted(TASKS))}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles and arguments of a chat template need chat = true")
-        if not all(self.made_for):
-            raise ValueError("a row of made_for names a key of a model's file, and a pattern")
         for pattern in (pattern for row in self.made_for for pattern in row.values()):
             re.compile(pattern)
         return self
@@ -357,19 +276,11 @@ class PromptProfile(Record):
 
 def task_name(task: Task) -> str:
     """The name of the file that words this task."""
-    match task:
-        case Attribution():
-            return "attribution"
-        case Relevance():
-            return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
-        case Usefulness():
-            return "usefulness"
-        case Sufficiency():
-            return "sufficiency"
-        case Refusal():
-            return "refusal"
-        case CustomQuestion():
-            return "rubric" if task.levels else "criterion"
+    if isinstance(task, Relevance):
+        return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
+    if isinstance(task, CustomQuestion):
+        return "rubric" if task.levels else "criterion"
+    return type(task).__name__.lower()
 
 
 class ProfileFolder(Record):
@@ -395,10 +306,8 @@ class CustomPrompt(Record):
 def _text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode()
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}", hint="name a TOML file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file} is not TOML: {error}", hint="mend the file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}", hint="name a TOML file in UTF-8") from error
 
 
 def bundled() -> list[str]:
@@ -447,23 +356,18 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
 
 def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
     """Prompts from files and from prompts; one, or a list of them. Raises InputError for what cannot be read."""
-    return tuple(map(_read_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
-
-
-def _read_prompt(file: object) -> CustomPrompt:
-    if isinstance(file, CustomPrompt):
-        return file
-    if not isinstance(file, str | Path):
-        raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
-    return CustomPrompt(file=str(file), text=_text_of(Path(file)))
+    prompts = []
+    for file in files if isinstance(files, Sequence) and not isinstance(files, str) else [files]:
+        if not isinstance(file, CustomPrompt | str | Path):
+            raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
+        prompts.append(
+            file if isinstance(file, CustomPrompt) else CustomPrompt(file=str(file), text=_text_of(Path(file)))
+        )
+    return tuple(prompts)
 
 
 def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
-    """The profile with one task worded by the prompt.
-
-    Raises InputError for what is not a wording of a task, and for a judge that reads no instructions: it would answer
-    anything with even odds.
-    """
+    """The profile with one task worded by the prompt. Raises InputError for what does not word one of its tasks."""
     file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
         raise InputError(
@@ -474,21 +378,16 @@ def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
     task = table.pop("task", None)
     if task not in profile.tasks:
         raise InputError(
-            f"the prompt {file} {'names no task' if task is None else f'says task = {task!r}'}",
+            f"the prompt {file} says task = {task!r}",
             hint=f"put task = ... above the first [[node]]; it is one of {', '.join(sorted(profile.tasks))}",
         )
     try:
         wording = TaskPrompt.model_validate(table)
     except ValidationError as error:
-        raise InputError(
-            f"the prompt {file} is not valid: {error}", hint="compare it with a bundled profile"
-        ) from error
-    legal = profile.tasks[task].grammar
-    if wording.grammar != legal:
-        answer = f'grammar = "{legal}"' if isinstance(legal, str) else "the table [grammar] of the profile's file"
-        raise InputError(
-            f"the prompt {file} asks for the answer {wording.grammar!r}", hint=f"the answer of this task is {answer}"
-        )
+        raise InputError(f"the prompt {file} is not valid: {error}", hint="compare it with a bundled one") from error
+    if wording.grammar != profile.tasks[task].grammar:
+        legal = f"the answer of this task is that of the bundled profile: {profile.tasks[task].grammar!r}"
+        raise InputError(f"the prompt {file} asks for the answer {wording.grammar!r}", hint=legal)
     if "unit" not in wording.places:
         raise InputError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
     digest = hashlib.sha256(profile.sha256.encode() + hashlib.sha256(content).digest()).hexdigest()
@@ -503,10 +402,7 @@ class ChosenProfile(NamedTuple):
 
 
 def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-    """The profile of a model: `named` by the user, `registered` with its checksum, or by what its file says of it.
-
-    Raises InputError for a name that no profile has.
-    """
+    """The profile of a model: `named` by the user, `registered` with its checksum, or by what its file says of it."""
     if named is not None:
         return ChosenProfile(load_profile(named), f"as {option_name('profile')} says")
     if registered is not None:

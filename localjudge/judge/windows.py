@@ -5,10 +5,9 @@
 
 Windows hold whole chunks, in order, as many as fit. A chunk that does not fit alone is cut into runs of whole
 sentences. A sentence that does not fit alone is left to the engine, which answers with the reason why not. The same
-holds for a chunk that is itself the unit: it is relevant if any run of its sentences is; and for a question: it can be
-answered if any window suffices, so that an answer which needs two windows is missed. A sentence of the contexts
-that is judged beside them is shown the one window that it stands in, and not what stands before and after that.
-A question of the user's own is not cut: what any part of the texts would answer need not be the answer of all.
+holds for a chunk that is itself the unit: it is relevant if any run of its sentences is; and for a question: an answer
+which needs two windows is missed. A sentence of the contexts is shown the one window that it stands in. A question of
+the user's own is not cut: what any part of the texts would answer need not be the answer of all.
 
 Windows depend on the task and the judge alone, never on other samples. The room kept for the unit is rounded up, so
 that statements of about one length share their windows, and with them the evaluation of the contexts.
@@ -19,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
@@ -65,13 +64,13 @@ class Windows:
         """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
-        alone = self._alone(task)
+        alone = self._cost(_beside(task, ()))
         cut = self._latest[1].get(self._room(alone))
         return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: _BesideContexts) -> "_Cut":
         """The contexts in windows: in each as many neighbouring parts as fit."""
-        shared, alone = _shared(task), self._alone(task)
+        shared, alone = _shared(task), self._cost(_beside(task, ()))
         if self._latest[0] != shared:
             self._latest = (shared, {})
         cuts, room = self._latest[1], self._room(alone)
@@ -79,11 +78,8 @@ class Windows:
             cuts[room] = self._cut(task, alone, room)
         return cuts[room]
 
-    def _alone(self, task: _BesideContexts) -> int:
-        return self._cost(_beside(task, ()))
-
     def _room(self, alone: int) -> int:
-        return self._capacity - _rounded_up(alone)
+        return self._capacity - -(-alone // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
 
     def _cut(self, task: _BesideContexts, alone: int, room: int) -> "_Cut":
         @cache
@@ -97,18 +93,26 @@ class Windows:
             return [_Part(context.context, run.start, run.text) for run in runs]
 
         whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
-        parts = [part for context in whole for part in fitting(context)]
-        sizes = [tokens(part) for part in parts]
-        return _Cut(_packed(parts, sizes, room), sum(sizes))
+        groups: list[list[_Part]] = []
+        used = total = 0
+        for part in (part for context in whole for part in fitting(context)):
+            if not groups or used + tokens(part) > room:
+                groups.append([])
+                used = 0
+            groups[-1].append(part)
+            used += tokens(part)
+            total += tokens(part)
+        return _Cut(groups, total)
 
     def _window_of_unit(self, task: Relevance) -> Window:
-        """The task beside the window that its sentence stands in; whole, for the engine to refuse, if that is none."""
-        cut = self._cut_for(task)
-        number = cut.window_of(task.unit)
-        if number is None:
-            return Window(task, None)
-        window = _beside(task, cut.groups[number])
-        return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
+        """The task beside the window that its sentence begins in; whole, for the engine to refuse, if that is none."""
+        unit, groups = task.unit, self._cut_for(task).groups
+        context = 0 if unit.source == "response" else unit.source_index  # beside a response stands nothing else
+        for number, group in enumerate(groups):
+            if any(part.context == context and 0 <= unit.span.start - part.start < len(part.text) for part in group):
+                window = _beside(task, group)
+                return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
+        return Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
         def with_text(text: str) -> Task:
@@ -127,33 +131,12 @@ class _Part(NamedTuple):
     start: int
     text: str
 
-    def holds(self, unit: Unit) -> bool:
-        place = unit.span.start - self.start
-        return _context_of(unit) == self.context and 0 <= place < len(self.text)
 
-
-class _Cut:
+class _Cut(NamedTuple):
     """Contexts in windows, and the tokens that all their parts come to."""
 
-    def __init__(self, groups: list[list[_Part]], tokens: int) -> None:
-        self.groups = groups
-        self.tokens = tokens
-        self._parts = [(part, number) for number, group in enumerate(groups) for part in group]
-        self._places = [(part.context, part.start) for part, _ in self._parts]
-
-    def window_of(self, unit: Unit) -> int | None:
-        """The window that the unit begins in."""
-        context = _context_of(unit)
-        if context is None:
-            return None
-        last_before = bisect_right(self._places, (context, unit.span.start)) - 1
-        part, number = self._parts[last_before] if last_before >= 0 else (None, 0)
-        return number if part is not None and part.holds(unit) else None
-
-
-def _context_of(unit: Unit) -> int | None:
-    """Which context a sentence stands in. One of the response is shown beside the response alone."""
-    return 0 if unit.source == "response" else unit.source_index
+    groups: list[list[_Part]]
+    tokens: int
 
 
 def _shared(task: _BesideContexts) -> object:
@@ -184,20 +167,3 @@ def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentenc
         runs.append(run(first, last))
         first = last + 1
     return runs
-
-
-def _packed(parts: Sequence[_Part], sizes: Sequence[int], room: int) -> list[list[_Part]]:
-    """Neighbouring parts together, as many as fit."""
-    groups: list[list[_Part]] = []
-    used = 0
-    for part, needed in zip(parts, sizes, strict=True):
-        if not groups or used + needed > room:
-            groups.append([])
-            used = 0
-        groups[-1].append(part)
-        used += needed
-    return groups
-
-
-def _rounded_up(tokens: int) -> int:
-    return -(-tokens // _ROUNDING_TOKENS) * _ROUNDING_TOKENS

@@ -16,7 +16,7 @@ of roles with a mark in the place of each text, and cut at the marks:
     path         head | (gap) document | (gap) document | (gap) statement (tail)
 
 A text cannot close the tag around it: `{fence}` becomes "", "-2", "-3" ..., the first for which none of the node's tags
-occurs in what it encloses, in whatever letter forms and with whatever blanks or invisible characters it is spelled.
+occurs in what it encloses, however it is spelled.
 """
 
 import hashlib
@@ -29,19 +29,7 @@ from itertools import count
 from typing import Any, Literal, NamedTuple, cast
 
 from localjudge.errors import InputError, ModelError, SampleError
-from localjudge.judge.profile import (
-    JOINT,
-    PLACE,
-    AnswerForm,
-    Example,
-    PromptProfile,
-    ReasonPrompt,
-    TaskPrompt,
-    for_statements,
-    load_grammar,
-    places_of,
-    task_name,
-)
+from localjudge.judge.profile import JOINT, PLACE, PromptProfile, TaskPrompt, for_statements, load_grammar, task_name
 from localjudge.types import (
     Attribution,
     ChatEnds,
@@ -52,7 +40,6 @@ from localjudge.types import (
     Refusal,
     RenderChat,
     Task,
-    UnitKind,
     Usefulness,
     VerdictRequest,
 )
@@ -62,15 +49,22 @@ Reasons = Literal["none", "before", "after"]
 JudgingProtocol = Literal["independent", "joint"]
 
 _USER = "user"
+_DOCUMENT = "document"
+"""The role of a node that becomes an entry of the template's argument `documents`."""
 _PLAIN = ChatEnds(head="", tail="", sha256="")
-_SKELETONS_KEPT = 256
+_KEPT = 512
+_CONTEXT_LISTS_KEPT = 64
+_FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
+_MARK = "localjudge-text-7f3a"
+_UNLIKE_JSON = '"\n'
+"""What JSON spells otherwise."""
 
 
 class PromptWriter:
     """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
-    Raises InputError if the profile cannot ask for reasons, or for one answer to several statements, or needs a chat
-    template where there is none; ModelError if the template is not one that the profile can use.
+    Raises InputError if the profile cannot ask so, or needs a chat template where there is none; ModelError if the
+    template is not one that the profile can use.
     """
 
     def __init__(
@@ -87,7 +81,7 @@ class PromptWriter:
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._protocol: JudgingProtocol = protocol
-        self._skeleton = lru_cache(maxsize=_SKELETONS_KEPT)(partial(_rendered_skeleton, profile, self._chat))
+        self._skeleton = lru_cache(maxsize=_KEPT)(partial(_render_skeleton, profile, self._chat))
         self._whole = [
             self._skeleton(name, tuple(node.role for node in task.node if node.role) or (_USER,))
             for name, task in sorted(profile.tasks.items())
@@ -96,10 +90,7 @@ class PromptWriter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name and hash of the profile, hashes of the chat template and of each task's grammar, and how it asks.
-
-        Of special tasks there is nothing: `identity_for` has those that are asked.
-        """
+        """Name and hash of the profile, hashes of the chat template and of each common task's grammar, how it asks."""
         common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {JOINT})
         answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
@@ -150,20 +141,19 @@ class PromptWriter:
             raise SampleError(f"the prompt profile {self._profile.name!r} has no words for the task {name}")
         prompt = self._profile.tasks[name]
         if unshown := _not_shown(prompt, task):
-            raise SampleError(
-                f"the prompt profile {self._profile.name!r} has no place for {', '.join(unshown)} in the task {name}"
-            )
+            texts = ", ".join(unshown)
+            raise SampleError(f"the prompt profile {self._profile.name!r} has no place for {texts} in the task {name}")
         announced = prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
-        path = self._path(prompt, [task], form=announced)
         grammar, *explanation = self._answer_shape(name)
+        path = self._path(prompt, [task], form=announced)
         return VerdictRequest(path, grammar, explanation[0] if explanation else None)
 
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
         """One request for each task: a pure function of the tasks and the judge's identity.
 
         Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
-        and question are judged in one answer, and depend on each other. In any other, `tasks` may be cut anywhere.
-        Raises SampleError for a statement that a joint answer cannot hold, and as `request` does.
+        and question are judged in one answer. Raises SampleError for a statement that a joint answer cannot hold, and
+        as `request` does.
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
@@ -189,7 +179,7 @@ class PromptWriter:
             roles = tuple(role for role, _ in nodes if role)
             around = self._skeleton(task_name(tasks[0]), roles or (_USER,))
             if not roles:
-                nodes[0] = nodes[0]._replace(role=_USER)
+                nodes[0] = (_USER, nodes[0][1])
             return tuple(_join(*node) for node in _in_skeleton(nodes, around))
         first, *rest = (node for _, node in nodes)
         path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
@@ -199,34 +189,27 @@ class PromptWriter:
     def _answer_shape(self, name: str) -> list[Grammar]:
         """The grammar of a task's answer and, for a reason after the verdict, of the explanation."""
         prompt = self._profile.tasks[name]
-        if isinstance(prompt.grammar, AnswerForm):
+        if not isinstance(prompt.grammar, str):
             return [prompt.grammar.grammar(name)]
-        match self._reasons, prompt.reasons:
-            case "before", ReasonPrompt(before=reasoned):
-                return [load_grammar(reasoned)]
-            case "after", ReasonPrompt(after=explained):
-                return [load_grammar(prompt.grammar), load_grammar(explained)]
-        return [load_grammar(prompt.grammar)]
+        if self._reasons == "before" and prompt.reasons:
+            return [load_grammar(prompt.reasons.before)]
+        explained = [load_grammar(prompt.reasons.after)] if self._reasons == "after" and prompt.reasons else []
+        return [load_grammar(prompt.grammar), *explained]
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
     """Raise InputError if the profile cannot ask for these reasons or in this protocol."""
-    if protocol == "joint" and JOINT not in profile.tasks:
-        raise InputError(
-            f"the prompt profile {profile.name!r} cannot judge several statements in one answer",
-            hint=f"leave out {option('protocol', 'joint')}, or name another model with {option('judge')}",
-        )
-    if protocol == "joint" and reasons == "after":
-        raise InputError(
-            "a joint answer gives every reason before its verdict",
-            hint=f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}",
-        )
     mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
+    other = f"or name another model with {option('judge')}"
+    if protocol == "joint" and JOINT not in profile.tasks:
+        problem = f"the prompt profile {profile.name!r} cannot judge several statements in one answer"
+        raise InputError(problem, hint=f"leave out {option('protocol', 'joint')}, {other}")
+    if protocol == "joint" and reasons == "after":
+        hint = f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}"
+        raise InputError("a joint answer gives every reason before its verdict", hint=hint)
     if reasons != "none" and mute:
-        raise InputError(
-            f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
-            hint=f"leave out {option_name('reasons')}, or name another model with {option('judge')}",
-        )
+        problem = f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})"
+        raise InputError(problem, hint=f"leave out {option_name('reasons')}, {other}")
 
 
 def _digest(shape: Sequence[Grammar]) -> str:
@@ -244,33 +227,22 @@ def _join(*pieces: Piece) -> Node:
     return tuple(joined)
 
 
-class RoledNode(NamedTuple):
-    """A node, and the role of the message that begins with it; None where it goes on with the one before."""
-
-    role: str | None
-    node: Node
+_RoledNode = tuple[str | None, Node]
+"""A node, and the role of the message that begins with it; None where it goes on with the one before."""
 
 
-_KINDS: dict[UnitKind, str] = {"chunk": "passage"}
-"""What `{kind}` calls a unit in a prompt, where not by its own name."""
-_CONTEXT_LISTS_KEPT = 64
-_TAGS_KEPT = 64
-_TEMPLATES_KEPT = 512
-_FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
-
-
-def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[RoledNode]:
+def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_RoledNode]:
     """The nodes of a prompt about one task, or about several with the same contexts and question."""
     task = tasks[0]
-    texts, contexts = _texts(task), _contexts(task)
-    examples = task.examples if isinstance(task, CustomQuestion) else ()
+    texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
+    examples, levels = (task.examples, task.levels) if isinstance(task, CustomQuestion) else ((), ())
     is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
     our_texts = {
         "{form}": form,
-        "{examples}": "".join(_example(prompt, example) for example in prompt.example),
-        "{kind}": _KINDS.get(task.unit.kind, task.unit.kind),
+        "{examples}": "".join(_example(prompt, example.tasks, example.answer) for example in prompt.example),
+        "{kind}": "passage" if task.unit.kind == "chunk" else task.unit.kind,
     }
-    nodes: list[RoledNode] = []
+    nodes: list[_RoledNode] = []
     for node in prompt.node:
         if (node.when and not is_there[node.when]) or (node.unless and is_there[node.unless]):
             continue
@@ -282,39 +254,29 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Role
             case None:
                 made = [_fill(template, texts)]
             case "contexts":
-                places = places_of(template)
-                user_texts = tuple((name, text) for name, text in texts.items() if name in places)
-                made = _context_nodes(template, contexts, user_texts)
+                places = {name for _, name in _parse(template)[1]}
+                made = _context_nodes(template, contexts, tuple((k, text) for k, text in texts.items() if k in places))
             case "examples":
                 made = [_example_node(prompt, node.text, example.asked, example.answer) for example in examples]
             case "statements":
                 units = ({**texts, "unit": each.unit.span.text} for each in tasks)
                 made = [tuple(piece for each in units for piece in _fill(template, each))]
             case "levels":
-                levels = ((template.replace("{number}", str(number)), level) for number, level in _levels(task))
-                made = [tuple(piece for line, level in levels for piece in _fill(line, {"level": level}))]
-        nodes += (RoledNode(node.role, each) for each in made)
+                lines = ((template.replace("{number}", str(at)), level) for at, level in enumerate(levels, start=1))
+                made = [tuple(piece for line, level in lines for piece in _fill(line, {"level": level}))]
+        nodes += ((node.role, each) for each in made)
     return nodes
-
-
-def _contexts(task: Task) -> tuple[str, ...]:
-    return () if isinstance(task, Usefulness | Refusal) else task.contexts
-
-
-def _levels(task: Task) -> list[tuple[int, str]]:
-    return list(enumerate(task.levels, start=1)) if isinstance(task, CustomQuestion) else []
 
 
 def _texts(task: Task) -> dict[str, str]:
     """What the user's places hold, but for contexts."""
     texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
-    match task:
-        case Usefulness():
-            texts["reference"] = task.reference
-        case CustomQuestion():
-            levels = "\n".join(f"{level}: {meaning}" for level, meaning in _levels(task))
-            texts |= {"reference": (task.reference or "").strip(), "response": (task.response or "").strip()}
-            texts |= {"own_question": task.question, "levels": levels}
+    if isinstance(task, Usefulness):
+        texts["reference"] = task.reference
+    if isinstance(task, CustomQuestion):
+        levels = "\n".join(f"{level}: {meaning}" for level, meaning in enumerate(task.levels, start=1))
+        texts |= {"reference": (task.reference or "").strip(), "response": (task.response or "").strip()}
+        texts |= {"own_question": task.question, "levels": levels}
     return texts
 
 
@@ -341,38 +303,34 @@ def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answe
     return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
 
 
-def _example(prompt: TaskPrompt, example: Example) -> str:
-    """The example as its own prompt would look, without the instructions, and its answer."""
-    asked = prompt.model_copy(update={"node": prompt.node[1:], "example": ()})
-    nodes = render(asked, example.tasks, form="")
-    return "".join(piece.text for _, node in nodes for piece in node) + f"\n{example.answer}\n"
+def _example(prompt: TaskPrompt, tasks: Sequence[Task], answer: str) -> str:
+    """An example as its own prompt would look, without the instructions, and its answer."""
+    nodes = render(prompt.model_copy(update={"node": prompt.node[1:], "example": ()}), tasks, form="")
+    return "".join(piece.text for _, node in nodes for piece in node) + f"\n{answer}\n"
 
 
-class _Template(NamedTuple):
-    """A template taken apart: a literal before each place and one after the last; the tags that fence texts in."""
+@lru_cache(maxsize=_KEPT)
+def _parse(template: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """A literal before each place and one after the last; the blank before each place and its name; fenced tags.
 
-    literals: tuple[str, ...]
-    places: tuple[tuple[str, str], ...]
-    """Of each place the blank before it and its name."""
-    tags: tuple[str, ...]
-
-
-@lru_cache(maxsize=_TEMPLATES_KEPT)
-def _parse(template: str) -> _Template:
+    The tags are without their fence, and as a model may read them.
+    """
     parts = PLACE.split(template)
-    tags = (tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template))
-    return _Template(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags))
+    tags = (_as_read(tag.replace("{fence}>", "")) for tag in _FENCED_TAG.findall(template))
+    return tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags)
 
 
 def _fill(template: str, texts: Mapping[str, str]) -> Node:
-    return _with_texts(template, tuple(texts[name] for _, name in _parse(template).places))
+    return _with_texts(template, tuple(texts[name] for _, name in _parse(template)[1]))
 
 
-@lru_cache(maxsize=_TEMPLATES_KEPT)
+@lru_cache(maxsize=_KEPT)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
     """The template with these texts in its places. Remembered: the questions of a sample have most nodes in common."""
     literals, places, tags = _parse(template)
-    fence = _fence(tags, dict.fromkeys(texts))
+    inside = _as_read("\n".join(dict.fromkeys(texts))) if tags else ""
+    fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
+    fence = next(fence for fence in fences if not any(f"{tag}{fence}>" in inside for tag in tags))
     pieces: list[Piece] = []
     for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
         if literal:
@@ -380,18 +338,6 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
         if text:
             pieces.append(Piece(blank + text, trusted=False))
     return tuple(piece for piece in pieces if piece.text)
-
-
-def _fence(tags: Sequence[str], enclosed: Iterable[str]) -> str:
-    """What `{fence}` becomes in a template with these tags around these texts."""
-    inside = _as_read("\n".join(enclosed)) if tags else ""
-    fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
-    return next(fence for fence in fences if not any(_tag_as_read(f"{tag}{fence}>") in inside for tag in tags))
-
-
-@lru_cache(maxsize=_TAGS_KEPT)
-def _tag_as_read(tag: str) -> str:
-    return _as_read(tag)
 
 
 def _as_read(text: str) -> str:
@@ -404,13 +350,6 @@ def _as_read(text: str) -> str:
     return "".join(part for part in folded if not part.isspace() and unicodedata.category(part) != "Cf")
 
 
-_DOCUMENT = "document"
-"""The role of a node that becomes an entry of the template's argument `documents`."""
-_MARK = "localjudge-text-7f3a"
-_UNLIKE_JSON = '"\n'
-"""What JSON spells otherwise."""
-
-
 class Skeleton(NamedTuple):
     """What a template writes before, between and behind its messages; whether its documents stand inside JSON."""
 
@@ -418,7 +357,7 @@ class Skeleton(NamedTuple):
     escaped: bool
 
 
-def _rendered_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]) -> Skeleton:
+def _render_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]) -> Skeleton:
     if chat is None or chat.render is None:
         raise InputError(
             f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
@@ -443,13 +382,12 @@ def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[s
         if pattern.findall(rendered) == spelled:
             return Skeleton(tuple(pattern.split(rendered)), escaped)
     raise ModelError(
-        f"the model's chat template does not show {' and '.join(dict.fromkeys(roles))} once and in this order, as the "
-        "prompt profile wants it",
+        f"the model's chat template does not show {' and '.join(dict.fromkeys(roles))} once and in this order",
         hint="use a conversion of the model with its own chat template, or another profile",
     )
 
 
-def _in_skeleton(nodes: Sequence[RoledNode], around: Skeleton) -> list[Node]:
+def _in_skeleton(nodes: Sequence[_RoledNode], around: Skeleton) -> list[Node]:
     """The nodes of the prompt. What stands before the first document is one by itself: all samples share it."""
     gaps = iter(around.gaps)
     path: list[Node] = []

@@ -52,7 +52,7 @@ from localjudge.record.result_rows import (
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
-    from localjudge.stats import Interval
+    from localjudge.stats.interval import Interval
 
 SUMMARY_VERSION = 1
 NEAR = 0.1
@@ -76,13 +76,13 @@ class MetricSummary(Record):
     @property
     def interval(self) -> "Interval | None":
         """The mean with all that is known of its interval; None where there is no mean."""
-        from localjudge.stats import Interval
+        from localjudge.stats.interval import Interval
 
         if self.mean is None:
             return None
         clusters = self.clusters or self.scored
         low, high = self.ci95 or (0.0, 1.0)
-        return Interval(self.mean, low, high, self.method or "", self.scored, clusters, confidence=0.95)
+        return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
 
 
 class VerdictSummary(Record):
@@ -216,7 +216,7 @@ class _MetricTotals:
                     self.reasons.add(reason)
 
     def summary(self) -> MetricSummary:
-        from localjudge.stats import mean_bounds, mean_interval
+        from localjudge.stats.interval import mean_bounds, mean_interval
 
         groups = None if self._cluster_of is None else self._clusters
         interval = mean_interval(self._values, clusters=groups) if self._values else None

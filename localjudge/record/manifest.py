@@ -28,7 +28,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
-from localjudge.dataset.part import Shard
+from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError, OutOfResource, RunDirectoryError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog

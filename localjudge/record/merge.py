@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
-from localjudge.dataset.identity import fingerprint_of, sample_hash
-from localjudge.dataset.part import Shard, shard_number
+from localjudge.dataset.samples import Shard, fingerprint_of, sample_hash, shard_number
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -184,7 +183,7 @@ def _check_data(parts: Sequence[_ShardRun], progress: Progress) -> dict[str, str
             )
         groups |= run.cluster_of or {}
         for sample in counted(run.iter_samples(), progress, "reading", run.summary.samples):
-            if not shard.has(sample.id):
+            if shard_number(sample.id, shard.of) != shard.number:
                 belongs = Shard(shard_number(sample.id, shard.of), shard.of)
                 raise RunDirectoryError(
                     f"{run.directory} is shard {shard}, and holds {excerpt(sample.id)}, which is of {belongs}",

@@ -31,8 +31,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from localjudge.dataset.identity import fingerprint_of, hash_of
-from localjudge.dataset.samples import SampleRow
+from localjudge.dataset.samples import SampleRow, fingerprint_of, hash_of
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import (
     BY_HAND,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fit_for
-from localjudge.doctor.inventory import Inventory, ListedModel
+from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.record.manifest import Calibration, Figure

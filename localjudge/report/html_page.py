@@ -319,7 +319,7 @@ class _Baseline:
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
-        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples).pairs}
+        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)}
 
     def score(self, position: int, metric: str) -> float | None:
         """The sample's score in the baseline; None without one."""

@@ -4,9 +4,9 @@
     RUN B   verdicts.jsonl   p_yes .4  ├──> p_yes .71, label 1 ──metrics──> scores, verdicts, summary, manifest
                              samples   ┘
 
-Nobody is asked: the probabilities are combined by the mean of their log odds, or by the weights of a calibration (see
-`localjudge.judge.combining_rule`), and the metrics count the verdicts as in any run. The order of the runs moves no
-byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
+The probabilities are combined by the mean of their log odds, or by the weights of a calibration (`combining_rule`), and
+the metrics count the verdicts as in any run. The order of the runs moves no byte of the result files. A unit that one
+of them has no verdict on has none, and the reason names that judge.
 """
 
 import os
@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localjudge.errors import InputError, RunDirectoryError
-from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
+from localjudge.errors import InputError
+from localjudge.judge.combining_rule import MEAN_LOG_ODDS
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
@@ -27,7 +27,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
-from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest, combination_of
+from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest
 from localjudge.record.merge import evaluations_by_sample
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
@@ -36,7 +36,7 @@ from localjudge.run.judges import check_calibrations
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
 from localjudge.run.settings import settings_of
-from localjudge.types import JudgeVote, NoAnswer, Sample, Verdict, VerdictRule
+from localjudge.types import JudgeVote, NoAnswer, Verdict, VerdictRule
 from localjudge.words import option
 
 Weights = str | Path | Calibration | Sequence[str | Path | Calibration]
@@ -90,21 +90,22 @@ class CombinedRuns:
     def __init__(self, runs: Sequence[Run], weights: Weights, progress: Progress) -> None:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
         _check_same_work(self.runs)
-        first = self.runs[0]
+        self._first = first = self.runs[0]
         settings = settings_of(first.manifest, calibration=weights, reuse=())
         own = manifests.kept_criteria(first.manifest)
-        self.metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
-        self.rule = settings.rule_for(self.metrics)
+        self._metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
+        self._rule = settings.rule_for(self._metrics)
         self._sentences = settings.sentences
-        rules = {
-            metric.name: calibration.combining_rule
-            for metric in self.metrics
-            for calibration in settings.calibration
-            if calibration.combining_rule and calibration.question == question_of(metric.name)
+        questions = {weighed.question: weighed.combining_rule for weighed in settings.calibration}
+        rules = {metric.name: questions.get(question_of(metric.name)) for metric in self._metrics}
+        combined = {
+            "rule": MEAN_LOG_ODDS.model_dump(),
+            "rules": {metric: rule.model_dump() for metric, rule in sorted(rules.items()) if rule},
+            "judges": {_judge_id(run): run.manifest.judge for run in self.runs},
         }
-        judge = manifests.judge_part({"engine": "combined"}, {}, settings.sentences.identity, self.metrics, self.rule)
-        judge |= settings.calibrations_used | {"combined": _combined_part(self.runs, rules)}
-        check_calibrations(judge, self.metrics, settings, progress)
+        judge = manifests.judge_part({"engine": "combined"}, {}, self._sentences.identity, self._metrics, self._rule)
+        judge |= settings.calibrations_used | {"combined": combined}
+        check_calibrations(judge, self._metrics, settings, progress)
         data, environment = first.manifest.data, first.manifest.environment
         self.manifest = Manifest(
             signature=manifests.signature(judge, data),
@@ -118,50 +119,57 @@ class CombinedRuns:
                 "sessions": [{"started": datetime.now(UTC).isoformat(timespec="seconds")}],
             },
         )
-        combination = combination_of(self.manifest)
+        combination = manifests.combination_of(self.manifest)
         assert combination is not None, "its judge part says what was combined"
         self.combination = combination
 
     def totals(self) -> Totals:
         """Totals to add the evaluations to."""
-        first = self.runs[0]
-        return Totals([metric.name for metric in self.metrics], self.rule, first.cluster_of, rubrics(self.metrics))
+        names, rubric_names = [metric.name for metric in self._metrics], rubrics(self._metrics)
+        return Totals(names, self._rule, self._first.cluster_of, rubric_names)
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""
-        first = self.runs[0]
+        first = self._first
         rows = zip(*(evaluations_by_sample(run.directory) for run in self.runs), strict=True)
         for block in blocks(counted(first.iter_samples(), progress, "combining", first.summary.samples)):
             judged: list[dict[tuple[str, str, int], JudgedUnit]] = [{} for _ in self.runs]
             for sample, of_runs in zip(block, rows, strict=False):
-                for run, of_run, evaluations in zip(self.runs, judged, of_runs, strict=True):
-                    of_run.update(_units(run, sample, evaluations))
+                for run, units, evaluations in zip(self.runs, judged, of_runs, strict=True):
+                    if any(evaluation.sample_id != sample.id for evaluation in evaluations):
+                        raise InputError(
+                            f"the rows of {run.directory} are in another order than those of the other runs",
+                            hint="judge the same file with each judge",
+                        )
+                    for evaluation in evaluations:
+                        for position, unit in enumerate(evaluation.units):
+                            units[sample.id, evaluation.metric, position] = unit
 
             def verdicts(tasks: Sequence[TaskRef], judged: Any = judged) -> list[Verdict | NoAnswer]:
                 return [self._verdict(task, judged) for task in tasks]
 
-            yield evaluate_samples(block, self.metrics, self._sentences, verdicts)
+            yield evaluate_samples(block, self._metrics, self._sentences, verdicts)
 
     def summary(self, totals: Totals) -> Summary:
         """The summary of the combined run."""
-        return totals.summary(self.manifest.signature, self.combination.card, self.runs[0].summary.skipped_rows)
+        return totals.summary(self.manifest.signature, self.combination.card, self._first.summary.skipped_rows)
 
     def _verdict(
-        self, asked: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
+        self, task: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
     ) -> Verdict | NoAnswer:
         verdicts: dict[str, Verdict | NoAnswer] = {}
         for run, name, units in zip(self.runs, self.combination.ids, judged, strict=True):
-            unit = units.get((asked.sample_id, asked.metric, asked.position))
-            if unit is None or unit.unit != asked.task.unit:
+            unit = units.get((task.sample_id, task.metric, task.position))
+            if unit is None or unit.unit != task.task.unit:
                 raise InputError(
-                    f"{run.directory} did not judge what {asked.metric} now asks about {excerpt(asked.sample_id)}",
+                    f"{run.directory} did not judge what {task.metric} now asks about {excerpt(task.sample_id)}",
                     hint="was it made by another version? judge its data again",
                 )
             verdicts[name] = unit.verdict
-        return combined_verdict(verdicts, self.combination, asked.metric, self.rule)
+        return _combined_verdict(verdicts, self.combination, task.metric, self._rule)
 
 
-def combined_verdict(
+def _combined_verdict(
     verdicts: Mapping[str, Verdict | NoAnswer], combination: Combination, metric: str, rule: VerdictRule
 ) -> Verdict | NoAnswer:
     """The verdict from those of the judges, by their names; there is none if one of them has none.
@@ -194,36 +202,20 @@ def combined_verdict(
     )
 
 
-def _units(run: Run, sample: Sample, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str, int], JudgedUnit]:
-    if any(evaluation.sample_id != sample.id for evaluation in evaluations):
-        raise InputError(
-            f"the rows of {run.directory} are in another order than those of the other runs",
-            hint="judge the same file with each judge",
-        )
-    return {
-        (sample.id, evaluation.metric, position): judged
-        for evaluation in evaluations
-        for position, judged in enumerate(evaluation.units)
-    }
-
-
 def _check_same_work(runs: Sequence[Run]) -> None:
     """Raise InputError unless the runs are of several judges, and the same in all else."""
     if len(runs) <= 1:
         raise InputError("nothing to combine", hint="name the runs of two judges or more")
     first = runs[0]
     for run in runs:
-        if combination_of(run.manifest):
+        if manifests.combination_of(run.manifest):
             raise InputError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
         if (shard := manifests.shard_in(run.manifest)) is not None:
-            raise InputError(
-                f"{run.directory} is shard {shard} of a run",
-                hint="merge the shards of each judge first: localjudge merge",
-            )
+            hint = "merge the shards of each judge first: localjudge merge"
+            raise InputError(f"{run.directory} is shard {shard} of a run", hint=hint)
         different = manifests.differences(first.manifest.data, run.manifest.data)
-        for name in _THE_SAME:
-            before, after = ({name: part.manifest.judge.get(name)} for part in (first, run))
-            different += manifests.differences(before, after)
+        before, after = ({name: part.manifest.judge.get(name) for name in _THE_SAME} for part in (first, run))
+        different += manifests.differences(before, after)
         if different:
             raise InputError(
                 f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}",
@@ -231,10 +223,7 @@ def _check_same_work(runs: Sequence[Run]) -> None:
             )
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
     if count > 1:
-        raise InputError(
-            f"{count} of the runs are of one judge ({judge}), which would count {count} times",
-            hint="leave all but one of them out",
-        )
+        raise InputError(f"{count} of the runs are of one judge ({judge})", hint="leave all but one of them out")
 
 
 def _judge_id(run: Run) -> str:
@@ -243,35 +232,10 @@ def _judge_id(run: Run) -> str:
     return str(engine.get("model_sha256") or canonical_sha256(engine))[:_ID_DIGITS]
 
 
-def _named(runs: Sequence[Run]) -> list[CombinedRun]:
+def _named(runs: Sequence[Run]) -> Iterator[CombinedRun]:
     """The runs, with the names of their judges; where two have one name, their ids stand behind it."""
     names = Counter(run.summary.judge.name for run in runs)
-    named = []
     for run in runs:
         name, judge = run.summary.judge.name, _judge_id(run)
         name = name if names[name] == 1 else f"{name} {judge}"
-        path, signature = str(run.directory.absolute()), run.manifest.signature
-        named.append(CombinedRun(name=name, judge=judge, run=path, signature=signature))
-    return named
-
-
-def _combined_part(runs: Sequence[Run], rules: Mapping[str, CombiningRule]) -> dict[str, Any]:
-    return {
-        "rule": MEAN_LOG_ODDS.model_dump(),
-        "rules": {metric: rule.model_dump() for metric, rule in sorted(rules.items())},
-        "judges": {_judge_id(run): run.manifest.judge for run in runs},
-    }
-
-
-def runs_combined_in(run: Run) -> list[Run]:
-    """The runs that a combined run was made of. Raises RunDirectoryError if one is not there any more."""
-    combination = combination_of(run.manifest)
-    runs = []
-    for named in combination.runs if combination else ():
-        if not Path(named.run).is_dir():
-            raise RunDirectoryError(
-                f"{run.directory} was combined from {excerpt(named.run)}, which is not there any more",
-                hint="move it back to verify that combining gives the same",
-            )
-        runs.append(as_run(named.run))
-    return runs
+        yield CombinedRun(name=name, judge=judge, run=str(run.directory.absolute()), signature=run.manifest.signature)

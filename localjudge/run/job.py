@@ -2,18 +2,16 @@
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
-An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
-again, samples whose rows were written are not looked at again, and the results are the same bytes as if nothing had
-happened.
+An interrupted job is begun again with the same call: stored answers are not asked again, samples whose rows were
+written are not looked at again, and the results are the same bytes as if nothing had happened.
 """
 
-import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +25,13 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
 from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
-from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
-from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
-from localjudge.run.judges import (
-    DEFAULT_JUDGE,
-    JudgeName,
-    OpenJudge,
-    check_calibrations,
-    earlier_answers,
-    judge_part_of,
-    opened_judge,
-    refuse_unaskable,
-)
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, opened_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, tell, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
-from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
-
-_log = logging.getLogger(__name__)
 
 
 def run_plan(
@@ -65,18 +49,11 @@ def run_plan(
     Raises InputError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
     on later.
     """
+    noted = Noted(progress)
     with opened_judge(judge, engine, planned.settings) as opened:
-        return _scored(planned, opened, out, Noted(progress))
-
-
-def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: Noted) -> Run:
-    tell(planned, progress)
-    refuse_unaskable(judge, planned.metrics)
-    for line in judge.announcement.splitlines():
-        progress.note(line)
-    part = judge_part_of(judge, planned.metrics, planned.settings)
-    check_calibrations(part, planned.metrics, planned.settings, progress)
-    return _Job(planned, judge, part, progress).run(out)
+        tell(planned, noted)
+        part = introduce(opened, planned.metrics, planned.settings, noted)
+        return _Job(planned, opened, part, noted).run(out)
 
 
 def rescore_run(
@@ -103,21 +80,20 @@ def rescore_run(
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
             )
     before = as_run(run)
-    if combination_of(before.manifest):
+    if manifests.combination_of(before.manifest):
         raise InputError(
             f"{before.directory} was combined from other runs, and has no answers of its own",
             hint="rescore those, and combine them again",
         )
     chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
-    wanted = wanted_metrics(asked_for, chosen.criteria, kept_criteria(before.manifest))
+    wanted = wanted_metrics(asked_for, chosen.criteria, manifests.kept_criteria(before.manifest))
     changed = {"reuse": (str(before.directory), *chosen.reuse)}
     changed |= _thresholds(before, options, chosen, wanted.names or ())
     settings = settings_of(before.manifest, **{**options, **changed})
     planned = plan_from_run(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
-    with opened_judge(named, engine, settings) as opened:
-        return _scored(planned, opened, out, Noted(progress))
+    return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
 
 
 def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
@@ -128,78 +104,75 @@ def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, na
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
     asked = {question_of(name) for name in names}
-    still_used = [calibration for calibration in kept_calibrations(before.manifest) if calibration.question in asked]
+    still_used = [
+        calibration for calibration in manifests.kept_calibrations(before.manifest) if calibration.question in asked
+    ]
     of_questions = {calibration.question: calibration for calibration in (*still_used, *chosen.calibration)}
     return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
+@dataclass
 class _Job:
     """A plan with its open judge, and the judge's part of the signature."""
 
-    def __init__(self, planned: Plan, judge: OpenJudge, part: dict[str, Any], progress: Noted) -> None:
-        self._plan = planned
-        self._judge = judge
-        self._progress = progress
-        self._rule = planned.settings.rule_for(planned.metrics)
-        self._judge_part = part
-        dataset, groups = planned.dataset, planned.cluster_of
+    plan: Plan
+    judge: OpenJudge
+    judge_part: dict[str, Any]
+    progress: Noted
+
+    def __post_init__(self) -> None:
+        self._rule = self.plan.settings.rule_for(self.plan.metrics)
+        dataset, groups = self.plan.dataset, self.plan.cluster_of
         groups_hash = None if groups is None else canonical_sha256(groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
-        self._signature = manifests.signature(part, self._data_part)
+        self._signature = manifests.signature(self.judge_part, self._data_part)
 
     def run(self, out: str | Path | None) -> Run:
         """Judge what is not judged yet, in the directory, and write the results."""
-        here = default_directory(self._plan, self._judge_part, self._data_part)
-        path = here if out is None else Path(os.path.expanduser(out))
+        plan, progress = self.plan, self.progress
+        path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part, self._data_part)))
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self._judge, self._plan.metrics, self._plan.settings))
+            earlier = stack.enter_context(earlier_answers(self.judge, self.judge_part, plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
             before = read_manifest(path)
             if before is not None:
                 manifests.refuse_other_run(path, before, self._manifest([]))
-            sessions = before.environment["sessions"] if before else []
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
+            sessions = [*(before.environment["sessions"] if before else ()), session]
             done = manifests.finished_part(before)
-            write_manifest(directory, self._manifest([*sessions, session], **done))
+            write_manifest(directory, self._manifest(sessions, **done))
             store = stack.enter_context(closing(Store(path / STORE)))
-            stack.callback(self._progress.close)
+            stack.callback(progress.close)
             changed = self._store_data(store)
             results = stack.enter_context(closing(ResultFiles(directory)))
-            judging = Blocks(
-                self._judge,
-                store,
-                self._plan.metrics,
-                self._plan.settings.sentences,
-                self._rule,
-                self._progress,
-                earlier,
-            )
+            sentences = plan.settings.sentences
+            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier)
             summary = None if changed else self._finished(path)
             if summary is None:
                 totals = self._judged(judging, results, store)
-                summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
+                summary = totals.summary(self._signature, self.judge.card, plan.dataset.skipped)
                 done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
                 for metric, reason in totals.failed_everywhere.items():
-                    self._progress.note(f"{metric} failed on every sample: {reason}")
-            session |= {"finished": _now(), "asked": judging.asked, "effort": self._judge.engine.stats.model_dump()}
+                    progress.note(f"{metric} failed on every sample: {reason}")
+            session |= {"finished": _now(), "asked": judging.asked, "effort": self.judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-            manifest = self._manifest([*sessions, session], **done)
+            manifest = self._manifest(sessions, **done)
             if "files" in done:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
         run = Run(path, summary, manifest)
         self._say_what_was_done(run, judging.asked)
-        return replace(run, notes=tuple(self._progress.notes))
+        return replace(run, notes=tuple(progress.notes))
 
     def _store_data(self, store: Store) -> bool:
         """Whether other rows, or another order of them, are stored now."""
-        table = self._plan.dataset.table
-        rows = counted(table.rows(), self._progress, "storing", len(table))
-        changed = store.add_samples(rows, self._plan.cluster_of)
+        table = self.plan.dataset.table
+        rows = counted(table.rows(), self.progress, "storing", len(table))
+        changed = store.add_samples(rows, self.plan.cluster_of)
         if answers := store.answer_count:
-            self._progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
         return changed
 
     def _finished(self, path: Path) -> Summary | None:
@@ -209,59 +182,56 @@ class _Job:
         except RunDirectoryError:
             return None
         facts = (run.summary.skipped_rows, run.summary.judge)
-        same = resume_point(path) is None and facts == (self._plan.dataset.skipped, self._judge.card)
+        same = resume_point(path) is None and facts == (self.plan.dataset.skipped, self.judge.card)
         failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
         return run.summary if same and not failed_everywhere and run.in_one_order() else None
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
         """The totals of all samples, when their rows are written; what a run that was stopped left is in them."""
-        samples = self._plan.dataset.samples
-        totals, rest, answered = self._totals(), iter(samples), 0
-        if point := results.resume(store.answer_count):
-            if self._add_resumed(totals, rest, results.evaluations(), point):
-                answered = point.answers
-            else:
-                totals, rest, point = self._totals(), iter(samples), None
-        if point is None:
+        samples, answered = self.plan.dataset.samples, 0
+        point = results.resume(store.answer_count)
+        if point and (totals := self._resumed(results, point)):
+            answered = point.answers
+        else:
+            totals = self._totals()
             results.begin()
+        rest = islice(samples, totals.samples, None)
         for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
             totals.add(evaluations)
             results.add(evaluations, totals.samples, store.answer_count)
         return totals
 
-    def _add_resumed(
-        self, totals: Totals, samples: Iterator[Sample], stored: Iterator[Evaluation], point: ResumePoint
-    ) -> bool:
-        """Whether the rows that are there are those of the first samples in this order; then they are counted."""
-        names = [metric.name for metric in self._plan.metrics]
-        rows = counted(stored, self._progress, "going on", point.samples * len(names))
-        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-            evaluations, sample = list(of_sample), next(samples, None)
-            metrics = [evaluation.metric for evaluation in evaluations]
-            if sample is None or sample.id != sample_id or metrics != names:
-                return False
+    def _resumed(self, results: ResultFiles, point: ResumePoint) -> Totals | None:
+        """The totals of the rows that are there, if they are those of the first samples in this order."""
+        totals, names = self._totals(), [metric.name for metric in self.plan.metrics]
+        rows = counted(results.evaluations(), self.progress, "going on", point.samples * len(names))
+        groups = groupby(rows, key=lambda evaluation: evaluation.sample_id)
+        for (sample_id, of_sample), sample in zip(groups, self.plan.dataset.samples, strict=False):
+            evaluations = list(of_sample)
+            if sample.id != sample_id or [evaluation.metric for evaluation in evaluations] != names:
+                return None
             totals.add(evaluations)
-        return totals.samples == point.samples
+        return totals if totals.samples == point.samples else None
 
     def _totals(self) -> Totals:
-        metrics = self._plan.metrics
-        return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
+        metrics = self.plan.metrics
+        return Totals([metric.name for metric in metrics], self._rule, self.plan.cluster_of, rubrics(metrics))
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
-        planned, dataset = self._plan, self._plan.dataset
+        planned, dataset = self.plan, self.plan.dataset
         where_it_applies = {
-            "shard_of": planned.among and planned.among._asdict(),
+            "shard_of": planned.parent and planned.parent.model_dump(),
             "index": list(planned.frame_index),
             "suite": dict(planned.suite or {}),
-            "examined": examinations_here(self._judge_part),
+            "examined": examinations_here(self.judge_part),
         }
         return manifests.Manifest(
             signature=self._signature,
-            judge=self._judge_part,
+            judge=self.judge_part,
             data=self._data_part,
             environment={
-                "judge": self._judge.source,
+                "judge": self.judge.source,
                 "sources": list(dataset.sources),
                 "samples_read": planned.whole,
                 "skipped_rows": dataset.skipped,
@@ -275,16 +245,11 @@ class _Job:
         )
 
     def _say_what_was_done(self, run: Run, asked: int) -> None:
-        stats, say = self._judge.engine.stats, self._progress.note
-        say(f"asked {numbered(asked, 'verdict')} in {stats.seconds_total:.1f} s")
-        _log.debug(
-            f"engine: {stats.unique_tokens:,} distinct tokens, {stats.evaluated_tokens:,} evaluated, "
-            f"{stats.generated_tokens:,} generated; {stats.seconds_inside:.1f} s in the model, "
-            f"{max(stats.seconds_total - stats.seconds_inside, 0.0):.1f} s around it"
-        )
+        say = self.progress.note
+        say(f"asked {numbered(asked, 'verdict')} in {self.judge.engine.stats.seconds_total:.1f} s")
         for source, count in run.manifest.environment["answers"]["reused"].items():
             say(f"reused {numbered(count, 'answer')} of {source}")
-        if shard := self._plan.settings.shard:
+        if shard := self.plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")

@@ -1,7 +1,7 @@
 """Opens a judge: a model, the profile that suits it, and the engine that runs it.
 
-The profile hangs on the model's checksum and on what its file says of itself, not on the name or the path that it was
-called by, and not on who opened it; unless the user names one.
+Unless the user names one, the profile hangs on the model's checksum and on what its file says of itself, not on the
+name or the path that it was called by, and not on who opened it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,17 +34,15 @@ class OpenJudge(NamedTuple):
     """A judge with its engine, who it is, and one line that says so; more say where texts go, and what has no effect.
 
     `source` is the name or the absolute path by which its model is found again, None for an engine that was brought
-    along.
+    along; `memory` what it has answered while it was open, if somebody remembers it.
     """
 
     judge: PromptWriter
     engine: Engine
     card: JudgeCard
     announcement: str
-    source: str | None
-
+    source: str | None = None
     memory: EarlierAnswers | None = None
-    """What it has answered while it was open, if somebody remembers it."""
 
 
 @contextmanager
@@ -63,18 +61,14 @@ def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: 
         with closing(opened.engine):
             yield opened
     else:
-        raise InputError(
-            f"a judge must be a name or a path, got {judge!r:.80}",
-            hint=f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge, and "
-            "localjudge.combine makes one run of those of several judges",
-        )
+        hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
+        raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
-    Raises ModelError if the model cannot be found or used, InputError for a prompt that is no wording of a task and for
-    reasons or a protocol that the judge cannot be asked for.
+    Raises ModelError if the model cannot be found or used, and as `profile_for` does.
     """
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
@@ -91,54 +85,62 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
     """The judge that an open engine's model makes: in the profile that is its own, inside its own chat template.
 
     `chosen` is the profile that was decided before the engine was opened; of one that was brought along it is decided
-    here. Raises InputError for a prompt that is no wording of a task and for reasons or a protocol that the judge
-    cannot be asked for, ModelError if the chat template cannot be rendered.
+    here. Raises as `profile_for` does, and ModelError if the chat template cannot be rendered.
     """
-    checksum = str(engine.identity.get("model_sha256"))
-    registered = model_registry.registered_as(checksum)
+    registered = model_registry.registered_as(str(engine.identity.get("model_sha256")))
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = chosen or profile_for(registered.profile if registered else None, metadata, settings)
-    ends = chat_around(profile, engine)
+    judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons, protocol=settings.protocol)
     unproved = is_unproved(engine.identity)
     card = judge_card(engine.name or str(engine.identity["engine"]), engine.identity)
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a larger model with {option('judge')}" if card.caution and not unproved else ""
-    slow = "" if engine.shares_prefixes else _SLOW
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if unproved else ""
+    asked_by = f"profile {profile.name}, {why}: " if why and not note else ""
     reads = profile.description if profile.instructions else "reads no instructions"
-    asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
-    host = engine.identity.get("host")
-    sent = f"\nthe texts go to {host}, unencrypted" if host else ""
-    if isinstance(engine, RemoteEngine):
-        idle = [option_name(name) for name in engine.ignored_settings if getattr(settings, name) is not None]
-        sent += "".join(f"\n{name} has no effect on {card.name}: its server says how it runs" for name in idle)
-    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow}){sent}"
-    judge = PromptWriter(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
-    return OpenJudge(judge, engine, card, announcement, None)
+    slow = "" if engine.shares_prefixes else _SLOW
+    lines = [f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"]
+    if host := engine.identity.get("host"):
+        lines.append(f"the texts go to {host}, unencrypted")
+    for name in engine.ignored_settings if isinstance(engine, RemoteEngine) else ():
+        if getattr(settings, name) is not None:
+            lines.append(f"{option_name(name)} has no effect on {card.name}: its server says how it runs")
+    return OpenJudge(judge, engine, card, "\n".join(lines))
 
 
 def judge_part_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
-    part = judge_part(
-        judge.engine.identity,
-        judge.judge.identity_for(special_tasks_of(metrics)),
-        settings.sentences.identity,
-        metrics,
-        settings.rule_for(metrics),
-    )
+    words = judge.judge.identity_for(special_tasks_of(metrics))
+    rule = settings.rule_for(metrics)
+    part = judge_part(judge.engine.identity, words, settings.sentences.identity, metrics, rule)
     return part | settings.calibrations_used
 
 
+def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> dict[str, Any]:
+    """Tell the progress who judges and what calibrations decide; returns the judge's part of the signature.
+
+    Raises InputError for a metric whose questions the judge has no words for, and as `check_calibrations` does.
+    """
+    for line in judge.announcement.splitlines():
+        progress.note(line)
+    names = ", ".join(metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric])))
+    if names:
+        raise InputError(
+            f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
+            hint=f"name a model that can with {option('judge')}, or leave out {names}",
+        )
+    part = judge_part_of(judge, metrics, settings)
+    check_calibrations(part, metrics, settings, progress)
+    return part
+
+
 @contextmanager
-def earlier_answers(
-    judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
-) -> Iterator[list[EarlierAnswers]]:
-    """What the judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
+def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
+    """What the judge of this part has answered before: in the runs to reuse, then in the cache if it is on.
 
     No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
     proved: how well its identity names it is not known. Raises as `check_same_judge`, `OtherRun` and `open_cache` do.
     """
-    part = judge_part_of(judge, metrics, settings)
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = []
         for name in settings.reuse:
@@ -151,17 +153,6 @@ def earlier_answers(
         if mebibytes and judge.source and proved and (cache := open_cache(part, mebibytes)):
             earlier.append(stack.enter_context(closing(cache)))
         yield earlier
-
-
-def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
-    """Raise InputError for a metric whose questions the judge has no words for, before anything is asked."""
-    unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric]))]
-    if unaskable:
-        names = ", ".join(unaskable)
-        raise InputError(
-            f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
-            hint=f"name a model that can with {option('judge')}, or leave out {names}",
-        )
 
 
 def check_calibrations(
@@ -186,10 +177,7 @@ def check_calibrations(
             )
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
-        how = f"{calibration.combining_rule.rule}, " if calibration.combining_rule else ""
-        progress.note(
-            f"calibration {calibration.name}: {how}threshold {calibration.threshold:.3g} for {names}{elsewhere}"
-        )
+        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:

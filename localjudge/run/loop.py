@@ -3,24 +3,20 @@
     block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
           └── in rounds: all metrics ask together, and once more, until none has a question left
 
-Memory does not grow with the data, and answers are stored the moment they are there: a run that was stopped asks only
-what is missing. A question is a function of its own task, the judge and the engine's identity, so neither the size of
-the blocks nor where they are cut moves a byte. (In the joint protocol statements of one sample are asked together.)
-This is the only place where a sample may fail: an error that speaks of one sample becomes its `Failed`, anything else
-stops the run. The rule that makes answers a verdict:
+Memory does not grow with the data, and each answer is stored the moment it is there. A question is a function of its
+own task, the judge and the engine's identity, so neither the size of the blocks nor where they are cut moves a byte.
+Only here may a sample fail: an error that speaks of one sample becomes its `Failed`, anything else stops the run.
 
     p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
     threshold    0.5                  -> 1, by window 0
-    legal mass   0.99   0.0001        -> no verdict: of the second window, the model has not answered
-
-The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
-model leaves there is noise, and the grammar would scale it up to a verdict like any other.
+    legal mass   0.99   0.0001        -> no verdict: what the grammar scales up in the second window is noise
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from localjudge.engine.protocol import Engine, ParallelEngine
 from localjudge.errors import SampleError
@@ -31,18 +27,17 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.progress import Progress
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
-from localjudge.record.store import KeyedRequest, RequestKeys, TaskLink
+from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
-from localjudge.text import Segmenter
 from localjudge.types import (
     CONTEXT_FIELDS,
     Answer,
     Attribution,
     Failed,
     FieldName,
+    Label,
     NoAnswer,
     Node,
-    Outcome,
     Sample,
     Span,
     Sufficiency,
@@ -55,7 +50,12 @@ from localjudge.types import (
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
-_NODES_KEPT = 4096
+_NODES_KEPT = _CUTS_KEPT = 4096
+_FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
+_MOST_AT_ONCE = 64
+"""Blocks grow with the workers of an engine up to this factor: then they hold 16,384 samples."""
+
+_Key = TypeVar("_Key")
 
 
 class TaskRef(NamedTuple):
@@ -67,18 +67,8 @@ class TaskRef(NamedTuple):
     task: Task
 
 
-class Question(NamedTuple):
-    """What is asked about a task, or about one window of it; `window` is None for the whole task."""
-
-    keyed: KeyedRequest
-    window: int | None
-
-    @property
-    def key(self) -> str:
-        """The key under which its answer is stored."""
-        return self.keyed.key
-
-
+Question = tuple[KeyedRequest, int | None]
+"""What is asked about a task, or about the window of it with this number; None for the whole task."""
 Worded = tuple[Question, ...] | Verdict | NoAnswer
 """The questions of a task, at least one; or what follows without asking."""
 
@@ -92,33 +82,25 @@ class Wording:
         self._judge = judge
         self._engine = engine
         self._sentences = sentences
-        self._keys = RequestKeys(engine.identity if identity is None else identity)
-
-    @property
-    def shapes(self) -> Set[str]:
-        """Shapes of the answers to all questions so far, as JSON."""
-        return self._keys.shapes
+        self.keys = RequestKeys(engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
         """What each task comes to; a judge may word the tasks of one metric on one sample together."""
-        return [
-            worded
-            for _, group in groupby(tasks, key=lambda asked: (asked.sample_id, asked.metric))
-            for worded in self._worded_together([asked.task for asked in group])
-        ]
-
-    def _worded_together(self, tasks: Sequence[Task]) -> list[Worded]:
-        try:
-            questions = iter(self._questions([task for task in tasks if not _has_no_context(task)]))
-        except SampleError as error:
-            return [NoAnswer(error=error.in_one_line)] * len(tasks)
-        return [NO_CONTEXT if _has_no_context(task) else next(questions) for task in tasks]
+        worded: list[Worded] = []
+        for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
+            together = [ref.task for ref in group]
+            try:
+                questions = iter(self._questions([task for task in together if not _has_no_context(task)]))
+                worded += [NO_CONTEXT if _has_no_context(task) else next(questions) for task in together]
+            except SampleError as error:
+                worded += [NoAnswer(error=error.in_one_line)] * len(together)
+        return worded
 
     def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
         """The questions of each task, one for each window: most tasks fit, and are not tokenised to find that out."""
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
-            return [(Question(self._keys.keyed(request), None),) for request in whole]
+            return [((self.keys.keyed(request), None),) for request in whole]
         cut = Windows(
             cost=lambda task: self._engine.length(self._judge.request(task)),
             capacity=self._engine.capacity,
@@ -126,10 +108,7 @@ class Wording:
         )
         windows = [cut.of(task) for task in tasks]
         requests = iter(self._judge.requests([window.task for of_task in windows for window in of_task]))
-        return [
-            tuple(Question(self._keys.keyed(next(requests)), window.number) for window in of_task)
-            for of_task in windows
-        ]
+        return [tuple((self.keys.keyed(next(requests)), window.number) for window in of_task) for of_task in windows]
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
         """Whether the number of bytes alone proves it: a token is a byte or more."""
@@ -138,11 +117,9 @@ class Wording:
         return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
 
 
-def distinct(worded: Sequence[Worded]) -> dict[str, KeyedRequest]:
+def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
     """The different requests among the questions, by their keys, in the order in which they first appear."""
-    return {
-        question.key: question.keyed for questions in worded if isinstance(questions, tuple) for question in questions
-    }
+    return {keyed.key: keyed for questions in worded if isinstance(questions, tuple) for keyed, _ in questions}
 
 
 @lru_cache(maxsize=_NODES_KEPT)
@@ -157,16 +134,13 @@ def _has_no_context(task: Task) -> bool:
 
 def ask(
     engine: Engine,
-    requests: Mapping[str, VerdictRequest],
+    requests: Mapping[_Key, VerdictRequest],
     progress: Progress,
-    on_answer: Callable[[str, Answer | NoAnswer], object] = lambda _key, _answer: None,
-) -> dict[str, Answer | NoAnswer]:
-    """Ask an engine for the answer to each request, known by its key; `on_answer` gets each the moment it is there.
-
-    The caller, who knows the whole work, tells the progress how many are going to be asked.
-    """
+    on_answer: Callable[[_Key, Answer | NoAnswer], object] = lambda _key, _answer: None,
+) -> dict[_Key, Answer | NoAnswer]:
+    """Ask an engine for the answer to each request, known by its key; `on_answer` gets each the moment it is there."""
     keys = list(requests)
-    answers: dict[str, Answer | NoAnswer] = {}
+    answers: dict[_Key, Answer | NoAnswer] = {}
     for index, answer in engine.answers(list(requests.values())):
         answers[keys[index]] = answer
         on_answer(keys[index], answer)
@@ -176,15 +150,12 @@ def ask(
 
 def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> list[Answer | NoAnswer]:
     """One answer for each request, in their order."""
-    answers = ask(engine, {str(place): request for place, request in enumerate(requests)}, progress)
-    return [answers[str(place)] for place in range(len(requests))]
+    answers = ask(engine, dict(enumerate(requests)), progress)
+    return [answers[place] for place in range(len(requests))]
 
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
-    """The verdict on a unit from the answers about its windows, at least one; the first reason why there is none.
-
-    Each answer stands with the number of its window, which is None where the unit was asked about whole.
-    """
+    """The verdict on a unit from the answers about its windows with their numbers, or the first reason for none."""
     legal: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
@@ -197,13 +168,8 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
             )
         legal.append((answer, window))
     best, window = max(legal, key=lambda pair: pair[0].p_yes)
-    return Verdict(
-        label=1 if best.p_yes >= rule.threshold else 0,
-        p_yes=best.p_yes,
-        legal_mass=best.legal_mass,
-        reason=best.reason,
-        window=window,
-    )
+    label: Label = 1 if best.p_yes >= rule.threshold else 0
+    return Verdict(label=label, p_yes=best.p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
 
 
 def verdicts_of(
@@ -211,14 +177,11 @@ def verdicts_of(
 ) -> list[Verdict | NoAnswer]:
     """One verdict for each task, in their order, as it was worded; every question has its answer."""
     return [
-        verdict_of([(answers[question.key], question.window) for question in questions], rule.of(task.metric))
+        verdict_of([(answers[keyed.key], window) for keyed, window in questions], rule.of(task.metric))
         if isinstance(questions, tuple)
         else questions
         for task, questions in zip(tasks, worded, strict=True)
     ]
-
-
-_CUTS_KEPT = 4096
 
 
 def evaluate_samples(
@@ -229,68 +192,51 @@ def evaluate_samples(
 ) -> list[Evaluation]:
     """All metrics on all samples, in the order of the samples, then of the metrics.
 
-    Of the sentences count those that say something: a line of dashes has no letter and no digit. They are remembered,
-    because several metrics cut the same text and many samples retrieve the same passage.
+    Of the sentences count those with a letter or a digit. They are remembered, as several metrics cut the same text.
     """
 
     @lru_cache(maxsize=_CUTS_KEPT)
     def cut(text: str) -> tuple[Span, ...]:
         return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
 
-    cases = [_Case(sample, metric, cut) for sample in samples for metric in metrics]
-    while waiting := [case for case in cases if case.tasks]:
-        verdicts = iter(ask([asked for case in waiting for asked in case.asked_tasks()]))
-        for case in waiting:
-            case.advance([next(verdicts) for _ in case.tasks])
-    return [case.result() for case in cases]
+    cases = [_rounds(sample, metric, cut) for sample in samples for metric in metrics]
+    evaluations: dict[int, Evaluation] = {}
 
-
-class _Case:
-    """One metric on one sample, in progress: `tasks` is what it wants to know next, nothing once it has an outcome."""
-
-    def __init__(self, sample: Sample, metric: Metric, sentences: Sentences) -> None:
-        self._sample = sample
-        self._metric = metric
-        self._steps = _steps(sample, metric, sentences)
-        self._units: list[JudgedUnit] = []
-        self._outcome: Outcome | None = None
-        self.tasks: Sequence[Task] = ()
-        self._step(None)
-
-    def asked_tasks(self) -> list[TaskRef]:
-        """The tasks with their positions among the sample's verdicts."""
-        first = len(self._units)
-        return [
-            TaskRef(self._sample.id, self._metric.name, position, task)
-            for position, task in enumerate(self.tasks, first)
-        ]
-
-    def advance(self, verdicts: Sequence[Verdict | NoAnswer]) -> None:
-        """Hand the metric its verdicts, or fail where one is missing."""
-        self._units += [JudgedUnit(task.unit, verdict) for task, verdict in zip(self.tasks, verdicts, strict=True)]
-        errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
-        if errors:
-            self.tasks = ()
-            self._outcome = Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
-        else:
-            self._step([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
-
-    def result(self) -> Evaluation:
-        """What came of it."""
-        assert self._outcome is not None, "a case that asks nothing more has an outcome"
-        return Evaluation(self._sample.id, self._metric.name, self._outcome, tuple(self._units))
-
-    def _step(self, verdicts: Sequence[Verdict] | None) -> None:
-        self.tasks = ()
+    def advance(place: int, verdicts: list[Verdict | NoAnswer]) -> list[TaskRef]:
         try:
-            tasks = next(self._steps) if verdicts is None else self._steps.send(verdicts)
-            while not tasks:
-                tasks = self._steps.send([])
-            self.tasks = tasks
+            return cases[place].send(verdicts or None)
         except StopIteration as finished:
-            self._outcome = finished.value
-        except SampleError as error:
-            self._outcome = Failed(reason=error.in_one_line)
+            evaluations[place] = finished.value
+            return []
+
+    rounds = {place: advance(place, []) for place in range(len(cases))}
+    while rounds := {place: tasks for place, tasks in rounds.items() if tasks}:
+        verdicts = iter(ask([task for tasks in rounds.values() for task in tasks]))
+        rounds = {place: advance(place, list(islice(verdicts, len(tasks)))) for place, tasks in rounds.items()}
+    return [evaluations[place] for place in range(len(cases))]
+
+
+def _rounds(
+    sample: Sample, metric: Metric, sentences: Sentences
+) -> Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]:
+    """What one metric asks about one sample, round by round, and what came of it."""
+    units: list[JudgedUnit] = []
+    steps = _steps(sample, metric, sentences)
+    try:
+        tasks = next(steps)
+        while True:
+            refs = [TaskRef(sample.id, metric.name, place, task) for place, task in enumerate(tasks, len(units))]
+            verdicts = ((yield refs) or []) if refs else []
+            units += [JudgedUnit(task.unit, verdict) for task, verdict in zip(tasks, verdicts, strict=True)]
+            errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
+            if errors:
+                outcome = Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
+                return Evaluation(sample.id, metric.name, outcome, tuple(units))
+            tasks = steps.send([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
+    except StopIteration as finished:
+        return Evaluation(sample.id, metric.name, finished.value, tuple(units))
+    except SampleError as error:
+        return Evaluation(sample.id, metric.name, Failed(reason=error.in_one_line), tuple(units))
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
@@ -312,112 +258,88 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     return (yield from catalog.guarded_steps(metric, sample, sentences))
 
 
-_FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
-_MOST_AT_ONCE = 64
-"""Blocks grow with the workers of an engine, up to so many times: then they hold 16,384 samples."""
-
-
-class AnswerStore(Protocol):
-    """Where answers go the moment they are there, and are looked for first: `Store`, or the memory of an open judge."""
-
-    def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer | NoAnswer]:
-        """The answers to the questions with these keys, as far as there are any."""
-
-    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
-        """Note what is asked, and by which units."""
-
-    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
-        """Take over answers that were given elsewhere."""
-
-    def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        """Take an answer that was just given."""
-
-
+@dataclass
 class Blocks:
-    """Judges the samples of a run block by block."""
+    """Judges the samples of a run block by block; `asked` counts the questions that the engine was asked.
 
-    def __init__(
-        self,
-        judge: OpenJudge,
-        store: AnswerStore,
-        metrics: Sequence[Metric],
-        segmenter: Segmenter,
-        rule: VerdictRule,
-        progress: Progress,
-        earlier: Sequence[EarlierAnswers] = (),
-    ) -> None:
-        self._engine = judge.engine
-        self._wording = Wording(judge.judge, judge.engine, segmenter)
-        self._earlier = earlier
-        self._store = store
-        self._metrics = metrics
-        self._segmenter = segmenter
-        self._rule = rule
-        self._progress = progress
+    Answers are in the store, if there is one, and in the `earlier` ones, which are told of each new answer.
+    """
+
+    judge: OpenJudge
+    store: Store | None
+    metrics: Sequence[Metric]
+    sentences: Sentences
+    rule: VerdictRule
+    progress: Progress
+    earlier: Sequence[EarlierAnswers] = ()
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._wording = Wording(self.judge.judge, self.judge.engine, self.sentences)
         self._share = 1.0
         self._certain = self._expected = 0
-        self.asked = 0
-        """Questions that an engine was asked; answers that were known are not counted."""
 
     def evaluations(
         self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
     ) -> Iterator[list[Evaluation]]:
         """Every metric on every sample, block by block, in the order of the samples, then of the metrics.
 
-        `count` samples are in the data. So many of them are done, and not in `samples`: so many answers they took.
+        `count` samples are in the data. The first `done` of them are not in `samples`: they took `answered` answers.
         """
         if done:
             self._share = done / count
             self._expect(answered, answered)
-        engine = self._engine
+        engine = self.judge.engine
         for block in blocks(samples, lambda: engine.works_at_once if isinstance(engine, ParallelEngine) else 1):
             done += len(block)
             self._share = done / count
-            yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
+            yield evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
 
     def _expect(self, more: int, answered: int) -> None:
-        """So many questions more are certain; how many there will be, by the share of the data that these come from."""
+        """Expect certain questions more; how many there will be follows from their share of the data."""
         self._certain += more
         expected = round(self._certain / self._share)
-        self._progress.expect(expected - self._expected)
+        self.progress.expect(expected - self._expected)
         self._expected = expected
         if answered:
-            self._progress.recall(answered)
+            self.progress.recall(answered)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
-        askings = (
-            TaskLink(task.sample_id, task.metric, task.position, question.window or 0, question.key)
-            for task, of_task in zip(tasks, worded, strict=True)
-            if isinstance(of_task, tuple)
-            for question in of_task
-        )
-        stored = dict(self._store.answers_to(questions))
-        self._store.add_requests(questions, askings)
-        for earlier in self._earlier:
-            answers = earlier.answers_to([key for key in questions if key not in stored])
-            self._store.add_reused(answers, earlier.name)
-            stored |= answers
-        self._expect(len(questions), len(stored))
+        answers: dict[str, Answer | NoAnswer] = {}
+        if self.store:
+            answers |= self.store.answers_to(questions)
+            self.store.add_requests(questions, _links(tasks, worded))
+        for earlier in self.earlier:
+            reused = earlier.answers_to([key for key in questions if key not in answers])
+            if self.store:
+                self.store.add_reused(reused, earlier.name)
+            answers |= reused
+        self._expect(len(questions), len(answers))
+        requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
+        self.asked += len(requests)
+        answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)
+        return verdicts_of(tasks, worded, answers, self.rule)
 
-        def keep(key: str, answer: Answer | NoAnswer) -> None:
-            self._store.add_answer(key, answer)
-            for earlier in self._earlier:
-                earlier.keep(key, answer)
+    def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        if self.store:
+            self.store.add_answer(key, answer)
+        for earlier in self.earlier:
+            earlier.keep(key, answer)
 
-        requests = {key: keyed.request for key, keyed in questions.items() if key not in stored}
-        asked = ask(self._engine, requests, self._progress, on_answer=keep)
-        self.asked += len(asked)
-        return verdicts_of(tasks, worded, stored | asked, self._rule)
+
+def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> Iterator[TaskLink]:
+    for task, questions in zip(tasks, worded, strict=True):
+        for keyed, window in questions if isinstance(questions, tuple) else ():
+            yield TaskLink(task.sample_id, task.metric, task.position, window or 0, keyed.key)
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
     """The samples in blocks that grow: a small one first, so that there is soon something to see.
 
-    An engine that works on several requests at once gets so many times as many samples: at the end of each block some
-    of its workers have nothing to do.
+    The more requests an engine works on `at_once`, the larger they are: at their ends some workers have nothing to do.
     """
     rest = iter(samples)
     size = _FIRST_BLOCK

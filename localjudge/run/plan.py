@@ -4,12 +4,9 @@
 
 The invariant: the same command finds its own directory again, and a directory of anything else is refused.
 
-What was understood of the data is said once, in its own words (`tell`). Where a column that is not used may be the one
-that is missing, or the language is another than the sentences are cut as, it is a warning, which `--quiet` does not
-hide: a number is missing or wrong.
+What was understood of the data is said once; what may make a number wrong is a warning, which `--quiet` does not hide.
 
-    2 samples with user_input (column question), retrieved_contexts (column contexts)
-    contexts: 3 to 5 a sample
+    2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
     columns not used: department, gold_standard
     no column for reference, so left out: context_recall
     gold_standard may be the reference missing for context_recall: --map reference=gold_standard
@@ -17,16 +14,15 @@ hide: a number is missing or wrong.
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from localjudge.dataset import Dataset, from_rows, from_samples, load
-from localjudge.dataset.columns import map_option
-from localjudge.dataset.part import Shard, drawn, first, in_shard
+from localjudge.dataset import Dataset, from_samples, load
 from localjudge.dataset.problems import shown
+from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
@@ -35,14 +31,14 @@ from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import ShardedData, chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
-from localjudge.types import Sample
-from localjudge.words import numbered, option_name, printable
+from localjudge.types import context_texts
+from localjudge.words import numbered, option, option_name, printable
 
 RUNS = Path("runs")
 Data = object
@@ -52,39 +48,28 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
 _DIGITS = 8
 _MOST_NAMES = 10
-_MOST_FILES = 2
 _READ_FOR_LANGUAGE = 1_000
 
 _log = logging.getLogger(__name__)
 
 
-class ParentData(NamedTuple):
-    """What a shard is one of, as its manifest says it: the data's fingerprint and its number of samples."""
-
-    sha256: str
-    rows: int
-
-
 class Plan(NamedTuple):
     """What is going to be judged. `whole` counts the samples that were read, of which the dataset may be a part.
 
-    `left_out` has, of each metric of a first picture that the data is not enough for, the fields that it lacks;
-    `also_possible` those metrics that it is enough for and that are not computed. Both are empty if metrics were named.
+    `left_out` has, of each default metric that the data is not enough for, the fields that it lacks; nothing if metrics
+    were named. `frame_index` are the levels of the index of a pandas frame, `suite` what the manifest holds of the
+    suite that describes the run, and `parent` is the data that a shard is a part of.
     """
 
     dataset: Dataset
     metrics: tuple[Metric, ...]
-    left_out: Mapping[str, frozenset[str]]
-    also_possible: tuple[str, ...]
-    cluster_of: Mapping[str, str] | None
     settings: RunSettings
     whole: int
+    left_out: Mapping[str, frozenset[str]] = MappingProxyType({})
+    cluster_of: Mapping[str, str] | None = None
     frame_index: Sequence[Mapping[str, Any]] = ()
-    """Of a pandas frame the levels of its index, as the manifest names them."""
     suite: Mapping[str, Any] | None = None
-    """What the manifest holds of the suite that the run was described in, if it was."""
-    among: ParentData | None = None
-    """Of a shard, what it is one of."""
+    parent: ShardedData | None = None
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -96,43 +81,52 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     settings = wanted.in_settings(settings)
     _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
     data, index = _with_index(data)
-    whole = dataset = _read(data, settings, progress or Silence())
-    among = None
+    whole = dataset = load(
+        data,
+        mapping=settings.mapping,
+        skip_bad_rows=settings.skip_bad_rows,
+        context_separator=settings.context_separator,
+        rows_path=settings.rows,
+        progress=progress,
+    )
+    parent = None
     if settings.limit is not None:
-        dataset = first(whole, settings.limit)
+        dataset = whole.first(settings.limit)
     elif settings.sample is not None:
-        dataset = drawn(whole, settings.sample, settings.seed)
+        dataset = whole.draw(settings.sample, settings.seed)
     if settings.shard is not None:
-        among = ParentData(dataset.fingerprint, len(dataset.samples))
-        dataset = in_shard(dataset, Shard.read(settings.shard))
-    choice = _choose(wanted, dataset)
+        parent = ShardedData(sha256=dataset.fingerprint, rows=len(dataset.samples))
+        dataset = dataset.in_shard(Shard.read(settings.shard))
+    chosen, left_out = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
-    return Plan(dataset, *choice, clusters, settings, len(whole.samples), index, among=among)
+    return Plan(dataset, chosen, settings, len(whole.samples), left_out, clusters, index, parent=parent)
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
-    """The same for the samples that a run stored, with the groups that it gave them.
-
-    Raises InputError for a metric that does not exist or lacks its columns, and for groups by a column that is not
-    there.
-    """
+    """The same for the samples that a run stored, with the groups that it gave them; raises InputError as `plan`."""
     settings = wanted.in_settings(settings)
-    dataset = _stored_data(run)
+    environment = run.manifest.environment
+    mapping = environment.get("mapping")
+    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
+    dataset = from_samples(
+        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
+        sources=[str(source) for source in environment.get("sources") or ("rows",)],
+        mapping={field: str(column) for field, column in mapping.items()} if isinstance(mapping, Mapping) else {},
+        skipped=run.summary.skipped_rows,
+    )
     clusters = run.cluster_of
-    if settings.cluster_by and settings.cluster_by != run.manifest.environment["settings"].get("cluster_by"):
+    if settings.cluster_by and settings.cluster_by != environment["settings"].get("cluster_by"):
         clusters = _clusters(dataset, settings.cluster_by)
-    choice = _choose(wanted, dataset)
-    part, among = part_of(run.manifest), None
-    if shard_in(run.manifest) is not None:
-        parent = shard_of(run.manifest)
-        among = ParentData(parent.sha256, parent.rows)
-    index = [level.model_dump() for level in run.index]
+    chosen, left_out = _choose(wanted, dataset)
+    parent = None if shard_in(run.manifest) is None else shard_of(run.manifest)
+    part = part_of(run.manifest)
     whole = part.whole if part else len(dataset.samples)
-    return Plan(dataset, *choice, clusters, settings, whole, index, among=among)
+    index = [level.model_dump() for level in run.index]
+    return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent)
 
 
 class WantedMetrics(NamedTuple):
-    """Names of the metrics that are asked for, None for a first picture; `own` are those that no name finds."""
+    """Names of the metrics that are asked for, None for the default; `own` are those that no name finds."""
 
     names: list[str] | None
     own: dict[str, Metric]
@@ -148,8 +142,8 @@ def wanted_metrics(
 ) -> WantedMetrics:
     """Metrics by name, metric objects and criteria, or one; a criterion also by its file, or its name if it is bundled.
 
-    The `criteria` are asked for, too; those that are `kept` are found by their names. Raises InputError for what is no
-    metric, and for two of one name.
+    The `criteria` are asked for, too; those that are `kept` are found by their names. Raises InputError for what is not
+    a metric, and for two of one name.
     """
     own: dict[str, Metric] = {}
     for criterion in criteria:
@@ -163,69 +157,55 @@ def wanted_metrics(
         if isinstance(entry, str) and (entry in own or entry in kept or not bundled):
             names.append(entry)
         else:
-            metric = read_criterion(entry) if isinstance(entry, str | Path) else _metric(entry)
-            _add(own, metric)
-            names.append(metric.name)
+            names.append(_add(own, read_criterion(entry) if isinstance(entry, str | Path) else entry))
     names += [criterion.name for criterion in criteria if names]
     return WantedMetrics(list(dict.fromkeys(names)), {**kept, **own})
 
 
-def _metric(value: Any) -> Metric:
-    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(value, part)]
-    if isinstance(value, type) and not lacks:
-        raise InputError(f"{value.__name__} is a class, not a metric", hint=f"make one: {value.__name__}()")
-    if lacks:
-        some = f": it lacks {', '.join(lacks)}" if hasattr(value, "steps") else ""
+def _add(own: dict[str, Metric], metric: Any) -> str:
+    """Add a metric object or a criterion; returns its name."""
+    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
+    if lacks or isinstance(metric, type):
+        problem = f": it lacks {', '.join(lacks)}" if lacks else ""
         raise InputError(
             f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria, got "
-            f"{value!r:.80}{some}",
+            f"{metric!r:.80}{problem}",
             hint="a complete metric is shown by: python -m pydoc localjudge.metrics",
         )
-    metric: Metric = value
-    return metric
-
-
-def _add(own: dict[str, Metric], metric: Metric) -> None:
-    name = metric.name
+    name: str = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
         kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"
         raise InputError(f"{kind} cannot be called {name!r}: that is a metric", hint="give it another name")
     if own.setdefault(name, metric) != metric:
         raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
+    return name
 
 
-def _choose(
-    wanted: WantedMetrics, dataset: Dataset
-) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]], tuple[str, ...]]:
-    """The wanted metrics; if none, those of a first picture, with what a plan says is left out and also possible.
+def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
+    """The wanted metrics in the order of the catalogue; if none, the default ones, with what a plan says is left out.
 
-    In the order of the catalogue, whatever was asked. Of documents without texts the ids are compared:
-    `document_map(compare_by=id)` takes the place of `document_map`.
-    Raises InputError for a metric that does not exist or lacks a field, and where the data is enough for none.
+    Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
     """
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
-    lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in catalog.our_names()}
-    possible = [name for name, fields in lacks.items() if not fields]
-    names = default_metrics(possible) if wanted.names is None else wanted.names
-    if not names:
-        raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
+    left_out: dict[str, frozenset[str]] = {}
+    names: Sequence[str] = wanted.names or ()
+    if wanted.names is None:
+        lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in ALL_CHOICES}
+        names = default_metrics([name for name, fields in lacks.items() if not fields])
+        left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
+        if not names:
+            why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
+            raise _lacks("the data's columns are enough for no metric", dataset, why)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
-    if dataset.without_text:
+    if dataset.table.without_text:
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
-    metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
-            raise InputError(
-                f"{metric.name} needs {_listed(metric.required_fields)}, and the data has {_missing(fields, dataset)} "
-                f"({_columns(dataset)})",
-                hint=_what_to_map(fields, dataset),
-            )
-    metrics.sort(key=lambda metric: catalog.place(metric.name))
-    if wanted.names is not None:
-        return tuple(metrics), {}, ()
-    left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
-    return tuple(metrics), left_out, tuple(name for name in possible if name not in names)
+            needs = f"{metric.name} needs {_listed(metric.required_fields)}, and the data has"
+            raise _lacks(f"{needs} {_missing(fields, dataset)}", dataset)
+    distinct = {metric.name: metric for metric in metrics}.values()
+    return tuple(sorted(distinct, key=lambda metric: catalog.place(metric.name))), left_out
 
 
 def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
@@ -233,25 +213,13 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
 
     Those of the shards of one run differ by their ends alone: `-shard-2-of-4`.
     """
-    dataset, end = planned.dataset, ""
-    if planned.among and planned.settings.shard:
-        data = {**planned.among._asdict(), "cluster_by": planned.settings.cluster_by}
+    end = ""
+    if planned.parent and planned.settings.shard:
+        data = {**planned.parent.model_dump(), "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
-    name = _ENDINGS.sub("", Path(dataset.sources[0]).name)
+    name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
     return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
-
-
-def _read(data: Any, settings: RunSettings, progress: Progress) -> Dataset:
-    many = isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-    how: dict[str, Any] = {
-        "mapping": settings.mapping,
-        "skip_bad_rows": settings.skip_bad_rows,
-        "context_separator": settings.context_separator,
-        "rows_path": settings.rows,
-        "progress": progress,
-    }
-    return load(data, **how) if many or isinstance(data, str | Path) else from_rows(data, **how)
 
 
 def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
@@ -267,23 +235,9 @@ def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
         while column in taken:
             column = f"{column}_index"
         taken.add(column)
-        values = index.get_level_values(number)
-        levels.append({"column": column, "name": None if name is None else str(name), "dtype": str(values.dtype)})
+        dtype = str(index.get_level_values(number).dtype)
+        levels.append({"column": column, "name": None if name is None else str(name), "dtype": dtype})
     return data.reset_index(names=[level["column"] for level in levels]), levels
-
-
-def _stored_data(run: Run) -> Dataset:
-    """The data that a run stored, under the names of files and columns that it had then."""
-    environment = run.manifest.environment
-    stored = environment.get("mapping")
-    mapping = {field: str(column) for field, column in stored.items()} if isinstance(stored, Mapping) else {}
-    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
-    return from_samples(
-        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
-        sources=[str(source) for source in environment.get("sources") or ("rows",)],
-        mapping=mapping,
-        skipped=run.summary.skipped_rows,
-    )
 
 
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
@@ -301,26 +255,14 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
-    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
 
 
-def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> InputError:
-    why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
-    return InputError(
-        f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
-        hint=_what_to_map(frozenset.union(*lacks.values()), dataset),
-    )
-
-
-def _columns(dataset: Dataset) -> str:
-    return f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
-
-
-def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
-    guesses = {field: columns for field, columns in dataset.guesses.items() if field in fields}
-    if guesses:
-        return f"if that is what they hold: {map_option(guesses)}"
-    return f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
+def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
+    """The error for missing fields: which columns there are, and what to map."""
+    hint = f"if a column has another name, say so: {option('mapping', {'FIELD': 'COLUMN'})}"
+    taken = f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
+    return InputError(f"{problem} ({taken}){f':{why}' if why else ''}", hint=hint)
 
 
 class Noted:
@@ -347,40 +289,27 @@ class Noted:
 
 
 def tell(planned: Plan, progress: Noted) -> None:
-    """Say in three lines what the data are, what of them is not used, and which metrics are left out or possible."""
-    dataset = planned.dataset
-    metrics = _left_out_lines(planned.left_out, dataset)
-    if planned.also_possible:
-        others = ", ".join(planned.also_possible)
-        metrics.append(f"also possible with this data: {others} (localjudge run --list-metrics)")
-    for remarks in (_data_remarks(planned), _cell_remarks(planned), metrics):
+    """Say in three lines what the data are, what of them is not used, and which metrics are left out."""
+    dataset, left_out = planned.dataset, planned.left_out
+    for remarks in (_data_remarks(planned), _cell_remarks(planned), _left_out_lines(left_out, dataset)):
         if line := "; ".join(remarks):
             progress.note(line)
-    for field, columns in dataset.guesses.items() if planned.left_out else ():
-        names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
-        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
-    if dataset.contexts_each == (1, 1) and len(dataset.samples) > 1:
+    if dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others
-        texts = [_prose(sample) for sample in islice(dataset.samples, _READ_FOR_LANGUAGE)]
-        if misread := misfit(texts, planned.settings.language):
+        samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
+        texts = ((one.reference, one.response, *context_texts(one.retrieved_contexts)[:1]) for one in samples)
+        if misread := misfit(["\n".join(filter(None, several)) for several in texts], planned.settings.language):
             progress.warn(misread)
-
-
-def _prose(sample: Sample) -> str:
-    """What is cut into sentences; of the contexts, which are much alike, the first."""
-    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
-    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
     """For each column how many of its values say that there is nothing, and how."""
     for column, words in dataset.nothing.items():
-        count, whole = words.total(), column.removesuffix("[]")
-        what = "cell" if whole == column else "element"
-        cells = f"1 {what} of {shown(whole)} says" if count == 1 else f"{count:,} {what}s of {shown(whole)} say"
-        yield f"{cells} {', '.join(sorted(words))}: taken as missing"
+        cells = numbered(words.total(), "cell")
+        verb = "says" if words.total() == 1 else "say"
+        yield f"{cells} of {shown(column)} {verb} {', '.join(sorted(words))}: taken as missing"
 
 
 def _taken(dataset: Dataset) -> str:
@@ -391,21 +320,11 @@ def _taken(dataset: Dataset) -> str:
 
 
 def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
-    """Columns that hold something and are neither a field nor the column of the groups; "" for none.
-
-    Where the files differ, each group of files with the columns that it alone does not use.
-    """
-    files: dict[tuple[str, ...], list[str]] = {}
-    grouping = (cluster_by or "").partition(".")[0]
-    for source, columns in zip(dataset.sources, dataset.unused, strict=True):
-        files.setdefault(tuple(sorted(shown(column) for column in columns if column != grouping)), []).append(source)
-    if len(files) == 1:
-        return _some(next(iter(files)), _MOST_NAMES)
-    return "; ".join(
-        f"{_some(columns, _MOST_NAMES)} ({_some(sources, _MOST_FILES)})"
-        for columns, sources in files.items()
-        if columns
-    )
+    """The first columns that hold something and are neither a field nor the column of the groups; "" for none."""
+    columns = {column for of_source in dataset.unused for column in of_source}
+    names = sorted(map(shown, columns - {(cluster_by or "").partition(".")[0]}))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
@@ -418,7 +337,7 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
     """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
-    bare = fields & dataset.without_text
+    bare = fields & dataset.table.without_text
     columns = [f"no column for {_listed(fields - bare)}"] if fields - bare else []
     return " and ".join([*columns, *([f"no texts of {_listed(bare)}"] if bare else [])])
 
@@ -427,24 +346,17 @@ def _listed(fields: Iterable[str]) -> str:
     return ", ".join(sorted(fields))
 
 
-def _some(names: Collection[str], most: int) -> str:
-    """The first names, and how many more there are."""
-    first = ", ".join([*names][:most])
-    return f"{first} and {len(names) - most} more" if len(names) > most else first
-
-
 def _data_remarks(planned: Plan) -> Iterator[str]:
     """Which samples there are, and in which columns."""
     dataset, samples = planned.dataset, len(planned.dataset.samples)
     if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
-    if dataset.contexts_each:
-        fewest, most = dataset.contexts_each
+    if dataset.table.contexts_each:
+        fewest, most = dataset.table.contexts_each
         yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
-    if talks := dataset.conversations:
-        these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
-        yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
+    if dataset.conversations:
+        yield f"{numbered(dataset.conversations, 'conversation')}, of which the last question and answer are judged"
 
 
 def _cell_remarks(planned: Plan) -> Iterator[str]:
@@ -453,12 +365,12 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     yield from nothing_lines(dataset)
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
-    if dataset.without_text:
+    if dataset.table.without_text:
         compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
-        yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
-    elif bare := dataset.ids_alone:
+        yield f"{_listed(dataset.table.without_text)}: ids and no texts{how}"
+    elif bare := dataset.table.bare:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)
-        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}{problems}"
+        yield f"{numbered(dataset.skipped, 'row')} left out, problems: {dataset.problem_count:,}{problems}"

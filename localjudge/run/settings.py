@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.dataset.part import Shard
+from localjudge.dataset.samples import Shard
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
@@ -34,14 +34,6 @@ from localjudge.types import Record, VerdictRule
 from localjudge.words import Setting, declare, option, option_name, suggestion
 
 ONE_HALF = 0.5
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "True or False",
-    "string": "a text",
-    "tuple": "a list",
-    "dict": "a mapping",
-}
 
 
 class RunSettings(EngineSettings):
@@ -145,8 +137,6 @@ class RunSettings(EngineSettings):
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
             raise InputError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
-        if self.calibration and self.threshold != ONE_HALF:
-            raise _two_thresholds()
         _ = self.sentences
         return self
 
@@ -186,10 +176,8 @@ class RunSettings(EngineSettings):
 
 def declared(fields: type[Record]) -> dict[str, Setting]:
     """What the fields declare with themselves."""
-    return {
-        name: next(about for about in field.metadata if isinstance(about, Setting))
-        for name, field in fields.model_fields.items()
-    }
+    entries = fields.model_fields.items()
+    return {name: about for name, field in entries for about in field.metadata if isinstance(about, Setting)}
 
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
@@ -204,25 +192,23 @@ def settings_with(trait: Trait) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
-def _two_thresholds() -> InputError:
-    threshold, calibration = option_name("threshold"), option_name("calibration")
-    return InputError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")
-
-
 def checked(options: Mapping[str, Any]) -> RunSettings:
     """Settings from keywords, with what files say in them. Raises InputError that names the first that is wrong."""
     for name in options:
         if name not in SETTINGS:
             raise InputError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
-        raise _two_thresholds()
+        threshold, calibration = option_name("threshold"), option_name("calibration")
+        hint = f"{calibration} brings its threshold"
+        raise InputError(f"{threshold} and {calibration} cannot both be given", hint=hint)
     try:
         values = {name: read(value) if (read := SETTINGS[name].read) else value for name, value in options.items()}
         return RunSettings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = option_name(str(first["loc"][0]))
-        raise InputError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
+        words = first["msg"].replace("Input should be", f"{option_name(str(first['loc'][0]))} must be")
+        words = words.replace("less than or equal to", "at most").replace("greater than or equal to", "at least")
+        raise InputError(f"{words}, got {first['input']!r:.80}") from error
 
 
 def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
@@ -259,16 +245,3 @@ def judge_of(run: Run, *, needed: bool = True) -> str:
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
     return str(judge)
-
-
-def _expected(problem: Mapping[str, Any]) -> str:
-    """What a value must be, by what pydantic says that it is not."""
-    kind, limits = problem["type"], problem.get("ctx", {})
-    match kind:
-        case "greater_than_equal":
-            return f"at least {limits['ge']:g}"
-        case "less_than_equal":
-            return f"at most {limits['le']:g}"
-        case "literal_error":
-            return str(limits["expected"])
-    return _KINDS[kind.partition("_")[0]]

@@ -4,25 +4,26 @@
        │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
        └──sha256──> the data that the manifest speaks of?
 
-Nothing but the run's directory and its judge is needed, and nothing in the directory is changed. The judge is asked
-what the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth. A sample
-of the questions may be asked in place of all; files and data are always checked as a whole, which asks nothing.
+Nothing in the run's directory is changed. The judge is asked what the samples give now, and no text of a stored prompt:
+a stranger's directory puts no word into its mouth. Files and data are always checked as a whole, which asks nothing.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from localjudge import model_registry
-from localjudge.dataset.identity import fingerprint
+from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
+from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_answers, stored_ids, stored_keys, stored_requests
 from localjudge.record.directory import (
     MOST_BYTES_OF_OBJECT,
@@ -33,24 +34,15 @@ from localjudge.record.directory import (
     read_object,
 )
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
-from localjudge.record.manifest import (
-    Difference,
-    card_of,
-    combination_of,
-    data_part,
-    differences,
-    kept_calibrations,
-    kept_criteria,
-    signature,
-)
+from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
 from localjudge.record.store import RequestKeys, canonical_sha256, extras_fingerprint
-from localjudge.run.combine import CombinedRuns, runs_combined_in
+from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
-from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRequest, VerdictRule
+from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
 
 Result = Literal["bit-identical", "same verdicts", "different"]
@@ -64,10 +56,7 @@ _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class RowChange(Record):
-    """A verdict row before and after, of whose answers at least one bit is another.
-
-    `position` counts the rows of its sample and metric. A row without an answer has neither label nor probability.
-    """
+    """A verdict row, the `position`-th of its sample and metric, before and after; None where there is no answer."""
 
     sample_id: str
     metric: str
@@ -77,6 +66,21 @@ class RowChange(Record):
     after: Label | None
     p_before: float | None
     p_after: float | None
+
+    @classmethod
+    def of(cls, task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> "RowChange":
+        """The change from one verdict on a task to another."""
+        (before, p_before), (after, p_after) = (
+            (verdict.label, verdict.p_yes) if isinstance(verdict, Verdict) else (None, None) for verdict in (old, new)
+        )
+        return cls(
+            **{name: getattr(task, name) for name in ("sample_id", "metric", "position")},
+            text=task.task.unit.span.text,
+            before=before,
+            after=after,
+            p_before=p_before,
+            p_after=p_after,
+        )
 
     @property
     def moved(self) -> bool:
@@ -92,11 +96,13 @@ class RowChange(Record):
 
 
 class Verification(Record):
-    """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
+    """The result. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
     `altered_requests` counts stored requests that are not what was asked; `files` are those that the stored answers do
     not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary.
+    `combined_from` are the runs of a combined run, each to be verified, too. Unless its judge is `isolated`, bits may
+    depend on what else it is asked, as behind a server.
     """
 
     schema_version: int = 1
@@ -116,9 +122,7 @@ class Verification(Record):
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
     combined_from: tuple[str, ...] = ()
-    """Of a combined run the runs that it was combined from again, each to be verified by itself."""
     isolated: bool = True
-    """Whether the run's judge promises the same bits whatever else it is asked; a server does not."""
 
     @property
     def other_machine(self) -> bool:
@@ -154,30 +158,28 @@ def verify_run(
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
     with closing(progress):
-        if combination_of(run.manifest):
-            return _verify_combined(run, progress)
+        if combination := manifests.combination_of(run.manifest):
+            return _verify_combined(run, [as_run(source.run) for source in combination.runs], progress)
         settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         named = judge or judge_of(run, needed=engine is None)
         if judge is None and engine is None:
             _refuse_moved(str(named), run)
-        own = {**kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
+        own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
         computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
         with opened_judge(named, engine, settings) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            replay = _Replay(run, opened, computed, settings, progress)
-            return replay.verification(_drawn_keys(run, count, seed))
+            return _Replay(run, opened, computed, settings, progress, _drawn_keys(run, count, seed)).verification()
 
 
-def _drawn_keys(run: Run, count: int | None, seed: int) -> Set[str] | None:
-    """So many keys, drawn from all in the order of the keys, which no order of rows moves; None for all."""
-    if count is None:
-        return None
-    if not isinstance(count, int) or count < 1:
+def _drawn_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
+    """Digests of the keys to ask for, drawn from all in the order of the keys, which no order of rows moves."""
+    if count is not None and (not isinstance(count, int) or count < 1):
         raise InputError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
     keys = sorted(stored_keys(run.directory / STORE))
-    return frozenset(random.Random(seed).sample(keys, count)) if count < len(keys) else None
+    drawn = keys if count is None or count >= len(keys) else random.Random(seed).sample(keys, count)
+    return set(map(_digest, drawn))
 
 
 def _refuse_moved(judge: str, run: Run) -> None:
@@ -193,55 +195,54 @@ def _refuse_moved(judge: str, run: Run) -> None:
     )
 
 
+@dataclass
 class _Replay:
     """The samples of a run judged again: by the stored answers, as the run was, and by those that the judge gives now.
 
-    The metrics go by the stored answers, so that the judge is asked what it was asked then, each question once.
+    The metrics go by the stored answers, so that the judge is asked what it was asked then, each question once: those
+    whose keys have the digests `to_ask`.
     """
 
-    def __init__(
-        self, run: Run, judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
-    ) -> None:
-        self._run = run
-        self._judge = judge
-        self._metrics = metrics
-        self._settings = settings
-        self._progress = progress
-        self._store = run.directory / STORE
-        self._rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
-        engine = run.manifest.judge["engine"]
-        self._wording = Wording(judge.judge, judge.engine, settings.sentences, identity=engine)
-        self._drawn: Set[str] | None = None
-        self._asked: set[bytes] = set()
-        self._changed: dict[str, Answer | NoAnswer] = {}
-        self._rows: list[RowChange] = []
-        self._verdicts = 0
+    run: Run
+    judge: OpenJudge
+    metrics: Sequence[Metric]
+    settings: RunSettings
+    progress: Progress
+    to_ask: set[bytes]
+    asked: set[bytes] = field(default_factory=set)
+    changed: dict[str, Answer | NoAnswer] = field(default_factory=dict)
+    rows: list[RowChange] = field(default_factory=list)
+    verdicts: int = 0
 
-    def verification(self, drawn: Set[str] | None) -> Verification:
-        """What is the same, when the judge was asked for those drawn, or for all."""
-        run, manifest = self._run, self._run.manifest
-        self._drawn = drawn
-        stored = len(stored_keys(self._store))
-        self._progress.expect(stored if drawn is None else len(drawn))
-        totals = Totals([metric.name for metric in self._metrics], self._rule, run.cluster_of, rubrics(self._metrics))
-        samples = counted(run.iter_samples(), self._progress, "working out", run.summary.samples)
-        sentences = self._settings.sentences
-        evaluated = (evaluate_samples(block, self._metrics, sentences, self._verdicts_of) for block in blocks(samples))
+    def __post_init__(self) -> None:
+        self._store = self.run.directory / STORE
+        self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
+        engine = self.run.manifest.judge["engine"]
+        self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=engine)
+
+    def verification(self) -> Verification:
+        """What is the same."""
+        run, manifest = self.run, self.run.manifest
+        self.progress.expect(len(self.to_ask))
+        totals = Totals([metric.name for metric in self.metrics], self._rule, run.cluster_of, rubrics(self.metrics))
+        samples = counted(run.iter_samples(), self.progress, "working out", run.summary.samples)
+        sentences = self.settings.sentences
+        evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
         files = changed_files(run.directory, evaluated, totals, self._summary)
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
-            judge=self._judge.card,
-            stored_requests=stored,
-            asked_again=len(self._asked),
-            identical=len(self._asked) - len(self._changed),
-            verdicts=self._verdicts,
-            verdicts_moved=sum(row.moved for row in self._rows),
-            largest_move=max((row.distance for row in self._rows), default=0.0),
-            rows=tuple(sorted(self._rows, key=lambda row: (not row.moved, -row.distance))),
+            judge=self.judge.card,
+            stored_requests=len(stored_keys(self._store)),
+            asked_again=len(self.asked),
+            identical=len(self.asked) - len(self.changed),
+            verdicts=self.verdicts,
+            verdicts_moved=sum(row.moved for row in self.rows),
+            largest_move=max((row.distance for row in self.rows), default=0.0),
+            rows=tuple(sorted(self.rows, key=lambda row: (not row.moved, -row.distance))),
             altered_requests=self._altered(),
             files=files,
-            judge_changes=tuple(differences(manifest.judge, judge_part_of(self._judge, self._metrics, self._settings))),
+            judge_changes=tuple(differences(manifest.judge, judge_part_of(self.judge, self.metrics, self.settings))),
             data_changes=_data_changes(run),
             isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
         ).decided()
@@ -251,44 +252,38 @@ class _Replay:
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
-        self._ask({key: question.request for key, question in questions.items() if key in stored}, stored)
+        digests = {key: _digest(key) for key in questions}
+        requests = {key: questions[key].request for key in stored if digests[key] in self.to_ask}
+        answers = ask(self.judge.engine, requests, self.progress)
+        self.to_ask.difference_update(digests[key] for key in requests)
+        self.asked.update(digests[key] for key in requests)
+        self.changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
         before: dict[str, Answer | NoAnswer] = {key: stored.get(key, _NOT_ASKED) for key in questions}
-        after = {key: self._changed.get(key, answer) for key, answer in before.items()}
+        after = {key: self.changed.get(key, answer) for key, answer in before.items()}
         verdicts = verdicts_of(tasks, worded, before, self._rule)
         now = verdicts_of(tasks, worded, after, self._rule)
         for task, asked, old, new in zip(tasks, worded, verdicts, now, strict=True):
-            keys = [question.key for question in asked] if isinstance(asked, tuple) else []
-            self._verdicts += any(_digest(key) in self._asked for key in keys)
-            if any(key in self._changed for key in keys):
-                self._rows.append(_row_change(task, old, new))
+            keys = [keyed.key for keyed, _ in asked] if isinstance(asked, tuple) else []
+            self.verdicts += any(digests[key] in self.asked for key in keys)
+            if any(key in self.changed for key in keys):
+                self.rows.append(RowChange.of(task, old, new))
         return verdicts
-
-    def _ask(self, requests: Mapping[str, VerdictRequest], stored: Mapping[str, Answer | NoAnswer]) -> None:
-        """Ask for those that are drawn and were not asked yet."""
-        new = {
-            key: request
-            for key, request in requests.items()
-            if (self._drawn is None or key in self._drawn) and _digest(key) not in self._asked
-        }
-        answers = ask(self._judge.engine, new, self._progress)
-        self._asked.update(map(_digest, new))
-        self._changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
 
     def _altered(self) -> int:
         """How many stored requests are not what was asked: by their key, or as no question has such answers."""
-        keys = RequestKeys(self._run.manifest.judge["engine"])
+        keys, shapes = RequestKeys(self.run.manifest.judge["engine"]), self._wording.keys.shapes
         pairs = ((stored.key, keys.keyed(stored.request)) for stored in stored_requests(self._store))
-        return sum(key != keyed.key or keyed.shape not in self._wording.shapes for key, keyed in pairs)
+        return sum(key != keyed.key or keyed.shape not in shapes for key, keyed in pairs)
 
     def _summary(self, totals: Totals) -> Summary:
         """The summary that the run would have; a copy of its model in another place may have another name."""
-        manifest = self._run.manifest
-        card, source = card_of(manifest), self._judge.source
+        manifest = self.run.manifest
+        card, source = manifests.card_of(manifest), self.judge.source
         opened_as_then = source is not None and source == manifest.environment.get("judge")
-        if opened_as_then or self._run.judge.name != card.name:
-            card = card.model_copy(update={"name": self._judge.card.name})
-        skipped = manifest.environment["skipped_rows"]
-        summary = totals.summary(signature(manifest.judge, manifest.data), card, skipped)
+        if opened_as_then or self.run.judge.name != card.name:
+            card = card.model_copy(update={"name": self.judge.card.name})
+        signature = manifests.signature(manifest.judge, manifest.data)
+        summary = totals.summary(signature, card, manifest.environment["skipped_rows"])
         thresholds = {"threshold": manifest.judge["threshold"], "thresholds": manifest.judge.get("thresholds", {})}
         return summary.model_copy(update=thresholds)
 
@@ -298,23 +293,9 @@ def _digest(key: str) -> bytes:
     return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
-def _row_change(task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> RowChange:
-    before, after = (verdict if isinstance(verdict, Verdict) else None for verdict in (old, new))
-    return RowChange(
-        sample_id=task.sample_id,
-        metric=task.metric,
-        position=task.position,
-        text=task.task.unit.span.text,
-        before=before.label if before else None,
-        after=after.label if after else None,
-        p_before=before.p_yes if before else None,
-        p_after=after.p_yes if after else None,
-    )
-
-
-def _verify_combined(run: Run, progress: Progress) -> Verification:
-    """Whether combining the same runs again gives the same files. Raises RunDirectoryError if one is not there."""
-    combined = CombinedRuns(runs_combined_in(run), kept_calibrations(run.manifest), progress)
+def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Verification:
+    """Whether combining the same runs again gives the same files."""
+    combined = CombinedRuns(sources, manifests.kept_calibrations(run.manifest), progress)
     return Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
@@ -329,7 +310,7 @@ def _verify_combined(run: Run, progress: Progress) -> Verification:
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     groups = None if run.cluster_of is None else canonical_sha256(run.cluster_of)
-    changes = differences(run.manifest.data, data_part(fingerprint(run.iter_samples()), rows, groups))
+    changes = differences(run.manifest.data, manifests.data_part(fingerprint(run.iter_samples()), rows, groups))
     before, after = run.manifest.environment.get("extras_sha256"), extras_fingerprint(run.iter_extras())
     if before != after:
         changes.append(Difference(ingredient="columns", before=before, after=after))
@@ -343,57 +324,37 @@ def changed_files(
 
     A place is a row, `row 17`, or a value of the summary, `judge.caution`. The totals are filled.
     """
+    changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
+    rows = dict.fromkeys(ROW_FILES, 0)
     with ExitStack() as stack:
-        files = {name: stack.enter_context(closing(_RowFile(directory / name))) for name in ROW_FILES}
+        files = {}
+        for name in ROW_FILES:
+            try:
+                files[name] = stack.enter_context(open_regular(directory / name))
+            except RunDirectoryError:
+                changes[name].append(_UNREADABLE)
         for evaluations in evaluated:
             totals.add(evaluations)
             for name, lines in row_lines(evaluations).items():
-                files[name].compare(lines)
-        changes = {name: file.changed_rows for name, file in files.items()}
+                for line in lines if name in files else ():
+                    rows[name] += 1
+                    same = files[name].readline(MOST_BYTES_OF_VALUE) == line.encode()
+                    if not same and len(changes[name]) < _MOST_PLACES:
+                        changes[name].append(f"row {rows[name]}")
+        for name, file in files.items():
+            if file.read(1):
+                changes[name].append(f"row {rows[name] + 1}")
     changes[SUMMARY] = _changes_in(directory / SUMMARY, summary(totals))
-    return {name: places for name, places in changes.items() if places}
+    return {name: tuple(places[:_MOST_PLACES]) for name, places in changes.items() if places}
 
 
-class _RowFile:
-    """A file of a run that is compared row by row; one that cannot be read is changed as a whole."""
-
-    def __init__(self, path: Path) -> None:
-        self._rows = 0
-        self._changed: list[str] = []
-        self._file: BinaryIO | None = None
-        try:
-            self._file = open_regular(path)
-        except RunDirectoryError:
-            self._changed.append(_UNREADABLE)
-
-    def compare(self, lines: Iterable[str]) -> None:
-        """Read on: as many rows as there are lines."""
-        for line in lines:
-            self._rows += 1
-            if self._file is not None and self._file.readline(MOST_BYTES_OF_VALUE) != line.encode():
-                self._changed.append(f"row {self._rows}")
-                del self._changed[_MOST_PLACES:]
-
-    @property
-    def changed_rows(self) -> tuple[str, ...]:
-        """The first rows that are not the lines so far, and the first behind them."""
-        behind = [f"row {self._rows + 1}"] if self._file is not None and self._file.read(1) else []
-        return tuple([*self._changed, *behind][:_MOST_PLACES])
-
-    def close(self) -> None:
-        """Read no more."""
-        if self._file is not None:
-            self._file.close()
-
-
-def _changes_in(path: Path, summary: Summary) -> tuple[str, ...]:
+def _changes_in(path: Path, summary: Summary) -> list[str]:
     """Names of the values in `summary.json` that are not those of the summary; "spelling" where only bytes differ."""
     try:
         with open_regular(path) as file:
             if file.read(MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
-                return ()
-        values = read_object(path)
+                return []
+        changes = differences(read_object(path), summary.model_dump(mode="json"))
     except RunDirectoryError:
-        return (_UNREADABLE,)
-    changes = differences(values, summary.model_dump(mode="json"))
-    return tuple(excerpt(change.ingredient) for change in changes[:_MOST_PLACES]) or ("spelling",)
+        return [_UNREADABLE]
+    return [excerpt(change.ingredient) for change in changes] or ["spelling"]

@@ -7,7 +7,7 @@
     order          roc_auc                           does 1 get higher scores than 0?
     decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation, bias
                                                      are the labels right?
-    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line, reliability
+    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line
                                                      does 0.8 mean eight of ten?
 
 Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
@@ -17,11 +17,8 @@ lengths or other labels, and DataError where labels of one kind leave the number
 
 What is fitted to labels, a threshold or weights for several judges, looks better on them than it is. So clusters (rows
 about one document help to guess each other) are dealt into folds at random, and each fold is decided by what was fitted
-to the others (M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147).
-
-    rows, by cluster   | fold 1 | fold 2 | fold 3 | fold 4 |
-    fitted to               2 3 4    1 3 4    1 2 4    1 2 3       then decides its own fold
-    what is kept       fitted to all rows; what is said of it is what the folds gave
+to the others; what is kept is fitted to all rows (M. Stone (1974), Cross-validatory choice and assessment of
+statistical predictions, JRSS B 36, 111-147).
 
 The invariant: a seed and the rows fix every number; neither the order of the rows nor the names of clusters move any.
 """
@@ -29,10 +26,10 @@ The invariant: a seed and the rows fix every number; neither the order of the ro
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import SEED, Floats, Indices, Interval, LabelledScores, canonical_groups, mean_interval
+from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, canonical_groups
 
 THRESHOLD_FOLDS = 10
 WEIGHT_FOLDS = 5
@@ -44,113 +41,101 @@ _STEPS = 100
 _ENOUGH = 1e-10
 _LEAST_CURVATURE = 1e-9
 _TIE = 1e-9
+_OTHER_LABELS = "add rows that people labelled the other way"
 
 
-class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score): 0 and 1 for a calibrated judge; both a number, or (m,)."""
-
-    slope: Floats
-    intercept: Floats
-
-
-def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Probability that a random 1 scores above a random 0; a tie counts half.
 
     Source: J. A. Hanley and B. J. McNeil (1982), Radiology 143, 29-36.
     """
     y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
     tie = np.unique(y_score, return_inverse=True)[1]
-    ones = _sums(weight * y_true, tie)
-    zeros = _sums(weight * (1 - y_true), tie)
+    ones, zeros = _sums(weight * y_true, tie), _sums(weight * (1 - y_true), tie)
     below = np.cumsum(zeros, axis=-1) - zeros
     share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / (ones.sum(axis=-1) * zeros.sum(axis=-1))
     return share
 
 
-def balanced_accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def _shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
+    """Shares of the rows that are decided 1 rightly and wrongly, and 0 wrongly and rightly: TP, FP, FN, TN."""
+    y_true, decided, weight = rows
+    cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
+    return [_mean(cell, weight) for cell in cells]
+
+
+def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Mean of the share of 1s and the share of 0s that were decided rightly.
 
     Source: K. H. Brodersen et al. (2010), The balanced accuracy and its posterior distribution, ICPR, 3121-3124.
     """
-    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
-    right = y_true == decided
-    ones, zeros = (_mean(right, weight * (y_true == kind)) for kind in (1, 0))
-    return (ones + zeros) / 2
+    tp, fp, fn, tn = _shares(_of_both_kinds(labels, decisions, weights))
+    return (tp / (tp + fn) + tn / (tn + fp)) / 2
 
 
-def accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Share of the rows that were decided rightly."""
-    y_true, decided, weight = _rows(labels, decisions, weights)
-    return _mean(y_true == decided, weight)
+    tp, _, _, tn = _shares(_rows(labels, decisions, weights))
+    return tp + tn
 
 
-def precision(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def precision(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Share of the rows decided 1 that are labelled 1. Raises DataError where none is decided 1."""
-    y_true, decided, weight = _rows(labels, decisions, weights)
-    if not decided.any():
+    tp, fp, *_ = _shares(_rows(labels, decisions, weights))
+    if not (tp + fp).any():
         raise DataError("no row is decided 1: there is no precision", hint="lower the threshold")
-    return _mean(y_true, weight * decided)
+    return tp / (tp + fp)
 
 
-def recall(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def recall(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Share of the rows labelled 1 that are decided 1."""
-    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
-    return _mean(decided, weight * y_true)
+    tp, _, fn, _ = _shares(_of_both_kinds(labels, decisions, weights))
+    return tp / (tp + fn)
 
 
-def f1_score(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def f1_score(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Harmonic mean of precision and recall, 2 TP / (2 TP + FP + FN); 0 where none is decided 1.
 
     Source: C. J. van Rijsbergen (1979), Information Retrieval, chapter 7.
     """
-    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
-    both = (weight * y_true * decided).sum(axis=-1)
-    either = (weight * (y_true + decided)).sum(axis=-1)
-    share: Floats = 2 * both / either
-    return share
+    tp, fp, fn, _ = _shares(_of_both_kinds(labels, decisions, weights))
+    return 2 * tp / (2 * tp + fp + fn)
 
 
-def matthews_correlation(
-    labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None
-) -> Floats:
+def matthews_correlation(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Correlation of labels and decisions, from -1 to 1. Raises DataError where all are decided alike.
 
     Source: B. W. Matthews (1975), Biochimica et Biophysica Acta 405, 442-451.
     """
-    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
-    if decided.min() == decided.max():
-        raise DataError(
-            "every row is decided alike: there is no correlation", hint="choose a threshold that parts the rows"
-        )
-    labelled, decided, both = (_mean(values, weight) for values in (y_true, decided, y_true * decided))
-    spread = labelled * (1 - labelled) * decided * (1 - decided)
-    correlation: Floats = (both - labelled * decided) / np.sqrt(spread)
+    tp, fp, fn, tn = _shares(_of_both_kinds(labels, decisions, weights))
+    if not (tp + fp).any() or not (tn + fn).any():
+        problem = "every row is decided alike: there is no correlation"
+        raise DataError(problem, hint="choose a threshold that parts the rows")
+    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    correlation: Floats = (tp * tn - fp * fn) / np.sqrt(spread)
     return correlation
 
 
-def bias(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
-    y_true, decided, weight = _rows(labels, decisions, weights)
-    return _mean(decided - y_true, weight)
+    _, fp, fn, _ = _shares(_rows(labels, decisions, weights))
+    return fp - fn
 
 
-def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Agreement beyond chance, (observed - expected) / (1 - expected).
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
-    y_true, decided, weight = _rows(labels, decisions, weights)
-    if y_true.min() == y_true.max() and (y_true == decided).all():
-        raise DataError(
-            "Cohen's kappa has no value where both say the same one label for every row",
-            hint="add rows that people labelled the other way",
-        )
-    observed, labelled, decided = (_mean(values, weight) for values in (y_true == decided, y_true, decided))
-    expected = labelled * decided + (1 - labelled) * (1 - decided)
-    return (observed - expected) / (1 - expected)
+    tp, fp, fn, tn = _shares(_rows(labels, decisions, weights))
+    if not (fp + fn).any() and not (tp.any() and tn.any()):
+        problem = "Cohen's kappa has no value where both say the same one label for every row"
+        raise DataError(problem, hint=_OTHER_LABELS)
+    expected = (tp + fn) * (tp + fp) + (tn + fp) * (tn + fn)
+    return (tp + tn - expected) / (1 - expected)
 
 
-def brier_score(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+def brier_score(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Mean squared distance of the probabilities from the labels: 0 is best, 0.25 is what 0.5 everywhere gets.
 
     Source: G. W. Brier (1950), Monthly Weather Review 78, 1-3 (half of his sum over both classes).
@@ -160,14 +145,13 @@ def brier_score(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.Array
 
 
 def expected_calibration_error(
-    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, bins: int = _BINS
+    labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None, *, bins: int = _BINS
 ) -> Floats:
     """Mean distance, over `bins` equal steps of probability, between mean score and share of 1s, weighted by rows.
 
     A score on an edge belongs to the step above it; 1 belongs to the last. Chance alone keeps it above 0, the more so
-    the fewer rows, and a bootstrap of it adds chance to chance: read its interval as a bound from above. Source: M. P.
-    Naeini, G. F. Cooper and M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI,
-    2901-2907.
+    the fewer rows. Source: M. P. Naeini, G. F. Cooper and M. Hauskrecht (2015), Obtaining well calibrated probabilities
+    using Bayesian binning, AAAI, 2901-2907.
     """
     y_true, y_score, weight = _rows(labels, scores, weights)
     step = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], y_score, side="right")
@@ -176,19 +160,16 @@ def expected_calibration_error(
     return mean
 
 
-def debiased_calibration_error(
-    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, bins: int = _BINS
-) -> Floats:
+def debiased_calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Root of the mean squared distance between mean score and share of 1s over bins of equal numbers of rows.
 
     Of each bin's square, the variance of its share of 1s is taken off, ybar (1 - ybar) / (n - 1), which is what chance
     alone adds to it; a sum below 0 counts as 0. With weights, n is the bin's effective number of rows (L. Kish (1965),
-    Survey Sampling), (sum w)^2 / (sum w^2), which makes up for the chance that a bootstrap adds, too. Rows of a bin
-    count as independent; those of one cluster that resemble each other leave a part of the bias in. Source: A. Kumar,
-    P. Liang and T. Ma (2019), Verified uncertainty calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
+    Survey Sampling), (sum w)^2 / (sum w^2). Rows of a bin count as independent. Source: A. Kumar, P. Liang and T. Ma
+    (2019), Verified uncertainty calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
     """
     y_true, y_score, weight = _rows(labels, scores, weights)
-    group = equal_mass_bins(y_score, bins)
+    group = equal_mass_bins(y_score)
     mass, squares = _sums(weight, group), _sums(weight**2, group)
     share = _sums(weight * y_true, group) / mass
     gap = _sums(weight * y_score, group) / mass - share
@@ -200,36 +181,38 @@ def debiased_calibration_error(
     return root
 
 
-def equal_mass_bins(scores: npt.ArrayLike, bins: int = _BINS) -> Indices:
+def equal_mass_bins(scores: ArrayLike) -> Indices:
     """The number of each row's bin, in the order of the scores: bins of about equal numbers of rows, at least ten.
 
     Equal scores are in one bin, so where many are equal there are fewer bins.
     """
     y_score = np.asarray(scores, dtype=np.float64)
-    number = max(1, min(bins, len(y_score) // _LEAST_IN_A_BIN))
+    number = max(1, min(_BINS, len(y_score) // _LEAST_IN_A_BIN))
     edges = np.sort(y_score)[(np.arange(1, number) * len(y_score) - 1) // number]
     return np.searchsorted(np.unique(edges), y_score, side="left")
 
 
-def calibration_line(
-    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None
-) -> CalibrationLine:
+class CalibrationLine(NamedTuple):
+    """logit P(label = 1) = intercept + slope * logit(score): 0 and 1 for a calibrated judge; both a number, or (m,)."""
+
+    slope: Floats
+    intercept: Floats
+
+
+def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> CalibrationLine:
     """Slope and intercept of the logistic regression of the labels on the scores' logits, by Newton's method.
 
     A slope below 1 means scores too near 0 and 1. Raises DataError where one threshold splits the labels without error,
     or all scores are equal: the likelihood then has no greatest value (A. Albert and J. A. Anderson (1984), Biometrika
-    71, 1-10). Source: D. R. Cox (1958), Two further applications of a model for binary regression, Biometrika 45,
-    562-565.
+    71, 1-10). Source: D. R. Cox (1958), Biometrika 45, 562-565.
     """
     y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
     clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
     logits = np.log(clipped) - np.log1p(-clipped)
     ones, zeros = logits[y_true == 1], logits[y_true == 0]
     if zeros.max() <= ones.min() or ones.max() <= zeros.min():
-        raise DataError(
-            "the scores split the labels without error, or do not differ: no calibration line fits best",
-            hint="add rows, hard ones among them",
-        )
+        problem = "the scores split the labels without error, or do not differ: no calibration line fits best"
+        raise DataError(problem, hint="add rows, hard ones among them")
     weights = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
     [plain] = logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
@@ -240,9 +223,8 @@ def calibration_line(
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
     """The logistic regressions (m, p) of labels (n,) on columns (p, n), one for each of the weights (m, n).
 
-    By Newton's method from `start` (p,): the log-likelihood is concave. A step that would lower it is halved; a line
-    that has come to rest is left alone, so that it does not depend on the others. Raises LinAlgError where columns
-    repeat each other.
+    By Newton's method from `start` (p,). A step that would lower the likelihood is halved; a line that has come to rest
+    is left alone, so that it does not depend on the others. Raises LinAlgError where columns repeat each other.
     """
     lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
@@ -258,11 +240,13 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
         surprise = np.maximum(linear, 0) + np.log1p(least)
         reached = (weight * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
-        fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
+        fitted = _probability(linear[higher])
         lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
-        steps[moving[higher]] = _newton_step(
-            columns, weight[higher] * (labels - fitted), weight[higher] * fitted * (1 - fitted)
-        )
+        pull, bend = weight[higher] * (labels - fitted), weight[higher] * fitted * (1 - fitted)
+        # Gradient (m, p) divided by curvature (m, p, p).
+        gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
+        curvature = np.array([[(bend * row * column).sum(axis=-1) for column in columns] for row in columns])
+        steps[moving[higher]] = np.linalg.solve(np.moveaxis(curvature, -1, 0), gradient[..., None])[..., 0]
         steps[moving[~higher]] /= 2
         moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
         if not len(moving):
@@ -270,15 +254,7 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
     return lines + steps
 
 
-def _newton_step(columns: Floats, pull: Floats, bend: Floats) -> Floats:
-    """Gradient divided by curvature, (m, p), by first and second derivatives (m, n)."""
-    gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
-    curvature = [[(bend * one * other).sum(axis=-1) for other in columns] for one in columns]
-    step: Floats = np.linalg.solve(np.moveaxis(np.array(curvature), -1, 0), gradient[..., None])[..., 0]
-    return step
-
-
-def _mean(values: npt.ArrayLike, weights: Floats) -> Floats:
+def _mean(values: ArrayLike, weights: Floats) -> Floats:
     """Weighted mean of values (n,), for each row of weights (..., n)."""
     mean: Floats = (weights * np.asarray(values)).sum(axis=-1) / weights.sum(axis=-1)
     return mean
@@ -292,34 +268,22 @@ def _sums(values: Floats, group: Indices) -> Floats:
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
-def _rows(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Floats, Floats]:
-    y_true, y_score, sample_weight = LabelledScores(labels, scores, weights).arrays()
-    if y_true.ndim != 1 or len(y_true) == 0 or not y_true.shape == y_score.shape == sample_weight.shape[-1:]:
-        shapes = f"{y_true.shape}, {y_score.shape}, {sample_weight.shape}"
-        raise ValueError(f"expected flat arrays of one length, got {shapes}")
-    if not ((y_true == 0) | (y_true == 1)).all():
+def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
+    y_true, y_score, weight = LabelledScores(labels, scores, weights).arrays()
+    if y_true.ndim != 1 or len(y_true) == 0 or not y_true.shape == y_score.shape == weight.shape[-1:]:
+        raise ValueError(f"expected flat arrays of one length, got {y_true.shape}, {y_score.shape}, {weight.shape}")
+    if not np.isin(y_true, (0, 1)).all():
         raise ValueError("labels must be 0 or 1")
-    return y_true, y_score, sample_weight
+    return y_true, y_score, weight
 
 
-def _of_both_kinds(
-    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None
-) -> tuple[Floats, Floats, Floats]:
+def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
     """The rows. Raises DataError where all labels are equal."""
     rows = _rows(labels, scores, weights)
     if rows[0].min() == rows[0].max():
-        raise DataError(
-            f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured",
-            hint="add rows that people labelled the other way",
-        )
+        problem = f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured"
+        raise DataError(problem, hint=_OTHER_LABELS)
     return rows
-
-
-class HeldOutDecisions(NamedTuple):
-    """The decision on each row (n,) by a threshold from the other folds, and the threshold of each fold."""
-
-    decisions: Floats
-    thresholds: tuple[float, ...]
 
 
 def best_threshold(rows: LabelledScores) -> float:
@@ -332,10 +296,8 @@ def best_threshold(rows: LabelledScores) -> float:
     distinct, place = np.unique(scores, return_inverse=True)
     ones, zeros = (np.bincount(place, weights * (labels == kind), len(distinct)) for kind in (1, 0))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
-        raise DataError(
-            "no threshold can be chosen where all labels or all probabilities are equal",
-            hint="add rows that people labelled the other way",
-        )
+        problem = "no threshold can be chosen where all labels or all probabilities are equal"
+        raise DataError(problem, hint=_OTHER_LABELS)
     recall = 1 - np.cumsum(ones)[:-1] / ones.sum()
     rejected = np.cumsum(zeros)[:-1] / zeros.sum()
     between = (distinct[:-1] + distinct[1:]) / 2
@@ -345,28 +307,26 @@ def best_threshold(rows: LabelledScores) -> float:
     return float(best[np.argmin(np.abs(best - 0.5))])
 
 
-def held_out_decisions(rows: LabelledScores, *, folds: int = THRESHOLD_FOLDS, seed: int = SEED) -> HeldOutDecisions:
-    """Each row decided by a threshold that was chosen without its cluster.
+def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
+    """Each row (n,) decided by a threshold that was chosen without its cluster; and the threshold of each fold.
 
     Raises DataError for a single cluster, and as `best_threshold` does on the rows of all folds but one.
     """
     labels, scores, weights = rows.arrays()
     groups = canonical_groups([labels, scores, weights], rows.clusters)
     if len(groups) == 1:
-        raise DataError(
-            "all labels are of one cluster: no threshold can be tried on another",
-            hint="label rows of other documents, or name a column with several values",
-        )
+        problem = "all labels are of one cluster: no threshold can be tried on another"
+        raise DataError(problem, hint="label rows of other documents, or name a column with several values")
     decisions = np.zeros(len(labels))
     thresholds = []
-    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
-    for number in range(min(folds, len(groups))):
+    shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
+    for number in range(min(THRESHOLD_FOLDS, len(groups))):
         inside = np.ones(len(labels), dtype=bool)
-        inside[np.concatenate([groups[group] for group in shuffled[number::folds]])] = False
+        inside[np.concatenate([groups[group] for group in shuffled[number::THRESHOLD_FOLDS]])] = False
         threshold = best_threshold(LabelledScores(labels[inside], scores[inside], weights[inside]))
         decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)
-    return HeldOutDecisions(decisions, tuple(thresholds))
+    return decisions, tuple(thresholds)
 
 
 class WeightFit(NamedTuple):
@@ -379,27 +339,16 @@ class WeightFit(NamedTuple):
 
 
 def fit_weights(
-    labels: npt.ArrayLike,
-    log_odds: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    folds: int = WEIGHT_FOLDS,
-    seed: int = SEED,
+    labels: ArrayLike, log_odds: ArrayLike, clusters: ArrayLike | None = None, *, folds: int = WEIGHT_FOLDS
 ) -> WeightFit:
     """Weights for log odds (n, judges) by labels (n,) of 0 and 1; rows of one cluster are held out together.
 
     logit P(label = 1) = intercept + w of A * log odds of A + ...: logistic regression (D. R. Cox (1958), The regression
-    analysis of binary sequences, JRSS B 20, 215-242). A judge that says nothing new gets a weight near 0.
-
-    Raises ValueError for unequal lengths or other labels, DataError where too few clusters or labels of one kind leave
-    nothing to hold out, and where no weights are best: the judges split the labels without error, or two of them always
-    say the same (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
+    analysis of binary sequences, JRSS B 20, 215-242). Raises DataError where too few clusters or labels of one kind
+    leave nothing to hold out, and where no weights are best: the judges split the labels without error, or two of them
+    always say the same (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
     """
     y_true, odds = np.asarray(labels, dtype=np.float64), np.asarray(log_odds, dtype=np.float64)
-    if y_true.ndim != 1 or odds.ndim != 2 or len(y_true) != len(odds) or not odds.shape[1]:  # noqa: PLR2004
-        raise ValueError(f"expected labels (n,) and log odds (n, judges), got {y_true.shape} and {odds.shape}")
-    if not ((y_true == 0) | (y_true == 1)).all() or not np.isfinite(odds).all():
-        raise ValueError("labels must be 0 or 1, and log odds finite")
     groups = canonical_groups([y_true, *odds.T], clusters)
     if len(groups) < folds:
         raise DataError(f"{len(groups)} groups of rows cannot be dealt into {folds}", hint="label more of them")
@@ -408,7 +357,7 @@ def fit_weights(
     everything = np.concatenate(groups)
     line = _fitted(y_true[everything], columns[everything].T)
     held_out = np.empty(len(y_true))
-    dealt = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups)) % folds
+    dealt = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups)) % folds
     for fold in range(folds):
         inside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of != fold])
         outside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of == fold])
@@ -428,10 +377,8 @@ def _fitted(labels: Floats, columns: Floats) -> Floats:
     except np.linalg.LinAlgError:
         least_curvature = 0.0
     if not least_curvature >= _LEAST_CURVATURE:
-        raise DataError(
-            "no weights are best: the judges split the labels without error, or two of them always say the same",
-            hint="label more rows, hard ones among them, or leave out a judge",
-        )
+        problem = "no weights are best: the judges split the labels without error, or two of them always say the same"
+        raise DataError(problem, hint="label more rows, hard ones among them, or leave out a judge")
     return line
 
 
@@ -439,31 +386,3 @@ def _probability(odds: Floats) -> Floats:
     least = np.exp(-np.abs(odds))
     share: Floats = np.where(odds >= 0, 1, least) / (1 + least)
     return share
-
-
-class ReliabilityBin(NamedTuple):
-    """Scores from `low` to `high`: their mean, and the share of rows labelled 1 with its interval."""
-
-    low: float
-    high: float
-    mean_score: float
-    share: Interval
-
-
-def reliability(rows: LabelledScores) -> list[ReliabilityBin]:
-    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores.
-
-    What a bin holds is a matter of its own scores: rows that were drawn by their score need no weights here. Source:
-    A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
-    temperature, Applied Statistics 26, 41-47.
-    """
-    labels, scores, _ = rows.arrays()
-    clusters = None if rows.clusters is None else np.asarray(rows.clusters)
-    group = equal_mass_bins(scores)
-    bins = []
-    for number in range(group.max() + 1):
-        inside = group == number
-        share = mean_interval(labels[inside], clusters=None if clusters is None else clusters[inside])
-        ordered = np.sort(scores[inside])  # added up in one order, whatever that of the rows
-        bins.append(ReliabilityBin(float(ordered[0]), float(ordered[-1]), float(ordered.mean()), share))
-    return bins

@@ -9,8 +9,8 @@ w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge'
 
 A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
 to what they stand for together in their stratum (Hajek, 1971), which is known. lambda, in [0, 1], is the slope of H on
-L within the strata: how much the judge is worth ("power tuning"). The labelled units are a part of the judged ones, so
-that the best slope lacks the factor 1 / (1 + n / N) of a second data set.
+L within the strata ("power tuning"). The labelled units are a part of the judged ones, so that the best slope lacks the
+factor 1 / (1 + n / N) of a second data set.
 
 To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
 what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
@@ -19,14 +19,13 @@ t has as many degrees of freedom as clusters have labels, less the strata. The l
 near 0 and 1 are skewed. Where no error was seen there may be one: the variance has one labelled unit more, which the
 judge has wrong as likely as not. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
 
-Units are drawn in five strata of equally many by p_yes, so sure and unsure verdicts are labelled alike; in its stratum
-with a probability in proportion to its weight, so that every label stands for equally much of the mean, which makes the
-intervals narrowest for a given n. The weights are laid end to end in a random order, and every k-th step hits a unit:
-systematic sampling, which has exactly the probabilities that it states.
+Units are drawn in five strata of equally many by p_yes; in its stratum each with a probability in proportion to its
+weight, so that every label stands for equally much of the mean, which makes the intervals narrowest. The weights are
+laid end to end in a random order, and every k-th step hits a unit: systematic sampling (W. G. Madow, 1949, On the
+theory of systematic sampling II, Annals of Mathematical Statistics 20, 333-354), which has exactly these probabilities.
 
 Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
-arXiv:2311.01453, section 6; W. G. Madow (1949), On the theory of systematic sampling II, Annals of Mathematical
-Statistics 20, 333-354; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6 and 3.7.
+arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
 """
 
 import math
@@ -36,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.errors import DataError
-from localjudge.stats.interval import Floats, Indices, two_sided_quantile
+from localjudge.stats.interval import CONFIDENCE, Floats, Indices, two_sided_quantile
 
 Flags = npt.NDArray[np.bool_]
 
@@ -51,8 +50,8 @@ class JudgedUnits(NamedTuple):
     """Units of one metric, all arrays (units,): those that make up its mean, and those that people labelled.
 
     `weights` are the shares of units in the mean, 1 in all. `drawn` is what a labelled unit stands for, w / pi, and 0
-    where there is no label, and then nobody looks at `human`. Strata that stand beside each other by number are alike;
-    `clusters` are numbers from 0 on.
+    where there is no label. Strata next to each other by number are alike; `clusters` are numbers from 0 on. The truth
+    of `certain` units follows without a judge: `human` says it, `drawn` is the weight, and their stratum is the first.
     """
 
     judged: Floats
@@ -62,53 +61,45 @@ class JudgedUnits(NamedTuple):
     strata: Indices
     clusters: Indices
     certain: Flags
-    """Those whose truth needs no label, because it follows without a judge: `human` says it, `drawn` is the weight
-    itself, and their stratum is the first, 0."""
 
 
 class PredictionPowered(NamedTuple):
-    """The corrected mean, its limits (None where too few clusters have labels), and lambda."""
+    """The corrected mean, its limits (None where too few clusters have labels), lambda, and how many have labels."""
 
     mean: float
     limits: tuple[float, float] | None
     power: float
+    clusters: int
 
 
-def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> PredictionPowered:
+def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     """The prediction-powered mean, formulas above; labels that agree with the judge leave the judge's mean.
 
         judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 say 1 0 0 0, each stands for 1/4
         lambda   H mean .25, L mean .5: (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
         theta    .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
 
-    Raises ValueError for arrays that are not as they should be, DataError for no label.
+    Raises DataError for no label.
     """
-    _refuse_unsound(units)
+    labelled = _labelled(units)
+    if not labelled.any():
+        raise DataError("no unit is labelled", hint="label some of them")
     strata = _merged_strata(units)
-    known, labelled = _sums(units.weights, strata), _sums(units.drawn, strata)
-    v = units.drawn * np.divide(known, labelled, out=np.zeros_like(known), where=labelled > 0)[strata]
-    human, judged = (_off_mean(values, v, strata) for values in (units.human, units.judged))
+    known, stands_for = _sums(units.weights, strata), _sums(units.drawn, strata)
+    v = units.drawn * np.divide(known, stands_for, out=np.zeros_like(known), where=stands_for > 0)[strata]
+    human, judged = (values - _means(values, v, strata) for values in (units.human, units.judged))
     spread = float((v * judged**2).sum())
     power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
     q = units.human - power * units.judged
     mean = power * float((units.weights * units.judged).sum()) + float((v * q).sum())
-    # Its stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
-    varying = v * _off_mean(q, v, strata)
-    contributions = _contributions(
-        units._replace(strata=strata), units.weights * (power * units.judged + _means(q, v, strata)), varying
-    )
+    contributions = _contributions(units, strata, v, q, power)
     squares = float((contributions**2).sum()) * len(contributions) / max(1, len(contributions) - 1)
-    variance = squares + _unseen(v, units) / 2
+    unseen = float((v[labelled] ** 2).mean())  # of one labelled unit more, as heavy as those there are
     limits = None
-    if (clusters := labelled_clusters(units)) >= FEWEST_CLUSTERS:
-        t = two_sided_quantile(confidence, max(1, clusters - len(np.unique(strata[_labelled(units)]))))
-        limits = _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
-    return PredictionPowered(_inside(mean), limits, power)
-
-
-def labelled_clusters(units: JudgedUnits) -> int:
-    """How many clusters have a label."""
-    return len(np.unique(units.clusters[_labelled(units)]))
+    if (clusters := len(np.unique(units.clusters[labelled]))) >= FEWEST_CLUSTERS:
+        t = two_sided_quantile(CONFIDENCE, max(1, clusters - len(np.unique(strata[labelled]))))
+        limits = _logit_limits(mean, t * math.sqrt(squares + unseen / 2), math.sqrt(unseen) / 2)
+    return PredictionPowered(min(1.0, max(0.0, mean)), limits, power, clusters)
 
 
 def _labelled(units: JudgedUnits) -> Flags:
@@ -131,35 +122,31 @@ def _merged_strata(units: JudgedUnits) -> Indices:
     return np.array(new, dtype=np.intp)[units.strata]
 
 
-def _contributions(units: JudgedUnits, own: Floats, varying: Floats) -> Floats:
-    """What each cluster adds to a deviation: its own part, and how its labelled units differ from their stratum."""
+def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, power: float) -> Floats:
+    """What each cluster adds to a deviation: its own part, and how its labelled units differ from their stratum.
+
+    A stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
+    """
+    average = _means(q, v, strata)
+    own = units.weights * (power * units.judged + average)
     own = own - own.sum() * units.weights
     labelled = units.drawn > 0
-    counts = _sums(labelled.astype(np.float64), units.strata)
+    counts = _sums(labelled.astype(np.float64), strata)
     # Around a mean that was taken from k labels, squares are too small by (k - 1) / k.
-    widened = np.sqrt(counts / np.maximum(counts - 1, 1))[units.strata]
-    return _sums(own + np.where(labelled, widened * varying, 0.0), units.clusters)
+    widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
+    return _sums(own + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
 
 
 def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
     """The limits around the logit of a mean, which is taken to be no nearer to 0 and 1 than half a unit.
 
-    Means near 1 vary more below than above. Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse
-    sinh transformation, American Statistician 55, 200-202.
+    Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse sinh transformation, American Statistician
+    55, 200-202.
     """
     centre = min(1 - least, max(least, mean))
     logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
     low, high = (1 / (1 + math.exp(-min(700.0, max(-700.0, logit + sign * on_logit)))) for sign in (-1, 1))
-    return min(low, _inside(mean)), max(high, _inside(mean))
-
-
-def _unseen(v: Floats, units: JudgedUnits) -> float:
-    """Square of the weight of one labelled unit more, as heavy as those there are."""
-    return float((v[_labelled(units)] ** 2).mean())
-
-
-def _off_mean(values: Floats, weights: Floats, strata: Indices) -> Floats:
-    return values - _means(values, weights, strata)
+    return min(low, max(0.0, mean)), max(high, min(1.0, mean))
 
 
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
@@ -172,25 +159,6 @@ def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
 def _sums(values: Floats, group: Indices) -> Floats:
     sums: Floats = np.bincount(group, weights=values).astype(np.float64)
     return sums
-
-
-def _inside(value: float) -> float:
-    return min(1.0, max(0.0, value))
-
-
-def _refuse_unsound(units: JudgedUnits) -> None:
-    if len({np.shape(column) for column in units}) > 1 or np.ndim(units.judged) != 1:
-        raise ValueError(f"expected flat arrays of one length, got {[np.shape(column) for column in units]}")
-    labelled = _labelled(units)
-    if not labelled.any():
-        raise DataError("no unit is labelled", hint="label some of them")
-    for name, values in (("judged", units.judged), ("human", units.human[labelled])):
-        if not np.isin(values, (0.0, 1.0)).all():
-            raise ValueError(f"labels must be 0 or 1: {name}")
-    if not (units.weights >= 0).all() or not math.isclose(float(units.weights.sum()), 1.0, rel_tol=1e-6):
-        raise ValueError("the weights in the mean are 1 in all")
-    if not (np.isfinite(units.drawn) & (units.drawn >= 0)).all():
-        raise ValueError("a labelled unit stands for something finite")
 
 
 class Drawing(NamedTuple):

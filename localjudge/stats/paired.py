@@ -10,22 +10,16 @@ standard deviation s, made longer on the side to which they are skewed, and on b
     high  d + t s / sqrt(n) + max(0, k) + g (1 - d)     g = (1 - 0.025^(1/n)) / 4^(m n / (n - m))
 
 k moves the limits of t for skewness (N. J. Johnson, 1978, Modified t tests and confidence intervals for asymmetrical
-populations, Journal of the American Statistical Association 73, 536-544). Here it never shortens an arm, since the few
-pairs that moved may all have moved one way by chance. s and u are the unbiased estimates. g is for the m pairs that
-differ from the commonest difference, mostly 0: if there are none, up to a share 1 - 0.025^(1/n) of other pairs may have
-gone unseen (C. J. Clopper and E. S. Pearson, 1934, Biometrika 26, 404-413), any of which may be -1 or +1. What is left
-of that after m pairs was chosen by simulation, as was the method: `scripts/coverage-table --paired`.
+populations, Journal of the American Statistical Association 73, 536-544), but never shortens an arm. s and u are the
+unbiased estimates. g is for the m pairs that differ from the commonest difference, mostly 0: if there are none, up to a
+share 1 - 0.025^(1/n) of other pairs may have gone unseen (C. J. Clopper and E. S. Pearson, 1934, Biometrika 26,
+404-413), any of which may be -1 or +1. What is left of that after m pairs was chosen by simulation, as was the method:
+`scripts/coverage-table --paired`.
 
 With clusters (samples that share a document) n counts clusters, and s and u are those of d plus n - 1 times what d
 loses without one of them: the jackknife, which of single pairs gives the pairs themselves (R. G. Miller, 1974, The
-jackknife: a review, Biometrika 61, 1-15).
-
-What no method can know: a rare large move that no pair shows. Of 15 pairs of which one in ten falls by 0.6 and three in
-ten rise by 0.2, a fifth of all data sets hold no fall and look like an improvement; the interval then holds the true
-mean in 80 to 88 % of cases. Where the commonest difference is not 0, unseen pairs could undo it: ten pairs that all
-fall by exactly 0.2 are not called worse, since ten may miss up to 31 % of all pairs.
-
-Nothing is drawn at random. The order of the pairs moves no number, and exchanging the runs turns the interval round.
+jackknife: a review, Biometrika 61, 1-15). Neither the order of the pairs nor the names of clusters move a number, and
+exchanging the runs turns the interval round.
 
 A gate on a mean or a difference is decided on its interval: passed if all that the truth may be keeps it, failed if
 nothing does, and otherwise undecided. An arm shrinks with the square root of the number of samples, so
@@ -41,11 +35,11 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from localjudge.stats.interval import (
+    CONFIDENCE,
     Draws,
-    Floats,
     Interval,
     binomial_cdf,
     checked_values,
@@ -77,21 +71,18 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
         return Decision("pass")
     if interval.high < threshold or (not touching_passes and interval.high == threshold):
         return Decision("fail")
-    return Decision("undecided", _samples_needed(interval, threshold))
-
-
-def _samples_needed(interval: Interval, threshold: float) -> int | None:
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
-        return None
+        return Decision("undecided")
     arm = interval.mean - interval.low if interval.mean > threshold else interval.high - interval.mean
-    return max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** 2))
+    return Decision("undecided", max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** 2)))
 
 
 # The last bits of a sum depend on the order in which it was taken; no score moves by so little.
 _TIE = 1e-9
 _TIE_DIGITS = 9
 _GUARD_DECAY = 4.0
+_POWER = 0.8
 
 
 class PairedDifference(NamedTuple):
@@ -104,9 +95,7 @@ class PairedDifference(NamedTuple):
     smallest_detectable: float
 
 
-def paired_difference(
-    before: npt.ArrayLike, after: npt.ArrayLike, *, clusters: npt.ArrayLike | None = None, confidence: float = 0.95
-) -> PairedDifference:
+def paired_difference(before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None) -> PairedDifference:
     """Compare two scores per sample, (n,) each in [0, 1] and in the same order.
 
     `clusters` (n,) names what each sample belongs to, in any comparable type. A single pair gives a very wide interval,
@@ -117,38 +106,28 @@ def paired_difference(
         raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
     differences = second - first
     differences[np.abs(differences) < _TIE] = 0.0
-    improved, worsened = int((differences > 0).sum()), int((differences < 0).sum())
-    interval = _interval(differences, clusters, confidence)
-    return PairedDifference(
-        difference=interval,
-        improved=improved,
-        worsened=worsened,
-        tied=interval.n - improved - worsened,
-        smallest_detectable=smallest_detectable_difference(interval),
-    )
+    improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
+    mean, draws = exact_mean(differences), draws_of(differences, clusters, lowest=-1.0)
+    interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
+    if not interval.one_cluster:
+        below, above = _arms(draws, mean, size)
+        method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
+        interval = interval._replace(low=max(-1.0, mean - below), high=min(1.0, mean + above), method=method)
+    smallest = smallest_detectable_difference(interval)
+    return PairedDifference(interval, improved, worsened, size - improved - worsened, smallest)
 
 
-def _interval(differences: Floats, clusters: npt.ArrayLike | None, confidence: float) -> Interval:
-    mean, size = exact_mean(differences), len(differences)
-    draws = draws_of(differences, clusters, lowest=-1.0)
-    if draws.clusters == 1 < size:
-        return Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters, confidence)
-    below, above = _arms(draws, mean, size, confidence)
-    method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
-    return Interval(mean, max(-1.0, mean - below), min(1.0, mean + above), method, size, draws.clusters, confidence)
-
-
-def _arms(draws: Draws, mean: float, size: int, confidence: float) -> tuple[float, float]:
+def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
     """How far the interval of the mean reaches below and above it."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
     values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
     commonest = float(np.bincount(of_value, weights=draws.counts, minlength=len(values)).max())
     unlike = clusters - commonest
-    guard = (1 - ((1 - confidence) / 2) ** (1 / clusters)) * _GUARD_DECAY ** (-unlike * clusters / commonest)
+    guard = (1 - ((1 - CONFIDENCE) / 2) ** (1 / clusters)) * _GUARD_DECAY ** (-unlike * clusters / commonest)
     half = shift = 0.0
     if unlike:
-        t = two_sided_quantile(confidence, clusters - 1)
+        t = two_sided_quantile(CONFIDENCE, clusters - 1)
         deviations = (sums - mean * draws.sizes) * (clusters - 1) / (size - draws.sizes)
         variance = float((draws.counts * deviations**2).sum()) / (clusters - 1)
         half = t * math.sqrt(variance / clusters)
@@ -158,19 +137,18 @@ def _arms(draws: Draws, mean: float, size: int, confidence: float) -> tuple[floa
     return half - min(0.0, shift) + guard * (1 + mean), half + max(0.0, shift) + guard * (1 - mean)
 
 
-def smallest_detectable_difference(interval: Interval, power: float = 0.8) -> float:
-    """Smallest true difference whose interval would leave out 0 with probability `power`, for samples like these.
+def smallest_detectable_difference(interval: Interval) -> float:
+    """Smallest true difference whose interval would leave out 0 in 80 % of cases, for samples like these.
 
         (1 + z_power / z_confidence) * h,   h = the longer arm of the interval;   1.43 h for 95 % and 80 %
 
     This is (z_confidence + z_power) * standard error of J. Cohen (1988), Statistical Power Analysis for the Behavioral
-    Sciences, chapter 2, and E. Miller (2024), Adding error bars to evals, arXiv:2411.00640, with h / z_confidence for
-    the standard error: so it follows the clusters, and stays above 0 where no sample moved. Above 1 means that so few
-    samples could not have shown any difference.
+    Sciences, chapter 2, with h / z_confidence for the standard error. Above 1 means that these samples could not have
+    shown any difference.
     """
     arm = max(interval.high - interval.mean, interval.mean - interval.low)
     normal = NormalDist()
-    return arm * (1 + normal.inv_cdf(power) / normal.inv_cdf((1 + interval.confidence) / 2))
+    return arm * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
 
 
 def mcnemar(improved: int, worsened: int) -> float:
@@ -178,9 +156,8 @@ def mcnemar(improved: int, worsened: int) -> float:
 
         min(1, 2 P(X <= min(improved, worsened))),   X ~ Binomial(improved + worsened, 1/2)
 
-    Only for one independent verdict per sample; otherwise the clustered interval decides. Sources: Q. McNemar (1947),
-    Psychometrika 12, 153-157; the exact form: M. W. Fagerland, S. Lydersen and P. Laake (2013), BMC Medical Research
-    Methodology 13, 91, who show that it errs on the side of seeing nothing.
+    Only for one independent verdict per sample; otherwise the clustered interval decides. Source: Q. McNemar (1947),
+    Psychometrika 12, 153-157; exact as in M. W. Fagerland et al. (2013), BMC Medical Research Methodology 13, 91.
     """
     flips = improved + worsened
-    return min(1.0, 2 * binomial_cdf(min(improved, worsened), flips, 0.5)) if flips else 1.0
+    return min(1.0, 2 * binomial_cdf(min(improved, worsened), flips)(0.5)) if flips else 1.0

@@ -1,6 +1,8 @@
 """A run whose judge errs, and what people would say of it."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,19 +20,18 @@ def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
     """
 
     def run(name: str = "run", *, samples: int = 40, metrics: Any = ("context_recall",), **options: Any) -> Run:
+        places = {number: range(1 + number % 3) for number in range(samples)}
         rows = [
             {
                 "id": f"s{number}",
                 "user_input": f"What of {number}?",
                 "retrieved_contexts": [f"All about {number}.", "More."],
-                "reference": " ".join(text(number, place) for place in range(1 + number % 3)),
+                "reference": " ".join(text(number, place) for place in places[number]),
                 "response": "An answer.",
             }
             for number in range(samples)
         ]
-        script = {
-            text(number, place): p_yes(number, place) for number in range(samples) for place in range(1 + number % 3)
-        }
+        script = {text(number, place): p_yes(number, place) for number in range(samples) for place in places[number]}
         return scripted_run(name, rows, script, metrics=list(metrics), **options)
 
     return run
@@ -57,3 +58,9 @@ def p_yes(number: int, place: int) -> float:
     right = (2 * number + 3 * place) % 5 != 0
     sure = 0.6 + 0.03 * ((number + place) % 10)
     return sure if (human(number, place) == 1) == right else 1 - sure
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    """A JSON Lines file of these rows."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

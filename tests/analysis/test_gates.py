@@ -15,7 +15,7 @@ from tests.conftest import ScriptedRun
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """So many samples of one sentence."""
+    """Samples of one sentence."""
     return [
         {"id": str(number), "reference": f"Sentence {number}.", "retrieved_contexts": ["A context."]}
         for number in range(count)
@@ -56,26 +56,18 @@ def test_a_gate_is_named_as_precisely_as_it_is_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
-        ("context_recall", "is not a gate"),
-        ("context_recall=0.8", "is not a gate"),
-        ("context_recall==0.8", "is not a gate"),
+        *((f"context_recall{rest}", "is not a gate") for rest in ("", "=0.8", "==0.8", ">=", ">=much", ">=0.8<0.9")),
+        *((f"context_recall{rest}", "is not a gate") for rest in (">=nan", ">=0_1", ">=٠.٥", ">=1e9999")),
         (">=0.8", "is not a gate"),
-        ("context_recall>=", "is not a gate"),
-        ("context_recall>=much", "'much' .* is not a number"),
         ("context_recall>=80", r"lies in \[0, 1\]"),
         ("context_recall>=-0.1", r"lies in \[0, 1\]"),
         ("context_recall.delta>=-2", r"lies in \[-1, 1\]"),
-        ("context_recall>=nan", "'nan' .* is not a number"),
-        ("context_recall>=0_1", "'0_1' .* is not a number"),
-        ("context_recall>=٠.٥", "'٠.٥' .* is not a number"),
-        ("context_recall>=1e-400", "'1e-400' .* is too close to 0"),
-        ("context_recall>=0.8<0.9", "is not a gate"),
     ],
 )
-def test_anything_else_is_refused(text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_anything_else_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
         parse_gate(text)
 
 
@@ -102,20 +94,8 @@ def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, und
     needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
     assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", kept, needed)
     assert decision.reason == (
-        "0.900, 95 % interval 0.555 to 0.997, 10 samples: too few samples to decide; "
-        f"if the mean stays at 0.900, about {needed} would decide it (pass)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("gate", "then"), [(">=0.8", "fail"), (">0.8", "fail"), ("<=0.8", "pass"), ("<0.1", "fail"), (">=0.3", "pass")]
-)
-def test_it_is_said_what_more_samples_would_decide(scripted_run: ScriptedRun, gate: str, then: str) -> None:
-    """1 of 3 is below 0.8 and above 0.1 and 0.3, if it stays there."""
-    decision = decided(scripted_run("run", rows(3), zeros(0, 1)), f"context_recall{gate}")
-    assert decision.outcome == "undecided"
-    assert decision.reason.endswith(
-        f"if the mean stays at 0.333, about {decision.samples_needed} would decide it ({then})"
+        "0.900, 95 % interval 0.555 to 0.997, 10 samples: too few to decide; "
+        f"if the mean stays at 0.900, about {needed} would decide it"
     )
 
 
@@ -135,27 +115,21 @@ def test_a_mean_on_the_threshold_stays_undecided(scripted_run: ScriptedRun) -> N
 
 
 def test_nothing_is_decided_on_the_part_that_did_not_fail(scripted_run: ScriptedRun) -> None:
-    """19 perfect samples and one that failed, which may be worth nothing."""
-    decision = decided(scripted_run("run", rows(20), {"Sentence 0.": "broken"}), "context_recall>=0.5")
+    """19 perfect samples and one that failed, which may be worth nothing; unless that many may fail."""
+    run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
+    decision = decided(run, "context_recall>=0.5")
     assert (decision.outcome, decision.kept) == ("fail", False)
     assert decision.reason == "failed samples: 1, allowed: 0; the others alone decide nothing"
-
-
-def test_failures_that_were_allowed_do_not_decide(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", rows(20), {"Sentence 0.": "broken"}, max_failed=1)
-    decision = decided(run, "context_recall>=0.5")
+    decision = decided(
+        scripted_run("lenient", rows(20), {"Sentence 0.": "broken"}, max_failed=1), "context_recall>=0.5"
+    )
     assert (decision.outcome, decision.samples) == ("pass", 19)
 
 
 def test_a_metric_without_a_score_is_undecided(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", [{"id": "a", "reference": "", "retrieved_contexts": ["c"]}], {})
     decision = decided(run, "context_recall>=0.5")
-    assert (decision.outcome, decision.value, decision.ci95, decision.reason) == (
-        "undecided",
-        None,
-        None,
-        "there is no score to decide on",
-    )
+    assert (decision.outcome, decision.value, decision.ci95) == ("undecided", None, None)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +154,7 @@ def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
     assert fell.ci95 is not None
     low, high = fell.ci95
     assert low < 0 < high
-    assert fell.reason.startswith(f"-0.025, 95 % interval {low:.3f} to +{high:.3f}, 40 samples: too few samples")
-    assert "if the difference stays at -0.025, about" in fell.reason
+    assert fell.reason.startswith(f"-0.025, 95 % interval {low:.3f} to +{high:.3f}, 40 samples: too few")
     same = decided(new, "context_recall.delta>=-0.02", comparison=compare(new, new))
     assert same.reason.startswith("0.000, 95 % interval -")
 
@@ -206,11 +179,10 @@ def test_without_a_pair_a_delta_is_undecided(scripted_run: ScriptedRun) -> None:
     assert (decision.outcome, decision.samples) == ("undecided", 0)
 
 
-@pytest.mark.parametrize("gates", [["context_recal>=0.5"], ["context_recall>=0.5", "faithfulness>=0.5"], ["what?"]])
-def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
-    scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]
-) -> None:
-    with pytest.raises(InputError, match="gate"):
+@pytest.mark.parametrize("gates", [["context_recall>=0.5"], ["what?"]])
+def test_a_run_takes_no_gates(scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]) -> None:
+    """They were taken, and decided nothing."""
+    with pytest.raises(InputError, match=r"run\.check"):
         scripted_run("run", rows(1), {}, gates=gates)
     assert not (tmp_path / "run").exists()
 
@@ -225,32 +197,23 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
     check_baseline([parse_gate("faithfulness>=0.5")], None)
 
 
-def test_a_gate_is_decided_on_the_interval(scripted_run: ScriptedRun) -> None:
-    """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 is kept and 1 is not."""
+def test_a_run_is_checked_by_its_directory_too(scripted_run: ScriptedRun) -> None:
+    """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 passes and .95 may not."""
     run = scripted_run("run", rows(40), {})
-    kept, undecided = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
-    assert (kept.outcome, kept.kept) == ("pass", True)
+    passed, undecided = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
+    assert (passed.outcome, passed.kept) == ("pass", True)
     assert (undecided.outcome, undecided.kept) == ("undecided", False)
     assert check(run, gates=["context_recall>=0.95"], undecided="pass").kept
     assert not check(run.directory, gates="context_recall<0.5").kept
+    bare = check(run)
+    assert (bare.kept, bare.decisions, bare.comparison) == (True, (), None)
 
 
 def test_a_difference_is_decided_against_a_baseline(scripted_run: ScriptedRun) -> None:
     """Half of the sentences fall: the mean falls by .5."""
     before = scripted_run("before", rows(40), {})
-    after = scripted_run("after", rows(40), {f"Sentence {number}.": 0.0 for number in range(20)})
+    after = scripted_run("after", rows(40), zeros(*range(20)))
     checked = check(after, gates=["context_recall.delta>=-0.1"], baseline=before.directory)
     assert checked.decisions[0].outcome == "fail"
     assert checked.comparison is not None
     assert checked.comparison.metrics["context_recall"].compared == 40
-
-
-def test_a_run_without_gates_passes(scripted_run: ScriptedRun) -> None:
-    result = check(scripted_run("run", rows(1), {}))
-    assert (result.kept, result.decisions, result.comparison) == (True, (), None)
-
-
-def test_a_run_takes_no_gates(scripted_run: ScriptedRun) -> None:
-    """They were taken, and decided nothing."""
-    with pytest.raises(InputError, match=r"run\.check"):
-        scripted_run("run", rows(1), {}, gates=["context_recall>=0.99"])

@@ -15,68 +15,41 @@ from hypothesis import strategies as st
 from localjudge import Criterion, DataError, InputError, Run
 from localjudge.analysis.label_sheet import Labelling, default_path, draw_rows, label_sheet
 from localjudge.analysis.labels import read_labels, unit_frames
-
-JudgedRun = Callable[..., Run]
-
+from tests.analysis.conftest import JudgedRun
 
 HOSTILE = '=HYPERLINK("http://x") \x1b[2J is so, \u202ereversed.'
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_a_sheet_is_blind_and_says_where_it_is_from(judged_run: JudgedRun, tmp_path: Path) -> None:
     run = judged_run()
-    rows = rows_of(label_sheet(run, tmp_path / "sheet.jsonl", n=20, seed=7))
+    path = label_sheet(run, tmp_path / "sheet.jsonl", n=20, seed=7)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(rows) == 20
-    assert list(rows[0]) == [
-        "run",
-        "seed",
-        "sample_id",
-        "metric",
-        "position",
-        "asks",
-        "user_input",
-        "contexts",
-        "reference",
-        "response",
-        "text",
-        "inclusion_probability",
-        "human",
-    ]
-    assert {row["run"] for row in rows} == {run.summary.signature}
-    assert {(row["seed"], row["human"]) for row in rows} == {(7, None)}
-    assert stat.S_IMODE((tmp_path / "sheet.jsonl").stat().st_mode) == 0o600
+    columns = "run seed sample_id metric position asks user_input contexts reference response text"
+    assert list(rows[0]) == [*columns.split(), "inclusion_probability", "human"]
+    assert {(row["run"], row["seed"], row["human"]) for row in rows} == {(run.summary.signature, 7, None)}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_same_seed_draws_the_same_sheet_and_another_another(judged_run: JudgedRun, tmp_path: Path) -> None:
+def test_the_same_seed_draws_the_same_sheet_and_another_another(judged_run: JudgedRun) -> None:
     run = judged_run()
-    drawn = [label_sheet(run, tmp_path / f"{seed}-{copy}.jsonl", n=20, seed=seed) for seed in (0, 1) for copy in (1, 2)]
-    first, same, other, _ = (path.read_bytes() for path in drawn)
+    first, same, other = (draw_rows(run, 20, None, seed) for seed in (0, 0, 1))
     assert first == same
     assert first != other
-
-
-def test_all_strata_of_the_judges_probability_are_drawn_from(judged_run: JudgedRun) -> None:
-    """Five strata of the verdicts by p_yes, and four of each in a sheet of twenty."""
-    run = judged_run(samples=60)
-    values = {verdict.text: verdict.p_yes or 0.0 for verdict in run.verdicts}
-    edges = np.quantile(list(values.values()), [0.2, 0.4, 0.6, 0.8])
-    drawn = [values[row["text"]] for row in draw_rows(run, 20, None, 0)]
-    assert np.bincount(np.searchsorted(edges, drawn, side="right")).tolist() == [4] * 5
 
 
 @pytest.mark.parametrize("labels", [1, 3, 5, 20])
 def test_the_strata_that_labels_are_corrected_in_are_those_that_they_were_drawn_from(
     judged_run: JudgedRun, labels: int
 ) -> None:
-    """As many as there are labels, at most five, and each has equally many of them."""
-    run = judged_run(samples=60)
-    strata = unit_frames(run, ["context_recall"])["context_recall"].strata(labels).tolist()
+    """As many strata of p_yes as there are labels, at most five, and each has equally many of them."""
+    run, count = judged_run(samples=60), min(labels, 5)
+    frame = unit_frames(run, ["context_recall"])["context_recall"]
+    edges = np.quantile(frame.p_yes, np.arange(1, count) / count)
+    strata = frame.strata(labels).tolist()
+    assert strata == np.searchsorted(edges, frame.p_yes, side="right").tolist()
     stratum = dict(zip([verdict.text for verdict in run.verdicts], strata, strict=True))
     drawn = [stratum[row["text"]] for row in draw_rows(run, labels, ["context_recall"], 0)]
-    count = min(labels, 5)
     assert np.bincount(drawn).tolist() == [labels // count] * count
 
 
@@ -109,14 +82,6 @@ def test_a_csv_comes_back_as_it_was_and_holds_no_formula(scripted_run: Callable[
     assert cells["sample_id"] == "'=1+1"
     assert cells["contexts"] == '[1] a "quote"\n\n[2] two\nlines; and, commas'
     assert read_labels(path).verdicts[0].text == "'" + HOSTILE
-
-
-def test_a_text_that_csv_cannot_hold_is_refused(scripted_run: Callable[..., Run], tmp_path: Path) -> None:
-    run = scripted_run("run", [{"id": "a", "reference": "Nul \0 here.", "retrieved_contexts": ["x"]}], {})
-    with pytest.raises(InputError, match="cannot hold a text of 'a'"):
-        label_sheet(run, tmp_path / "sheet.csv")
-    assert not (tmp_path / "sheet.csv").exists()
-    assert read_labels(label_sheet(run, tmp_path / "sheet.jsonl")).verdicts[0].text == "Nul \0 here."
 
 
 ROW: dict[str, Any] = {
@@ -165,32 +130,31 @@ def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: C
 def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_run: Callable[..., Run]) -> None:
     kind = Criterion(name="kind", question="Is it kind?")
     levels = {1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"}
-    run = scripted_run(
-        "run", [ROW], {}, metrics=["faithfulness", kind, Criterion(name="tone", question="?", levels=levels)]
-    )
-    rows = draw_rows(run, 9, None, 0)
-    assert {row["metric"]: row["asks"] for row in rows}["kind"] == "Is it kind?"
-    assert "tone" not in {row["metric"] for row in rows}
-    with pytest.raises(InputError, match="its answers are levels"):
+    tone = Criterion(name="tone", question="?", levels=levels)
+    run = scripted_run("run", [ROW], {}, metrics=["faithfulness", kind, tone])
+    asks = {row["metric"]: row["asks"] for row in draw_rows(run, 9, None, 0)}
+    assert asks["kind"] == "Is it kind?"
+    assert "tone" not in asks
+    with pytest.raises(InputError, match="no verdicts of 1 or 0 of 'tone'"):
         draw_rows(run, 9, ["tone"], 0)
 
 
 @pytest.mark.parametrize(
-    ("out", "given", "said"),
+    ("out", "options", "problem"),
     [
         ("sheet.txt", {}, "is not a sheet"),
         ("there.csv", {}, "is there already"),
         ("sheet.csv", {"n": 0}, "at least 1"),
-        ("sheet.csv", {"metrics": ["context_recal"]}, "has no metric"),
+        ("sheet.csv", {"metrics": ["context_recal"]}, "of 'context_recal' to label\n.*did you mean context_recall"),
         ("none/sheet.csv", {}, "cannot be written"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    judged_run: JudgedRun, tmp_path: Path, out: str, given: dict[str, Any], said: str
+    judged_run: JudgedRun, tmp_path: Path, out: str, options: dict[str, Any], problem: str
 ) -> None:
     (tmp_path / "there.csv").write_text("labels of a week")
-    with pytest.raises((InputError), match=said):
-        label_sheet(judged_run(samples=3), tmp_path / out, **given)
+    with pytest.raises(InputError, match=problem):
+        label_sheet(judged_run(samples=3), tmp_path / out, **options)
     assert (tmp_path / "there.csv").read_text() == "labels of a week"
 
 
@@ -199,10 +163,6 @@ def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., 
     run = scripted_run("run", [row], {}, metrics=["document_map"])
     with pytest.raises(InputError, match="has no verdict to label"):
         draw_rows(run, 9, None, 0)
-
-
-def saved(path: Path) -> list[int | None]:
-    return [json.loads(line)["human"] for line in path.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -237,11 +197,11 @@ def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed
                     labelling.answer(1 if key == "1" else 0)
                     model[opened[0]] = int(key)
                 answered.append(opened.pop(0))
-        assert saved(path) == list(model.values())
+        assert [json.loads(line)["human"] for line in path.read_text().splitlines()] == list(model.values())
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("drawing", "problem"),
     [
         ({"n": 5}, "drawn with n 4, not 5"),
         ({"seed": 3}, "seed 0, not 3"),
@@ -249,26 +209,23 @@ def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed
     ],
 )
 def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(
-    run: Run, tmp_path: Path, given: dict[str, Any], said: str
+    run: Run, tmp_path: Path, drawing: dict[str, Any], problem: str
 ) -> None:
     Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
-    with pytest.raises(InputError, match=said):
-        Labelling.begin(tmp_path / "l.jsonl", run, given)
+    with pytest.raises(InputError, match=problem):
+        Labelling.begin(tmp_path / "l.jsonl", run, drawing)
     assert len(Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4, "seed": 0})) == 4
 
 
-def test_a_sheet_of_another_run_and_what_is_no_sheet_are_refused(
+def test_a_sheet_of_another_run_and_what_is_not_a_sheet_are_refused(
     run: Run, judged_run: JudgedRun, tmp_path: Path
 ) -> None:
     Labelling.begin(tmp_path / "l.jsonl", judged_run("other", samples=7), {})
-    with pytest.raises(InputError, match="sheet of another run"):
+    with pytest.raises(InputError, match="not a sheet of this run"):
         Labelling.begin(tmp_path / "l.jsonl", run, {})
     with pytest.raises(InputError, match=r"ends in \.jsonl"):
         Labelling.begin(tmp_path / "l.csv", run, {})
     (tmp_path / "no.jsonl").write_text("{}\n")
     with pytest.raises(DataError):
         Labelling.begin(tmp_path / "no.jsonl", run, {})
-
-
-def test_labels_are_kept_beside_the_directory_of_the_run_and_not_in_it(run: Run) -> None:
     assert default_path(run) == run.directory.parent / "labels-run.jsonl"

@@ -1,22 +1,18 @@
 """The bench keeps what it has, goes on where it stopped, and no way holds up the others."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark.cases import CONTEXTS, MOST, count_verdicts, make_case
-from benchmark.turns import Extent, Measurement, Table, append, ask_process, read, take, time_for
-from benchmark.ways import Order, gbnf, list_answers
-
-from localjudge.judge import profile as grammars
+from benchmark.cases import MOST, make_case
+from benchmark.turns import Extent, Table, read, take
+from benchmark.ways import Order
 
 pytestmark = pytest.mark.engine
 
@@ -26,10 +22,6 @@ ORDER = Order("", "house", "house.gguf", 2)
 WAYS = ("ours", "prefill", "joint")
 PACE = {"ours": 2.0, "prefill": 1.5, "joint": 30.0}
 """Seconds for a sample, of a machine that is made up."""
-
-
-def measured(way: str = "ours", sample: str = "a", seconds: float = 10.0, **more: Any) -> Measurement:
-    return Measurement(TABLE, way, "short", sample, more.pop("outcome", "done"), seconds, 4, **more)
 
 
 def paced(order: Order, seconds: float) -> dict[str, Any]:
@@ -58,13 +50,6 @@ def taken(file: Path, *, limit: float = 120, samples: int = 2, most: int = 99, w
 SAMPLES = [make_case(place, "short").sample for place in range(2)]
 
 
-def test_the_ways_take_turns_sample_by_sample(tmp_path: Path) -> None:
-    """All ways on a sample's short context, then on its long one, then the next sample."""
-    turns = [turn[:3] for turn in taken(tmp_path / "bench.jsonl")]
-    assert turns == [(way, context, sample) for sample in SAMPLES for context in CONTEXTS for way in WAYS]
-    assert not taken(tmp_path / "another.jsonl", ways=["prefill"])  # nobody says how many tokens
-
-
 @pytest.mark.parametrize("stopped_after", range(13))
 def test_the_same_command_goes_on_wherever_it_was_stopped(stopped_after: int, tmp_path: Path) -> None:
     """Twelve turns: those that were taken are not taken again, and both together are those of a whole bench."""
@@ -72,65 +57,6 @@ def test_the_same_command_goes_on_wherever_it_was_stopped(stopped_after: int, tm
     before = taken(tmp_path / "bench.jsonl", most=stopped_after)
     assert before + taken(tmp_path / "bench.jsonl") == whole
     assert read(tmp_path / "bench.jsonl") == read(tmp_path / "whole.jsonl")
-
-
-def test_a_line_that_a_kill_cut_off_or_that_is_not_ours_spoils_no_other(tmp_path: Path) -> None:
-    file = tmp_path / "bench.jsonl"
-    assert read(file) == []
-    append(file, measured())
-    whole = file.read_bytes()
-    for spoilt in (*(whole[:end] for end in range(1, len(whole))), b'[1]\n{}\nnull\n"text"\n{"table": [1]}\n\xff\xfe'):
-        file.write_bytes(spoilt)
-        assert read(file) == []
-        append(file, measured(sample="b"))
-        assert read(file) == [measured(sample="b")]
-
-
-def test_another_model_or_setting_in_the_file_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    file = tmp_path / "bench.jsonl"
-    for other in ({"sha256": "cd" * 32}, {"threads": 1}, {"build": "localjudge 2"}):
-        append(file, replace(measured(sample=SAMPLES[0]), table=TABLE._replace(**other)))
-    assert len(taken(file, samples=1)) == 6
-
-
-def test_a_way_gets_what_its_samples_before_have_left() -> None:
-    """120 s, of which two samples took 70 + 30: 20 are left for the third, and none where it is already done."""
-    rows = [measured(sample="a", seconds=70), measured(sample="b", seconds=30)]
-    assert time_for("c", rows, 120) == pytest.approx(20)
-    assert time_for("a", rows, 120) == 0
-    assert time_for("c", rows, 100) == 0
-    assert time_for("a", [measured(outcome="failed", seconds=120)], 120) == 120  # what failed is asked again
-
-
-def test_what_never_ends_is_tried_once_and_again_only_with_more_time(tmp_path: Path) -> None:
-    """The joint way needs 30 s: with 20 it has one turn for two samples of a length of context; then 50 are given."""
-    file = tmp_path / "bench.jsonl"
-    first = [turn for turn in taken(file, limit=20) if turn[0] == "joint"]
-    assert first == [("joint", context, SAMPLES[0], 20) for context in CONTEXTS]
-    assert taken(file, limit=20) == []
-    # The first sample takes 30 of 50; the second is given the rest, and does not get done.
-    again = [
-        ("joint", context, sample, left) for sample, left in zip(SAMPLES, (50, 20), strict=True) for context in CONTEXTS
-    ]
-    assert taken(file, limit=50) == again
-
-
-def test_an_answer_is_worth_the_verdicts_that_it_holds() -> None:
-    """Of four that were asked for: two entries are two, six are no more than four; what was cut off is none."""
-    entry = {"statement": "It is.", "reason": "So.", "attributed": 1}
-    for count, expected in ((2, 2), (6, 4), (0, 0)):
-        assert count_verdicts(json.dumps({"classifications": [entry] * count}), 4) == expected
-    assert count_verdicts(json.dumps({"classifications": [entry]})[:-1], 4) == 0
-    for odd in ("", "[]", "null", '{"classifications": null}', '{"classifications": [1, {"attributed": 2}, {}]}'):
-        assert count_verdicts(odd, 4) == 0
-
-
-def test_a_completion_is_held_to_the_answers_of_ours() -> None:
-    assert list_answers(grammars.load_grammar("attributed")) == ['{"attributed":0}', '{"attributed":1}']
-    assert list_answers(grammars.load_grammar("reason_attributed")) == []
-    assert gbnf(['{"attributed":0}', "a\\\nb"]) == r'root ::= "{\"attributed\":0}" | "a\\\nb"'
-    with pytest.raises(ValueError, match="cannot be listed"):
-        gbnf([])
 
 
 @pytest.mark.parametrize("place", [0, 7, MOST - 1])
@@ -197,21 +123,3 @@ def _is_gone(number: int) -> bool:
         return (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
-
-
-def test_a_process_that_dies_or_hangs_is_a_row_and_not_the_end(tmp_path: Path) -> None:
-    """A file that is not a model: the process says why. Time that is up: it is killed."""
-    file = tmp_path / "none.gguf"
-    file.write_bytes(b"GGUF")
-    died = ask_process(ORDER._replace(way="ours", judge=str(file)), 60)
-    assert (died["outcome"], str(file) in died["why"]) == ("failed", True)
-    late = ask_process(ORDER._replace(way="ours", judge="reference", context="long"), 1e-6)
-    assert (late["outcome"], "verdicts" in late) == ("not done", False)
-
-
-def test_what_cannot_be_asked_for_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    for wrong in ([], ["--judge", "a", "--table", "b"], ["--judge", "a", "--samples", "0"], ["--table", "none.jsonl"]):
-        done = subprocess.run([*BENCH, *wrong], capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert done.returncode == 2, done.stderr
-    unknown = subprocess.run([*BENCH, "--judge", "no-such"], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (unknown.returncode, "no-such" in unknown.stderr, "Traceback" in unknown.stderr) == (1, True, False)

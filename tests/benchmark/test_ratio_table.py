@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmark.table import NAMES, markdown, progress_line
+from benchmark.table import markdown
 from benchmark.turns import Measurement, Table
 
 pytestmark = pytest.mark.engine
@@ -31,25 +31,3 @@ def test_a_column_for_each_judge_and_both_contexts_in_a_cell() -> None:
         "long contexts: prompts of 311 to 1,642 tokens, 1 sample of 4 statements; 2 threads, localjudge 1.",
     ]
     assert markdown([]) == ""
-
-
-def test_a_ratio_is_over_the_samples_that_both_have_done_and_says_so() -> None:
-    """Ours took 2 and 6 s for 8 verdicts, 1 each; the joint answer is compared on sample a alone, with .5 each."""
-    assert "| ours, seconds a verdict | 1.00 / - |" in markdown([OURS, SECOND, JOINT, ENDLESS])
-    assert "| x 12.0 (1 of 2) / - |" in markdown([OURS, SECOND, JOINT, ENDLESS])
-    assert "| no verdict / - |" in markdown([OURS, replace(JOINT, verdicts=0)])
-    assert "x" not in markdown([JOINT]).splitlines()[2].removeprefix(f"| {NAMES['joint']}")
-
-
-def test_a_file_is_named_safely() -> None:
-    """A judge is called by its file, and a failure may quote what a model wrote: no control sequence, no new column."""
-    table = HOUSE._replace(judge="a|b\x1b[31m")
-    hostile = replace(OURS, table=table, outcome="failed", why="\x1b]0;x\x07")
-    assert "\x1b" not in markdown([hostile]) + progress_line(hostile)
-    assert "a\\|b" in markdown([hostile])
-
-
-def test_the_page_on_speed_shows_a_table_of_the_bench() -> None:
-    """Its rows are called as the bench calls them."""
-    page = (DOCS / "scaling.md").read_text(encoding="utf-8")
-    assert [name for name in NAMES.values() if f"\n| {name} | " in page] == list(NAMES.values())

@@ -134,10 +134,9 @@ def test_corrected_means_stand_beside_the_judges(run: Run, capfd: pytest.Capture
     assert "12 of 12 verdicts labelled, of 12 samples or groups" in output
     corrected = json.loads(called(capfd, "show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
     assert corrected["metrics"]["context_recall"]["corrected"]["mean"] == pytest.approx(10 / 12)
-    assert corrected["foreign"] is False
 
 
-def test_labels_of_another_run_are_refused_or_shown_under_a_warning(
+def test_labels_of_another_run_are_refused(
     run: Run, scripted_run: Callable[..., Run], capfd: pytest.CaptureFixture[str]
 ) -> None:
     scripted_run("other", ROWS, SCRIPT, metrics=["context_recall"], threshold=0.95)
@@ -146,13 +145,7 @@ def test_labels_of_another_run_are_refused_or_shown_under_a_warning(
     code, output, errors = called(capfd, "show", "run", "--labels", "l.jsonl")
     assert (code, output) == (1, "")
     assert "12 of 12 labels in l.jsonl are not of the run in run" in errors
-    assert "--foreign-labels" in errors
-    code, output, _ = called(capfd, "show", "run", "--labels", "l.jsonl", "--foreign-labels")
-    assert code == 0
-    assert "WARNING: 12 of 12 labels are not of this run" in output
     assert called(capfd, "report", "run", "--labels", "l.jsonl")[0] == 1
-    assert called(capfd, "report", "run", "--labels", "l.jsonl", "--foreign-labels")[0] == 0
-    assert "WARNING: 12 of 12 labels" in Path("run/report.html").read_text()
 
 
 def test_the_report_shows_both_without_a_script(run: Run, capfd: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ def test_a_person_reads_names_that_can_be_typed(machine: Path, capfd: pytest.Cap
 
 def test_what_is_left_out_is_said_when_asked(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
     printed = " ".join(called(capfd, "models", machine, "--verbose")[1].split())
-    assert "embed.gguf cannot judge: a bert model turns a text into a vector" in printed
+    assert "embed.gguf cannot judge: a bert model does not write text word by word" in printed
     assert "ollama:broken:1b" in printed
     assert "is not a manifest" in printed
     assert "--verbose" not in printed

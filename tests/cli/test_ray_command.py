@@ -66,16 +66,8 @@ class Started:
             start_new_session=True,
         )
 
-    def pids(self) -> list[int]:
-        """All its processes, Ray's among them."""
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.mark in environ(pid)]
-
-    def workers(self) -> list[int]:
-        """Those that judge."""
-        return [pid for pid in self.pids() if b"ray::JudgeWorker" in read(f"/proc/{pid}/cmdline")]
-
     def wait_for_answers(self, count: int) -> None:
-        """Until so many are stored."""
+        """Until this many are stored."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self.answers() < count:
             assert time.monotonic() < deadline, "no answers came"
@@ -83,7 +75,7 @@ class Started:
             time.sleep(0.02)
 
     def answers(self) -> int:
-        """So many are stored."""
+        """How many are stored."""
         if not (self.out / "run.sqlite").exists():
             return 0
         with closing(sqlite3.connect(self.out / "run.sqlite")) as store:
@@ -93,10 +85,8 @@ class Started:
                 return 0
 
     def end(self) -> None:
-        """Whatever is left of it."""
-        for pid in self.pids():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        """Kill what is left of it."""
+        kill(marked(self.mark))
         self.process.communicate()
         shutil.rmtree(self.temporary)
 
@@ -116,6 +106,17 @@ def environ(pid: int) -> list[str]:
     return read(f"/proc/{pid}/environ").decode(errors="replace").split("\0")
 
 
+def marked(mark: str) -> list[int]:
+    """All processes with the mark, Ray's among them."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if mark in environ(pid)]
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def listening(pids: list[int]) -> set[str]:
     """Addresses that these processes listen on, as the kernel writes them."""
     inodes = set()
@@ -123,13 +124,13 @@ def listening(pids: list[int]) -> set[str]:
         for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
             with suppress(OSError):
                 inodes.add(os.readlink(descriptor))
-    found = set()
+    addresses = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *rest = line.split()
             if state == "0A" and f"socket:[{rest[5]}]" in inodes:
-                found.add(local.split(":")[0])
-    return found
+                addresses.add(local.split(":")[0])
+    return addresses
 
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
@@ -151,16 +152,17 @@ def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: P
     The signal goes to the whole process group, as a terminal sends it. What is left is gone on with without Ray.
     """
     started.wait_for_answers(50)
-    pids, workers = started.pids(), started.workers()
+    pids = marked(started.mark)
+    workers = [pid for pid in pids if b"ray::JudgeWorker" in read(f"/proc/{pid}/cmdline")]
     assert len(pids) > 5, "Ray's processes were not found"
     assert len(workers) == 2
     addresses = listening(pids)
     assert addresses
     assert addresses <= LOOPBACK
     of_ray = [pid for pid in pids if re.search(rb"/(raylet|gcs_server)\0", read(f"/proc/{pid}/cmdline"))]
-    alive = [variables for variables in map(environ, of_ray) if len(variables) > 1]
-    assert len(alive) == 2
-    assert all("RAY_USAGE_STATS_ENABLED=0" in variables for variables in alive)
+    assert ["RAY_USAGE_STATS_ENABLED=0" in variables for pid in of_ray if len(variables := environ(pid)) > 1] == [
+        True
+    ] * 2
     os.kill(workers[0], signal.SIGKILL)
     started.wait_for_answers(started.answers() + 100)
     assert started.process.poll() is None
@@ -169,12 +171,12 @@ def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: P
     assert started.process.returncode == 4
     assert said == ""
     assert complained.splitlines() == [
-        f"a worker on node {os.uname().nodename} died; what it was at is asked again",
+        "a worker of the Ray cluster died; its questions are asked again",
         "localjudge: interrupted",
         "  hint: run the same command again to go on",
     ]
     time.sleep(1)
-    assert started.pids() == []
+    assert marked(started.mark) == []
     assert list(started.temporary.iterdir()) == []
     assert [path.name for path in started.home.iterdir() if path.name.startswith(".ray")] == []
     kept = started.answers()
@@ -196,9 +198,9 @@ def test_a_run_in_a_cluster_that_is_joined_has_the_same_bytes_and_leaves_it_runn
     rows.write_text("\n".join(data.read_text().splitlines()[:20]))
     folder = tempfile.mkdtemp(dir="/tmp")
     with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+        port = free.getsockname()[1]
     start = "import sys; from ray.scripts.scripts import main; sys.exit(main())"
-    options = ["--head", f"--port={address.split(':')[1]}", "--node-ip-address=127.0.0.1", "--num-cpus=1", "--block"]
+    options = ["--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--num-cpus=1", "--block"]
     mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
     head = subprocess.Popen(
         [sys.executable, "-c", start, "start", *options, "--include-dashboard=false", f"--temp-dir={folder}"],
@@ -209,16 +211,13 @@ def test_a_run_in_a_cluster_that_is_joined_has_the_same_bytes_and_leaves_it_runn
     try:
         assert head.stdout is not None
         assert any("Ray runtime started" in line for line in head.stdout)
-        for out, more in ((tmp_path / "ray", ["--ray", address]), (tmp_path / "alone", [])):
+        for out, more in ((tmp_path / "ray", ["--ray", f"127.0.0.1:{port}"]), (tmp_path / "alone", [])):
             ran = [sys.executable, "-m", "localjudge", *command(rows, out), *more]
             subprocess.run(ran, check=True, capture_output=True, timeout=2 * PATIENCE_SECONDS)
         for name in FILES:
             assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
         assert head.poll() is None
     finally:
-        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-            if mark in environ(pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill(marked(mark))
         head.communicate()
         shutil.rmtree(folder)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
     """The sample that one row becomes, under the id "1" where it has none."""
-    return from_rows([{"id": "1", **row}], mapping=mapping).samples[0]
+    return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_two_columns_for_one_field_are_an_error_that_says_how_to_choose(
     rows: list[dict[str, Any]], columns: str, field: str
 ) -> None:
     with pytest.raises(DataError, match=f"the columns {columns} both give {field}") as caught:
-        from_rows(rows)
+        load(rows)
     assert f"mapping={{'{field}': '{columns.partition(' ')[0]}'}}" in str(caught.value.hint)
 
 
@@ -62,7 +62,7 @@ def test_the_mapping_goes_first(row: dict[str, Any], mapping: dict[str, str], va
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"quest": "q"}, "the mapping quest=q names no field of ours"),
+        ({"quest": "q"}, "the mapping quest=q is not of one of our fields"),
         ({"reference": "gold"}, "the mapping reference=gold names a column that no row of rows has"),
         # One of several that is misspelt would otherwise be left out without a word; a text has one column.
         ({"retrieved_contexts": "a,missing"}, "names a column that no row of rows has"),
@@ -93,10 +93,10 @@ def test_data_without_a_known_column_is_refused_with_the_columns_it_has() -> Non
 def test_a_name_that_no_tool_reserves_is_taken_where_no_other_gives_the_field(
     field: str, column: str, value: Any
 ) -> None:
-    data = from_rows([{"question": "q", column: None}, {"question": "q", column: value}])
+    data = load([{"question": "q", column: None}, {"question": "q", column: value}])
     assert data.mapping == {"user_input": "question", field: column}
     known = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
-    assert from_rows([{known: None, column: value}]).mapping == {field: known}
+    assert load([{known: None, column: value}]).mapping == {field: known}
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_name_that_no_tool_reserves_is_taken_where_no_other_gives_the_field(
 )
 def test_such_a_name_is_not_taken_for_what_reads_like_no_text(column: str, value: Any) -> None:
     """Labels, scores, counts and ids stand under these names, too: they are not taken, and no row is refused."""
-    assert from_rows([{"question": "q", column: value}]).mapping == {"user_input": "question"}
+    assert load([{"question": "q", column: value}]).mapping == {"user_input": "question"}
 
 
 def test_what_is_taken_is_checked_row_by_row() -> None:
     with pytest.raises(DataError, match=r"rows, row 2: target: found a number \(7\), expected text or null"):
-        from_rows([{"question": "q", "target": "In 1889"}, {"question": "q", "target": 7}])
+        load([{"question": "q", "target": "In 1889"}, {"question": "q", "target": 7}])
 
 
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None
         {"a": None, "c": "t5"},
         {"a": None},
     ]
-    mapped = from_rows(rows, mapping={"retrieved_contexts": "a,b,c"})
+    mapped = load(rows, mapping={"retrieved_contexts": "a,b,c"})
     texts = [
         sample.retrieved_contexts and [context.text for context in sample.retrieved_contexts]
         for sample in mapped.samples

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import DataError
 from localjudge.types import Context
 
 
 def read(value: Any) -> tuple[Context, ...] | None:
-    return from_rows([{"question": "q", "contexts": value}]).samples[0].retrieved_contexts
+    return load([{"question": "q", "contexts": value}]).samples[0].retrieved_contexts
 
 
 def problem(value: Any) -> str:
@@ -61,7 +61,6 @@ def test_a_null_is_no_list() -> None:
         ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
         ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
         ([{"text": "a", "meta": {}, "metadata": {}}], "found an object with meta and metadata, expected only one"),
-        ([{"text": "a", "p": 1, "meta": {"p": 2}}], "contexts[0]: found p both in the object and in its meta"),
         ([{"text": "a", "meta": "m"}], "contexts[0].meta: found text 'm', expected an object"),
         ([{"text": "a", "score": "1"}], "contexts[0].score: found text '1', expected a finite number or null"),
         ([{"text": "a", "score": True}], "contexts[0].score: found true, expected a finite number or null"),
@@ -85,12 +84,11 @@ def test_every_other_shape_is_named(value: Any, said: str) -> None:
         ("x", "retrieved_context_ids: found text 'x', expected a list of ids"),
         (["x"], "retrieved_context_ids: found 1 for 2 contexts, expected one id for each context"),
         (["x", 1.5], "retrieved_context_ids[1]: found a number (1.5), expected text or a whole number"),
-        (["other", "y"], "retrieved_context_ids[0]: found the id 'other' for a context with the id 'own'"),
     ],
 )
 def test_ids_that_do_not_fit_their_contexts_are_named(ids: Any, said: str) -> None:
     with pytest.raises(DataError) as caught:
-        from_rows([{"contexts": [{"text": "a", "id": "own"}, "b"], "retrieved_context_ids": ids}])
+        load([{"contexts": [{"text": "a", "id": "own"}, "b"], "retrieved_context_ids": ids}])
     assert said in str(caught.value)
 
 
@@ -134,12 +132,10 @@ def test_an_empty_cell_is_null(tmp_path: Path) -> None:
         "['\\d']",
         "[{'a'",
         '[{"text": "a", "text": "b"}]',
-        "['a' 'b', 'c']",  # a comma that somebody forgot
         "['a' 'b' ... 'y' 'z']",  # NumPy prints no more than 1,000 values
         "[{'text': 'a' 'b'}]",
     ],
 )
 def test_a_cell_that_begins_like_a_list_and_is_none_is_named(tmp_path: Path, text: str) -> None:
-    """Texts without commas are as NumPy prints them, all of them or none."""
     with pytest.raises(DataError, match=r"data.csv:2: contexts: found a list that cannot be read .*expected a JSON"):
         cell(tmp_path, text)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows
+from localjudge.dataset import load
 from localjudge.dataset.rows import last_turn
 from localjudge.errors import DataError
 
@@ -81,10 +81,10 @@ TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
 def test_a_conversation_gives_question_and_response_where_the_row_has_none(
     row: dict[str, Any], mapping: dict[str, str], turn: tuple[Any, ...]
 ) -> None:
-    data = from_rows([{**row, "contexts": ["a b"]}], mapping=mapping)
+    data = load([{**row, "contexts": ["a b"]}], mapping=mapping)
     assert (data.samples[0].user_input, data.samples[0].response, data.conversations) == turn
 
 
 def test_a_list_that_is_no_conversation_is_refused() -> None:
     with pytest.raises(DataError, match="user_input: found a list of 1, expected text or null"):
-        from_rows([{"user_input": [{"role": "user"}], "contexts": ["a"]}, {"user_input": "q"}])
+        load([{"user_input": [{"role": "user"}], "contexts": ["a"]}, {"user_input": "q"}])

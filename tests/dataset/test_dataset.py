@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import InputError
 from localjudge.resources import demo_file
 from localjudge.types import Context, Sample, context_texts
@@ -26,7 +26,7 @@ rows = st.lists(
 @given(rows=rows, data=st.data())
 def test_the_order_of_rows_moves_neither_ids_nor_fingerprint(rows: list[dict[str, Any]], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(rows))
-    one, other = from_rows(rows), from_rows(shuffled)
+    one, other = load(rows), load(shuffled)
     assert one.fingerprint == other.fingerprint
     assert {sample.id: sample for sample in one.samples} == {sample.id: sample for sample in other.samples}
 
@@ -50,7 +50,7 @@ def test_whatever_changes_a_sample_changes_the_fingerprint(changed: dict[str, An
     """The order of the contexts, too: ranks matter to context precision."""
     row: dict[str, Any] = {"id": "1", "user_input": "q", "reference": "r", "response": "a"}
     row |= {"retrieved_contexts": [CONTEXT, "d"], "reference_contexts": ["g"]}
-    assert from_rows([row]).fingerprint != from_rows([{**row, **changed}]).fingerprint
+    assert load([row]).fingerprint != load([{**row, **changed}]).fingerprint
 
 
 def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
@@ -60,24 +60,24 @@ def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
         "user_input": "qé",
         "retrieved_contexts": [{"text": "c", "score": 0.1, "meta": {"b": 1, "a": []}}],
     }
-    assert from_rows([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
+    assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
 
 
 def test_samples_are_rows_too() -> None:
     sample = Sample(id="1", user_input="q", retrieved_contexts=(Context(text="c", id="x", score=0.5, meta={"p": 1}),))
-    data = from_rows([sample, {"id": 2, "user_input": "r"}])
+    data = load([sample, {"id": 2, "user_input": "r"}])
     assert data.samples == (sample, Sample(id="2", user_input="r"))
     assert data.fields == {"user_input", "retrieved_contexts"}
 
 
 def test_columns_may_be_given_whole() -> None:
     columns: dict[str, list[Any]] = {"questions": ["a", "b"], "contexts": [["x"], ["y", "z"]]}
-    data = from_rows(columns)
+    data = load(columns)
     assert [sample.user_input for sample in data.samples] == ["a", "b"]
 
 
 def test_columns_are_known_by_their_names_and_by_ours() -> None:
-    data = from_rows([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
+    data = load([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
     assert data.column("meta.page") == (3, None)
     assert data.column("question") == data.column("user_input") == ("q", None)
@@ -85,16 +85,16 @@ def test_columns_are_known_by_their_names_and_by_ours() -> None:
 
 
 def test_a_column_of_theirs_goes_before_a_field_of_ours() -> None:
-    data = from_rows([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
+    data = load([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
     assert data.column("reference") == ("a book", "s")
     assert data.column("gold") == ("r", "s")
 
 
 def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
-    data = from_rows([{"question": "q", "ground_truth": None, "n": None}])
+    data = load([{"question": "q", "ground_truth": None, "n": None}])
     assert (data.column("n"), data.samples[0].reference) == ((None,), None)
     assert data.fields == {"user_input", "reference"}
-    assert from_rows([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column("n") == (1.0, None)
+    assert load([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column("n") == (1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
         ("missing", "the data has no column missing"),
         ("meta.missing", "the data has no column meta.missing"),
         ("contexts", "the data has no column contexts"),
-        ("tags", "the column tags holds a list of 1 in the sample s, not a text or a number"),
+        ("tags", "the column tags holds a list of 1, not a text or a number"),
     ],
 )
 def test_a_column_that_is_not_there_or_has_no_single_values_is_refused(name: str, message: str) -> None:
     row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
     with pytest.raises(InputError, match=message):
-        from_rows([row]).column(name)
+        load([row]).column(name)
 
 
 def test_the_demo_shows_samples_of_several_contexts_and_sentences() -> None:

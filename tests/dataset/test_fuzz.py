@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset import Dataset, load
 from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.dataset.rows import says_nothing
 from localjudge.errors import DataError, InputError
@@ -172,7 +172,7 @@ def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[d
 @FUZZ
 @given(rows=st.lists(row_or_value, min_size=1, max_size=4), separator=st.none() | st.sampled_from(["|", " ", "", "a"]))
 def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | None) -> None:
-    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True, context_separator=separator))
+    data = unless_refused(lambda: load(rows, skip_bad_rows=True, context_separator=separator))
     assert data is None or len(data.samples) + data.skipped == len(rows)
 
 
@@ -186,22 +186,22 @@ def test_any_value_of_python_is_read_or_refused(value: Any, name: str, nested: b
     rows: list[dict[str, Any]] = [{"question": "q", name: value}, {"question": "r"}]
     if nested:
         rows[0][name] = [{"text": "t", "meta": {"k": value}}]
-    unless_refused(lambda: from_rows(rows, skip_bad_rows=True))
+    unless_refused(lambda: load(rows, skip_bad_rows=True))
 
 
 def test_values_that_contain_themselves_are_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(DataError, match="nested more than 64 deep"):
-        from_rows([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
+        load([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
     for name in ("other", "documents", "gold"):
-        assert from_rows([{"question": "q", name: endless}]).samples[0].user_input == "q"
+        assert load([{"question": "q", name: endless}]).samples[0].user_input == "q"
 
 
 @FUZZ
 @given(samples=samples_of(sound_text))
 def test_what_is_written_as_json_or_parquet_is_read_again(samples: list[Sample]) -> None:
-    expected = from_rows(samples)
+    expected = load(samples)
     array = json.dumps([sample.model_dump() for sample in samples], ensure_ascii=False, indent=1).encode()
     for content in (as_jsonl(samples), array, gzip.compress(as_jsonl(samples)), as_parquet(samples)):
         data = loaded(content, "")
@@ -217,4 +217,4 @@ def test_what_is_written_as_csv_is_read_again(samples: list[Sample]) -> None:
     data = loaded(as_csv(samples), "csv")
     assert data is not None
     assert data.samples == tuple(samples)
-    assert data.fingerprint == from_rows(samples).fingerprint
+    assert data.fingerprint == load(samples).fingerprint

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
 from localjudge.metrics import catalog
@@ -42,10 +42,10 @@ def outcome_of(name: str, sample: Sample) -> Outcome:
 
 @pytest.mark.parametrize("ids", [["7", "8"], [7, 8]])
 def test_ids_in_a_column_of_their_own_are_contexts_without_texts(ids: list[Any]) -> None:
-    data = from_rows([{"question": "q", "retrieved_context_ids": ids}])
+    data = load([{"question": "q", "retrieved_context_ids": ids}])
     assert data.samples[0].retrieved_contexts == contexts("7", "8")
     assert data.fields == {"user_input", "retrieved_contexts"}
-    assert data.without_text == {"retrieved_contexts"}
+    assert data.table.without_text == {"retrieved_contexts"}
 
 
 def test_ids_in_csv_are_read(tmp_path: Path) -> None:
@@ -54,19 +54,19 @@ def test_ids_in_csv_are_read(tmp_path: Path) -> None:
 
 
 def test_objects_with_ids_and_scores_alone_are_contexts_without_texts() -> None:
-    data = from_rows([{"reference_contexts": [{"id": "a", "score": 1, "text": None}, {"doc_id": "b", "score": 2}]}])
+    data = load([{"reference_contexts": [{"id": "a", "score": 1, "text": None}, {"doc_id": "b", "score": 2}]}])
     assert data.samples[0].reference_contexts == (Context(id="a", score=1), Context(id="b", score=2))
 
 
 def test_a_sample_without_texts_is_a_row_like_any_other() -> None:
     sample = Sample(id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),))
-    assert from_rows([sample]).samples == (sample,)
-    assert from_rows([json.loads(sample.model_dump_json())]).samples == (sample,)
+    assert load([sample]).samples == (sample,)
+    assert load([json.loads(sample.model_dump_json())]).samples == (sample,)
 
 
 def test_another_id_is_another_sample_and_no_text_is_not_an_empty_text() -> None:
     rows = [{"id": "1", "contexts": [given]} for given in ({"id": "a"}, {"id": "b"}, {"id": "a", "text": ""})]
-    assert len({from_rows([row]).fingerprint for row in rows}) == 3
+    assert len({load([row]).fingerprint for row in rows}) == 3
 
 
 def test_a_context_without_text_and_id_is_nothing() -> None:
@@ -81,14 +81,14 @@ def test_a_context_without_text_and_id_is_nothing() -> None:
         ({"retrieved_context_ids": [" "]}, "retrieved_context_ids[0]: found blank text, expected an id"),
         ({"retrieved_context_ids": [1.5]}, "retrieved_context_ids[0]: found a number (1.5), expected text or a whole"),
         ({"contexts": [], "retrieved_context_ids": ["a"]}, "found 1 for 0 contexts, expected one id for each context"),
-        ({"contexts": ["t", {"id": "a"}]}, "contexts[1]: found an id without a text, beside contexts with one"),
+        ({"contexts": ["t", {"id": "a"}]}, "contexts[1]: found an id without a text, unlike the others"),
         ({"contexts": [{"id": "a", "body": "t"}]}, "contexts[0]: found an object with the keys id, body, expected"),
     ],
 )
 def test_what_is_not_ids_alone_is_named(row: dict[str, Any], said: str) -> None:
     """A text that was lost among others, or that stands under a name of its own, is not taken for a mere id."""
     with pytest.raises(DataError) as caught:
-        from_rows([row])
+        load([row])
     assert said in str(caught.value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import DataError, InputError
 from localjudge.types import Context
 
@@ -59,8 +59,8 @@ def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_
 def test_the_separator_gives_the_samples_that_the_lists_give(tmp_path: Path, write: Any) -> None:
     """The same data saved as JSON keeps its lists: same samples, same fingerprint."""
     split = load(write(tmp_path, joined(LISTS)), context_separator="|")
-    assert split.fingerprint == from_rows([LISTS]).fingerprint
-    assert split.samples == from_rows([LISTS]).samples
+    assert split.fingerprint == load([LISTS]).fingerprint
+    assert split.samples == load([LISTS]).samples
 
 
 def test_a_file_of_deepeval_may_hold_lists_of_one_text_and_lists_with_the_mark(tmp_path: Path) -> None:
@@ -68,32 +68,6 @@ def test_a_file_of_deepeval_may_hold_lists_of_one_text_and_lists_with_the_mark(t
     assert sample.retrieved_contexts == (Context(text="one"),)
     row = {**joined(LISTS), "retrieval_context": ["a | b"], "context": None}
     assert load(as_jsonl(tmp_path, row)).samples[0].retrieved_contexts == (Context(text="a | b"),)
-
-
-@pytest.mark.parametrize("write", [as_jsonl, as_csv])
-def test_a_file_of_test_cases_without_the_other_columns_is_refused_too(tmp_path: Path, write: Any) -> None:
-    """As it is left when somebody keeps the columns that matter."""
-    path = write(tmp_path, {name: joined(LISTS)[name] for name in ("input", "actual_output", "retrieval_context")})
-    with pytest.raises(DataError, match=r"retrieval_context: found one text with '\|' in it"):
-        load(path)
-    assert len(load(path, context_separator="|").samples[0].retrieved_contexts or ()) == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "| a | b |\n|---|---|\n| 1 | 2 |",
-        "a|b\n---|---\n1|2",
-        "a|b\n:-:|:-:\n1|2",
-        "|a|b|",
-        "P(A | B) is not P(B | A).",
-        "Terms | Privacy | Contact",
-        "x || y",
-    ],
-)
-def test_a_mark_that_joins_nothing_is_text_in_a_file_of_test_cases(text: str) -> None:
-    (sample,) = from_rows([{"input": "q", "actual_output": "a", "retrieval_context": text}]).samples
-    assert sample.retrieved_contexts == (Context(text=text),)
 
 
 def test_a_separator_that_does_not_occur_keeps_a_text_whole(tmp_path: Path) -> None:
@@ -121,15 +95,15 @@ def test_a_separator_that_does_not_occur_keeps_a_text_whole(tmp_path: Path) -> N
 def test_a_text_is_split_trimmed_and_without_empty_pieces_and_a_list_is_left_as_it_is(
     value: Any, separator: str, contexts: list[str]
 ) -> None:
-    (sample,) = from_rows([{"question": "q", "contexts": value}], context_separator=separator).samples
+    (sample,) = load([{"question": "q", "contexts": value}], context_separator=separator).samples
     assert sample.retrieved_contexts == tuple(Context(text=text) for text in contexts)
 
 
 def test_an_empty_separator_is_refused() -> None:
     with pytest.raises(InputError, match="the context separator is empty"):
-        from_rows([{"contexts": "a"}], context_separator="")
+        load([{"contexts": "a"}], context_separator="")
 
 
 def test_ids_of_contexts_are_split_as_the_contexts_are() -> None:
-    (sample,) = from_rows([{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|").samples
+    (sample,) = load([{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|").samples
     assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="y"))

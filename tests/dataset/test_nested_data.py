@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import DataError, InputError
 
 HITS = [{"chunk_text": "It is in Ulm.", "source": "d1"}, {"chunk_text": "It rains.", "source": "d2"}]
@@ -17,7 +17,7 @@ MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"
 @pytest.mark.parametrize("hits", [HITS, json.dumps(HITS), str(HITS)])
 def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: Any) -> None:
     mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
-    data = from_rows([{**ROW, "hits": hits}], mapping=mapping)
+    data = load([{**ROW, "hits": hits}], mapping=mapping)
     assert [(one.text, one.id) for one in data.samples[0].retrieved_contexts or ()] == [
         ("It is in Ulm.", "d1"),
         ("It rains.", "d2"),
@@ -27,7 +27,7 @@ def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: An
 
 def test_brackets_reach_through_lists_in_lists() -> None:
     row = {"q": "Where?", "pages": [{"parts": [{"t": "a b"}, {"t": "c d"}]}, {"parts": []}, {"parts": [{"t": "e f"}]}]}
-    data = from_rows([row], mapping={"user_input": "q", "retrieved_contexts": "pages[].parts[].t"})
+    data = load([row], mapping={"user_input": "q", "retrieved_contexts": "pages[].parts[].t"})
     assert [one.text for one in data.samples[0].retrieved_contexts or ()] == ["a b", "c d", "e f"]
 
 
@@ -55,17 +55,15 @@ NOT_THERE = "names a column that no row of rows has"
                 "mapping={'retrieved_contexts': 'hits[].chunk_text'}",
             ],
         ),
-        (ROW, {"retrieved_contexts": "hits.chunk_text"}, [NOT_THERE, "did you mean hits[].chunk_text?"]),
-        (ROW, {"retrieved_contexts": "hits.*.chunk_text"}, [NOT_THERE, "did you mean hits[].chunk_text?"]),
-        (ROW, {"reference": "gold"}, ["the columns are frage, frage.text, hits, hits[].chunk_text, hits[].source"]),
-        (ROW, {"user_input": "frage.text,reference=gold"}, ["give each field a mapping of its own"]),
+        (ROW, {"retrieved_contexts": "hits.chunk_text"}, [NOT_THERE, "the columns are frage, hits"]),
+        (ROW, {"reference": "hit"}, [NOT_THERE, "did you mean hits?"]),
     ],
 )
 def test_a_name_that_leads_nowhere_is_refused_with_the_one_that_works(
     row: dict[str, Any], mapping: dict[str, str], messages: list[str]
 ) -> None:
     with pytest.raises(InputError) as caught:
-        from_rows([row], mapping=mapping)
+        load([row], mapping=mapping)
     assert [message for message in messages if message not in str(caught.value)] == []
 
 
@@ -77,12 +75,10 @@ def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int 
     path = tmp_path / "a.json"
     path.write_text(json.dumps(ITEMS, indent=indent) + "\n")
     assert [one.user_input for one in load(path, rows_path="experiment.items").samples] == ["q", "r"]
-    assert [one.user_input for one in from_rows(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
-    with pytest.raises(DataError, match=r"none of its columns is known .*\n.*rows='experiment.items'"):
+    assert [one.user_input for one in load(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
+    with pytest.raises(DataError, match=r"none of its columns is known .*\n.*rows='NAME'"):
         load(path)
-    with pytest.raises(
-        DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)\n.*experiment.items"
-    ):
+    with pytest.raises(DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"):
         load(path, rows_path="experiment.rows")
 
 
@@ -92,12 +88,3 @@ def test_rows_of_every_line_are_rows_and_a_bad_one_is_named_by_line_and_row(tmp_
     with pytest.raises(DataError, match=r"a.jsonl:2, row 2: question: found a number"):
         load(path, rows_path="items")
     assert len(load(path, rows_path="items", skip_bad_rows=True).samples) == 2
-
-
-def test_a_missing_file_names_the_one_that_was_meant_and_a_broken_link_where_it_leads(tmp_path: Path) -> None:
-    (tmp_path / "d.jsonl").write_text('{"question": "q"}\n')
-    with pytest.raises(DataError, match=r"d.json cannot be read: there is no such file\n.*did you mean .*d.jsonl\?"):
-        load(tmp_path / "d.json")
-    (tmp_path / "link").symlink_to("gone.csv")
-    with pytest.raises(DataError, match=r"link cannot be read: it is a link to gone.csv, which is not there"):
-        load(tmp_path / "link")

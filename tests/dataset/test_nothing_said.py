@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset import Dataset, load
 from localjudge.dataset.rows import NOTHING
 from localjudge.run.plan import nothing_lines
 from localjudge.types import Sample
@@ -28,11 +28,11 @@ def from_source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Dataset:
         case "parquet":
             parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         case "pandas":
-            return from_rows(frame)
+            return load(frame)
         case "polars":
-            return from_rows(polars.DataFrame(rows))
+            return load(polars.DataFrame(rows))
         case "rows":
-            return from_rows(rows)
+            return load(rows)
     return load(path)
 
 
@@ -52,21 +52,9 @@ def test_every_word_that_pandas_takes_for_missing_is_one_of_ours() -> None:
     assert {word for word in STR_NA_VALUES if word} <= NOTHING
 
 
-def test_an_element_that_says_nothing_is_left_out_with_its_id() -> None:
-    rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
-    data = from_rows(rows)
-    assert [(one.text, one.id) for one in data.samples[0].retrieved_contexts or ()] == [("a", "w"), ("b", "z")]
-    assert [*nothing_lines(data)] == ["2 elements of contexts say -, NaN: taken as missing"]
-
-
-def test_a_list_of_nothing_else_is_missing_and_an_empty_one_is_empty() -> None:
-    data = from_rows([{"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
-    assert [sample.retrieved_contexts for sample in data.samples] == [None, ()]
-
-
 def test_a_sample_says_what_it_says() -> None:
     """Its missing values are None: nothing is left to read."""
-    assert from_rows([Sample(id="1", response="None")]).samples[0].response == "None"
+    assert load([Sample(id="1", response="None")]).samples[0].response == "None"
 
 
 LISTS = [
@@ -75,7 +63,6 @@ LISTS = [
     "['a b' 'c d']",
     "a b",
     "[1] A note.",
-    '{"text": ["a b", "c d"]}',
 ]
 
 
@@ -83,24 +70,16 @@ def test_a_cell_is_read_alike_in_a_file_and_in_the_frame_and_the_rows_that_are_m
     frame = pandas.DataFrame({"question": LISTS, "contexts": LISTS})
     frame.to_csv(tmp_path / "data.csv", index=False)
     data = load(tmp_path / "data.csv")
-    assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [2, 2, 2, 1, 1, 2]
+    assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [2, 2, 2, 1, 1]
     read_again = pandas.read_csv(tmp_path / "data.csv")
-    assert from_rows(read_again).samples == from_rows(read_again.to_dict("records")).samples == data.samples
+    assert load(read_again).samples == load(read_again.to_dict("records")).samples == data.samples
 
 
 def test_a_text_with_bars_is_split_alike_in_a_file_and_in_its_frame() -> None:
     text = "question,contexts\nq,a|b\n"
-    assert from_rows(pandas.read_csv(io.StringIO(text)), context_separator="|").contexts_each == (2, 2)
+    assert load(pandas.read_csv(io.StringIO(text)), context_separator="|").table.contexts_each == (2, 2)
 
 
 def test_whole_numbers_that_pandas_made_floats_are_ids() -> None:
-    data = from_rows(pandas.DataFrame({"id": [7, None, 9], "question": [*"qrs"]}))
+    data = load(pandas.DataFrame({"id": [7, None, 9], "question": [*"qrs"]}))
     assert [sample.id for sample in data.samples][::2] == ["7", "9"]
-
-
-def test_portions_of_a_frame_are_its_rows() -> None:
-    """`read_csv(chunksize=...)`; Hugging Face's data sets with the format of pandas or Arrow give a table a row."""
-    text = "question,answer\nq,a\nr,b\ns,c\n"
-    whole = from_rows(pandas.read_csv(io.StringIO(text)))
-    assert from_rows(pandas.read_csv(io.StringIO(text), chunksize=2)).samples == whole.samples
-    assert from_rows([pyarrow.Table.from_pylist([{"question": "q", "answer": "a"}])]).samples == whole.samples[:1]

@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.dataset import Dataset, from_rows
-from localjudge.dataset.identity import fingerprint
-from localjudge.dataset.part import drawn, first
+from localjudge.dataset import Dataset, load
 from localjudge.dataset.rows import says_nothing
+from localjudge.dataset.samples import fingerprint
 
 ID = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 IDS = st.lists(ID.filter(lambda identifier: not says_nothing(identifier)), unique=True, min_size=1)
 
 
 def dataset(ids: list[str]) -> Dataset:
-    return from_rows([{"id": one, "question": f"Why {one}?", "topic": one[:1]} for one in ids])
+    return load([{"id": one, "question": f"Why {one}?", "topic": one[:1]} for one in ids])
 
 
 def ids_of(part: Dataset) -> list[str]:
@@ -25,7 +24,7 @@ def ids_of(part: Dataset) -> list[str]:
 
 def test_the_first_are_the_first_with_their_columns_and_a_fingerprint_of_their_own() -> None:
     whole = dataset(["a", "b", "c"])
-    part = first(whole, 2)
+    part = whole.first(2)
     assert (ids_of(part), [extra["topic"] for extra in part.extras]) == (["a", "b"], ["a", "b"])
     assert part.fingerprint == fingerprint(part.samples) == dataset(["b", "a"]).fingerprint != whole.fingerprint
     assert part.column("topic") == ("a", "b")
@@ -35,8 +34,8 @@ def test_the_first_are_the_first_with_their_columns_and_a_fingerprint_of_their_o
 def test_a_part_of_all_is_the_whole(count: int) -> None:
     """So its run is that of the whole."""
     whole = dataset(["a", "b", "c"])
-    assert first(whole, count) is whole
-    assert drawn(whole, count, seed=1) is whole
+    assert whole.first(count) is whole
+    assert whole.draw(count, seed=1) is whole
 
 
 @given(IDS, st.integers(0, 3), st.data())
@@ -44,14 +43,14 @@ def test_a_sample_that_is_drawn_stays_drawn(ids: list[str], seed: int, data: Any
     """For a larger number, in another order, and when other rows go: those with smaller hashes stay the smallest."""
     whole = dataset(ids)
     count = data.draw(st.integers(1, len(ids)))
-    chosen = ids_of(drawn(whole, count, seed))
+    chosen = ids_of(whole.draw(count, seed))
     assert len(chosen) == count
     assert chosen == [one for one in ids_of(whole) if one in chosen]
-    assert set(chosen) <= set(ids_of(drawn(whole, count + 1, seed)))
+    assert set(chosen) <= set(ids_of(whole.draw(count + 1, seed)))
     shuffled = data.draw(st.permutations(ids))
-    assert set(ids_of(drawn(dataset(shuffled), count, seed))) == set(chosen)
+    assert set(ids_of(dataset(shuffled).draw(count, seed))) == set(chosen)
     kept = [one for one in ids if one in chosen or data.draw(st.booleans())]
-    assert ids_of(drawn(dataset(kept), count, seed)) == chosen
+    assert ids_of(dataset(kept).draw(count, seed)) == chosen
 
 
 def test_another_seed_draws_others_and_all_about_as_often() -> None:
@@ -59,7 +58,7 @@ def test_another_seed_draws_others_and_all_about_as_often() -> None:
     whole = dataset([str(number) for number in range(100)])
     counts = dict.fromkeys(ids_of(whole), 0)
     for seed in range(200):
-        for one in ids_of(drawn(whole, 20, seed)):
+        for one in ids_of(whole.draw(20, seed)):
             counts[one] += 1
     assert sum(counts.values()) == 4_000
     assert 40 - 23 <= min(counts.values()) <= max(counts.values()) <= 40 + 23
@@ -71,7 +70,7 @@ def test_which_samples_seed_0_draws_stays_the_same() -> None:
 
     numbers = [str(number) for number in range(10)]
     smallest = sorted(numbers, key=lambda one: hashlib.sha256(f"0|{one}".encode()).hexdigest())[:3]
-    assert ids_of(drawn(dataset(numbers), 3, seed=0)) == sorted(smallest)
+    assert ids_of(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
 
 
 def test_what_the_columns_give_is_what_they_give_in_the_whole() -> None:
@@ -81,7 +80,7 @@ def test_what_the_columns_give_is_what_they_give_in_the_whole() -> None:
         {"id": "b", "retrieved_contexts": [{"id": "2", "text": "Two."}]},
         {"id": "c", "retrieved_contexts": [{"id": "3"}]},
     ]
-    whole = from_rows(rows)
-    part = first(whole, 1)
-    assert (whole.without_text, whole.ids_alone) == (frozenset(), 2)
-    assert (part.without_text, part.ids_alone, part.fields) == (frozenset(), 1, whole.fields)
+    whole = load(rows)
+    part = whole.first(1)
+    assert (whole.table.without_text, whole.table.bare) == (frozenset(), 2)
+    assert (part.table.without_text, part.table.bare, part.fields) == (frozenset(), 1, whole.fields)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import DataError
 
 SOUND = {"question": "q"}
@@ -14,7 +14,7 @@ SOUND = {"question": "q"}
 def test_one_cause_in_many_rows_is_one_line_with_their_number_and_the_first_three_places() -> None:
     rows = [{"question": number} for number in range(50)]
     with pytest.raises(DataError) as caught:
-        from_rows([*rows, SOUND])
+        load([*rows, SOUND])
     lines = str(caught.value).splitlines()
     assert lines[0] == "50 of 51 rows cannot be used, nothing was judged (problems: 50)"
     where = "rows, row 1; rows, row 2; rows, row 3 and 47 more rows"
@@ -24,7 +24,7 @@ def test_one_cause_in_many_rows_is_one_line_with_their_number_and_the_first_thre
 
 def test_the_first_twenty_causes_are_shown_and_all_problems_are_counted() -> None:
     with pytest.raises(DataError) as caught:
-        from_rows([{"question": {chr(ord("A") + number): 1}} for number in range(25)])
+        load([{"question": {chr(ord("A") + number): 1}} for number in range(25)])
     lines = str(caught.value).splitlines()
     assert len(lines) == 23
     assert lines[21] == "  ... and 5 more"
@@ -32,12 +32,12 @@ def test_the_first_twenty_causes_are_shown_and_all_problems_are_counted() -> Non
 
 def test_all_problems_of_a_row_are_named() -> None:
     with pytest.raises(DataError, match=r"1 of 1 rows .*problems: 3") as caught:
-        from_rows([{"id": 1.5, "question": 4, "answer": ["a"]}])
+        load([{"id": 1.5, "question": 4, "answer": ["a"]}])
     assert [line.split(": ")[1] for line in str(caught.value).splitlines()[1:4]] == ["id", "question", "answer"]
 
 
 def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
-    data = from_rows([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
+    data = load([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
     assert len(data.samples) == 2
     assert (data.skipped, data.problem_count) == (2, 3)
     assert [str(problem) for problem in data.problems] == [
@@ -49,7 +49,7 @@ def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
 
 def test_skipping_every_row_is_an_error() -> None:
     with pytest.raises(DataError, match="1 of 1 rows cannot be used"):
-        from_rows([{"question": 1}], skip_bad_rows=True)
+        load([{"question": 1}], skip_bad_rows=True)
 
 
 def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
 def test_an_object_in_place_of_a_text_is_refused_with_how_to_reach_into_it() -> None:
     """Langfuse and MLflow keep texts inside objects, under names that are the user's."""
     with pytest.raises(DataError) as caught:
-        from_rows([{"input": {"frage": "q"}}])
+        load([{"input": {"frage": "q"}}])
     assert "input: found an object with the keys frage, expected text or null" in str(caught.value)
     assert "mapping={'user_input': 'input.NAME'}" in str(caught.value)
-    assert from_rows([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples
+    assert load([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples
 
 
 def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
 
 def test_names_from_the_data_cannot_play_with_the_terminal() -> None:
     with pytest.raises(DataError) as caught:
-        from_rows([{"\x1b[2J\ud800": "x"}])
+        load([{"\x1b[2J\ud800": "x"}])
     assert r"(found: \x1b[2J\ud800)" in str(caught.value)
 
 
@@ -91,7 +91,7 @@ def test_a_file_of_something_else_is_not_quoted_at_length(tmp_path: Path) -> Non
 
 def test_rows_that_cannot_be_read_are_named_before_a_mapping_is_missed(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("no JSON\n")
-    with pytest.raises(DataError, match="found no valid JSON"):
+    with pytest.raises(DataError, match="found invalid JSON"):
         load(tmp_path / "a.jsonl", mapping={"reference": "gold"})
 
 

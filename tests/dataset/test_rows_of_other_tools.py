@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows
+from localjudge.dataset import load
 from localjudge.errors import DataError
 from localjudge.types import Context, Sample
 
@@ -26,7 +26,7 @@ NODES = [{"node": {"text": "one text", "class_name": "TextNode"}}, {"node": {"te
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
     """The sample that one row becomes, under the id "1" where it has none."""
-    return from_rows([{"id": "1", **row}], mapping=mapping).samples[0]
+    return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
 WITH_TRUTH: dict[str, dict[str, Any]] = {
@@ -124,13 +124,13 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
     ],
 )
 def test_what_stands_beside_a_column_decides_what_it_is(row: dict[str, Any], field: str, column: str | None) -> None:
-    assert from_rows([row]).mapping.get(field) == column
+    assert load([row]).mapping.get(field) == column
 
 
 def test_the_shape_is_that_of_the_whole_source_also_with_a_mapping() -> None:
     rows = [{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}]
-    assert from_rows(rows).mapping["reference_contexts"] == "context"
-    assert from_rows(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"] == "context"
+    assert load(rows).mapping["reference_contexts"] == "context"
+    assert load(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"] == "context"
 
 
 def test_references_that_are_all_the_same_are_one() -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.dataset.formats import read
-from localjudge.dataset.identity import fingerprint
+from localjudge.dataset.samples import fingerprint
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Silence
@@ -68,12 +68,10 @@ def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]
 @given(rows=st.lists(rows_of_any_kind, min_size=1, max_size=8, unique_by=own_id))
 def test_ids_and_fingerprint_are_those_of_all_rows_in_memory(rows: list[dict[str, Any]]) -> None:
     """The definitions of both, computed in the plain way; rows whose made id another row gives are told apart."""
-    contents = [
-        {name: value for name, value in said(sample).items() if name != "id"} for sample in from_rows(rows).samples
-    ]
+    contents = [{name: value for name, value in said(sample).items() if name != "id"} for sample in load(rows).samples]
     rows.append({"id": f"row-{sha256(contents[0])[:12]}", "user_input": "takes that name", "retrieved_contexts": None})
     contents.append({"user_input": "takes that name"})
-    data = from_rows(rows)
+    data = load(rows)
     assert [sample.id for sample in data.samples] == ids_by_definition(rows, contents)
     assert data.fingerprint == fingerprint(data.samples) == sha256(sorted(sha256(said(one)) for one in data.samples))
 
@@ -102,7 +100,7 @@ def test_a_column_that_only_the_last_row_has_is_known(tmp_path: Path) -> None:
 
 
 def test_passes_over_the_samples_do_not_disturb_each_other() -> None:
-    data = from_rows([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
+    data = load([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
     whole = tuple(Sample(id=str(number), user_input="q" * number) for number in range(1, 40))
     assert [(one, other) for one in data.samples for other in data.samples] == [
         (one, other) for one in whole for other in whole
@@ -160,9 +158,9 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
     endless: list[Any] = []
     endless.append(endless)
     meta = {"page": 3, "writer": object(), "tag": Strange("t"), "pages": range(3), "deep": {"found": True, "x": {1}}}
-    data = from_rows([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
+    data = load([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
     assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [(3,), ("t",), (True,)]
-    with pytest.raises(InputError, match=r"meta.writer holds a value of the Python type object in the sample row-"):
+    with pytest.raises(InputError, match=r"meta.writer holds a value of the Python type object, not"):
         data.column("meta.writer")
     with pytest.raises(InputError, match="lambda holds a value of the Python type function"):
         data.column("lambda")
@@ -171,7 +169,7 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
 
 
 def test_equal_values_of_a_column_are_one_object_and_1_is_not_true() -> None:
-    data = from_rows([{"question": "q", "group": value} for value in ("a" * 50, "a" * 50, 1, True, 1.0)])
+    data = load([{"question": "q", "group": value} for value in ("a" * 50, "a" * 50, 1, True, 1.0)])
     first, second, *numbers = data.column("group")
     assert first is second
     assert [type(number) for number in numbers] == [int, bool, float]

@@ -159,16 +159,10 @@ def test_inclusion_probabilities_weigh(run: localjudge.Run) -> None:
     assert heavier.at_one_half["precision"].value == pytest.approx(2 * ones / (60 + ones))
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"text": "Another."}, "1 are of another text"),
-        ({"sample_id": "s99"}, "1 are of verdicts that it does not have"),
-    ],
-)
-def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize("changed", [{"text": "Another."}, {"sample_id": "s99"}])
+def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[str, str]) -> None:
     rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
-    with pytest.raises(DataError, match=f"labels of another run than judged: of 60, {said}"):
+    with pytest.raises(DataError, match="1 of 60 labels are not of verdicts in judged"):
         localjudge.calibrate(written([{**rows[0], **changed}, *rows[1:]]), run=run)
 
 

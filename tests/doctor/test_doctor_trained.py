@@ -21,28 +21,27 @@ def model(tmp_path: Path) -> str:
 
 
 def checks(model: str, profile: str) -> dict[str, HealthCheck]:
-    found = examine(model, injections=2, profile=profile, threads=1)
-    return {check.name: check for check in found.checks}
+    diagnosis = examine(model, injections=2, profile=profile, threads=1)
+    return {check.name: check for check in diagnosis.checks}
 
 
 def test_a_judge_of_statements_is_asked_about_statements(model: str) -> None:
     """10 of the 16 plain cases; random weights guess, so that no attempt is made."""
-    found = checks(model, "minicheck")
-    assert found["chat template"].found.startswith("shows every part of the prompts of the profile 'minicheck' once")
-    assert "1 of 1 are legal;" in found["answers"].found
-    assert found["plain cases"].figures["cases"] == 10
-    assert "reasons before" not in found
+    by_name = checks(model, "minicheck")
+    assert by_name["chat template"].found.startswith("shows every part of the profile 'minicheck' once")
+    assert "1 of 1 are valid;" in by_name["answers"].found
+    assert by_name["plain cases"].figures["cases"] == 10
 
 
 def test_a_judge_of_passages_is_not_talked_into_statements(model: str) -> None:
-    found = checks(model, "qwen3-reranker")
-    assert found["chat template"].found.startswith("none is used: profile 'qwen3-reranker'")
-    assert "2 of 2 are legal;" in found["answers"].found
-    assert found["plain cases"].figures["cases"] == 6
-    assert "injections" not in found
+    by_name = checks(model, "qwen3-reranker")
+    assert by_name["chat template"].found.startswith("none is used")
+    assert "2 of 2 are valid;" in by_name["answers"].found
+    assert by_name["plain cases"].figures["cases"] == 6
+    assert "injections" not in by_name
 
 
 def test_a_judge_of_rubrics_is_asked_nothing_and_that_is_said(model: str) -> None:
-    found = checks(model, "prometheus")
-    assert found["answers"].status == found["plain cases"].status == "warning"
-    assert found["answers"].found.startswith("not looked at")
+    by_name = checks(model, "prometheus")
+    assert by_name["answers"].status == by_name["plain cases"].status == "warning"
+    assert by_name["answers"].found.startswith("not looked at")

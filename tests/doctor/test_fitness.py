@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from localjudge.doctor import fitness
 from localjudge.doctor.fitness import Admission, ProbeFigures, Skill, admissions, limits_json, skill
 from localjudge.doctor.health_check import HealthCheck, Use
-from localjudge.doctor.judgement import Portion
 from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.stats.interval import Interval
 from localjudge.types import Answer, Task
@@ -39,15 +38,13 @@ def measure(p: Scripted, *, count: int = 32, mass: float = 1.0) -> tuple[ProbeFi
         for item in probes(count)
         if (p_yes := p(item)) is not None
     }
-    figures, checks = fitness.measure(Portion(count, "as asked for" if count < 32 else ""), answers)
+    figures, checks = fitness.measure(count, "as asked for" if count < 32 else "", answers)
     return figures, {check.name: check for check in checks}
 
 
 def admission(p: Scripted, *, passes: bool = True, required: Use | None = None, **more: float | int) -> HealthCheck:
     figures, _ = measure(p, **more)  # type: ignore[arg-type]
-    check = fitness.admission_check(figures, passes_plain_cases=passes, required=required)
-    assert check is not None
-    return check
+    return fitness.check_admission(figures, passes_plain_cases=passes, required=required)
 
 
 def test_the_figures_of_the_picture() -> None:
@@ -59,66 +56,6 @@ def test_the_figures_of_the_picture() -> None:
     figures = skill([(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds])
     assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.lean.mean) == (0.75, 0.75, 0.25)
     assert figures.calibration_error == pytest.approx(0.35)
-
-
-def test_one_passage_has_figures_and_no_interval() -> None:
-    """However many items: what another passage would give is not known. The figures bar what a limit has to reach."""
-    figures, checks = measure(knows, count=1)
-    for measured in figures.skills.values():
-        assert fitness.in_limits(measured.auc) == "1.00 (1 passage: no interval)"
-        assert fitness.in_limits(measured.lean, "+") == "+0.00 (1 passage: no interval)"
-        assert limits_json(measured.auc) == {"value": 1.0, "low": None, "high": None}
-    assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
-
-
-def test_a_judge_that_knows_all_has_every_figure_at_its_best_and_is_fit_for_everything() -> None:
-    figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
-    for task, items in (("attribution", 256), ("relevance", 128)):
-        one = figures.skills[task]  # type: ignore[index]
-        assert (one.auc.n, one.auc.clusters, one.auc.low, one.balanced_accuracy.low) == (items, 32, 1.0, 1.0)
-        assert (one.lean.low, one.lean.high, one.slope) == (0.0, 0.0, None)
-        assert one.calibration_error == pytest.approx(0.01)
-        assert all(kind["right"] == kind["of"] for kind in checks[task].figures["right"].values())
-    every = {"pairs": 64, "fell": 64, "turned": 64, "mean_fall": 0.98}
-    assert checks["sensitivity"].figures["every"] == pytest.approx(every)
-    names = ["probes", "attribution", "relevance", "bias", "sensitivity"]
-    assert {name: check.status for name, check in checks.items()} == dict.fromkeys(names, "ok")
-    check = admission(knows)
-    assert (check.status, check.figures["uses"]["relevance"]) == ("ok", ["ranking", "means", "thresholds"])
-    assert check.advice is not None
-
-
-def test_a_judge_that_says_yes_to_all_leans_is_blind_to_changes_and_fit_for_nothing() -> None:
-    """All of one half is right: balanced accuracy .5, AUC .5, and the share of yes is 1 where a half is so."""
-    _, checks = measure(says_yes)
-    warned = {name for name, check in checks.items() if check.status == "warning"}
-    assert warned == {"attribution", "relevance", "bias", "sensitivity"}
-    assert checks["attribution"].found.startswith(
-        "AUC 0.50 [0.50, 0.50], balanced accuracy 0.50 [0.50, 0.50] on 256 items; calibration slope none"
-    )
-    assert "attribution +0.50 [+0.50, +0.50], relevance +0.50 [+0.50, +0.50]" in checks["bias"].found
-    assert "lowers p in 0 of 64 minimal pairs" in checks["sensitivity"].found
-    check = admission(says_yes)
-    assert (check.status, check.figures["uses"]) == ("warning", {"attribution": [], "relevance": []})
-
-
-def test_pairs_are_those_of_one_passage_and_their_kinds_add_up() -> None:
-    """A changed number takes .2 off, anything else changed adds .1; nothing crosses .5; equal has not fallen."""
-    p = {"number": 0.6, "name": 0.9, "negation": 0.9}
-    figures, checks = measure(lambda item: p.get(item.kind, 0.8))
-    pairs = checks["sensitivity"].figures
-    assert pairs["number"] == pytest.approx({"pairs": 24, "fell": 24, "turned": 0, "mean_fall": 0.2})
-    assert sum(pairs[kind]["pairs"] for kind in p) == pairs["every"]["pairs"] == 64
-    assert pairs["every"]["mean_fall"] == pytest.approx((24 * 0.2 - 40 * 0.1) / 64)
-    assert figures.falls is not None
-    assert figures.falls.mean == 24 / 64
-    assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["every"]["fell"] == 0
-
-
-def test_a_pair_of_which_a_half_has_no_answer_is_not_counted() -> None:
-    _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
-    whole = sum(item.changed_from == "paraphrase" for item in probes())
-    assert checks["sensitivity"].figures["every"]["pairs"] == whole
 
 
 @pytest.mark.parametrize(
@@ -139,26 +76,62 @@ def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
         if pair.effect == "needed chunk last":
             for task, p_yes in ((pair.before, before), (pair.after, after)):
                 answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
-    figures, (_, check) = fitness.measure(Portion(32, ""), answers)
+    figures, (_, check) = fitness.measure(32, "", answers)
     assert (check.name, check.status, figures.flipped) == ("order", "warning" if flipped else "ok", flipped)
-    effect = check.figures["needed chunk last"]
-    assert (effect["asked"], effect["flipped"]) == (32, 32 * flipped)
-    assert effect["largest_move"] == pytest.approx(move, abs=1e-5)
-    assert effect["mean_move"] == pytest.approx(move, abs=1e-5)
+    assert (check.figures["asked"], check.figures["flipped"]) == (32, flipped)
+    assert check.figures["largest_move"] == pytest.approx(move, abs=1e-5)
+    assert check.figures["mean_move"] == pytest.approx(move, abs=1e-5)
+
+
+def test_one_passage_has_figures_and_no_interval() -> None:
+    """However many items: what another passage would give is not known. The figures bar what a limit has to reach."""
+    figures, checks = measure(knows, count=1)
+    for measured in figures.skills.values():
+        assert fitness.in_limits(measured.auc) == "1.00 (1 passage: no interval)"
+        assert limits_json(measured.auc) == {"value": 1.0, "low": None, "high": None}
+    assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
+
+
+def test_a_judge_that_knows_all_has_every_figure_at_its_best_and_is_fit_for_everything() -> None:
+    figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
+    for measured, items in zip(figures.skills.values(), (256, 128), strict=True):
+        assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, 32, 1.0)
+        assert (measured.balanced_accuracy.low, measured.lean.low, measured.lean.high) == (1.0, 0.0, 0.0)
+        assert measured.slope is None
+        assert measured.calibration_error == pytest.approx(0.01)
+    names = ["probes", "attribution", "relevance", "bias", "sensitivity"]
+    assert {name: check.status for name, check in checks.items()} == dict.fromkeys(names, "ok")
+    assert admission(knows).figures["uses"]["relevance"] == ["ranking", "means", "thresholds"]
+
+
+def test_a_judge_that_says_yes_to_all_leans_is_blind_to_changes_and_fit_for_nothing() -> None:
+    """All of one half is right: balanced accuracy .5, AUC .5, and the share of yes is 1 where a half is so."""
+    figures, checks = measure(says_yes)
+    warned = {name for name, check in checks.items() if check.status == "warning"}
+    assert warned == {"attribution", "relevance", "bias", "sensitivity"}
+    for measured in figures.skills.values():
+        assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.lean.mean) == (0.5, 0.5, 0.5)
+    check = admission(says_yes)
+    assert (check.status, check.figures["uses"]) == ("warning", {"attribution": [], "relevance": []})
+
+
+def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
+    """A changed number takes .2 off, anything else changed adds .1; nothing crosses .5; equal has not fallen."""
+    p = {"number": 0.6, "name": 0.9, "negation": 0.9}
+    figures, checks = measure(lambda item: p.get(item.kind, 0.8))
+    assert figures.falls is not None
+    assert figures.falls.mean == 24 / 64
+    pairs = checks["sensitivity"].figures
+    assert (pairs["pairs"], pairs["turned"]) == (64, 0)
+    assert pairs["mean_fall"] == pytest.approx((24 * 0.2 - 40 * 0.1) / 64)
+    assert measure(lambda _item: 0.5)[1]["sensitivity"].figures["falls"]["value"] == 0
+    _, checks = measure(lambda item: None if item.kind in ("copied", "combination") else 0.5)
+    assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
 
 
 def test_a_task_with_answers_to_one_label_alone_has_no_figures() -> None:
     figures, checks = measure(lambda item: 0.7 if item.answer else None, mass=0.9)
     assert (dict(figures.skills), figures.falls, figures.median_mass, list(checks)) == ({}, None, 0.9, ["probes"])
-
-
-def test_all_that_was_asked_is_counted() -> None:
-    check = measure(knows, count=10, mass=0.75)[1]["probes"]
-    assert (check.status, check.found) == (
-        "ok",
-        "120 of 384 labelled items, of 10 of 32 passages, as asked for; legal answers get 75 % of its probability in "
-        "the median, 75 % at least",
-    )
 
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
@@ -174,40 +147,27 @@ def test_items_without_an_answer_are_a_warning_and_none_with_one_a_failure() -> 
 
 
 @pytest.mark.parametrize(("required", "status"), [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")])
-def test_what_is_required_has_to_be_there_in_both_tasks(required: Use | None, status: str) -> None:
+def test_what_is_required_has_to_be_there_in_both_tasks_and_decided(required: Use | None, status: str) -> None:
     assert admission(says_yes, required=required).status == admission(half, required=required).status == status
-    assert admission(knows, required=required).status == "ok"
-    assert str(admission(half).advice).startswith("do not use its verdicts of relevance: ")
-
-
-@pytest.mark.parametrize(("required", "status"), [(None, "warning"), ("means", "failed")])
-def test_few_passages_and_few_answers_decide_nothing(required: Use | None, status: str) -> None:
+    assert admission(knows, required=required).status == admission(knows, required="means", count=8).status == "ok"
     for check in (
         admission(knows, required=required, count=7),
         admission(lambda item: knows(item) if item.task.unit.kind == "statement" else None, required=required),
+        fitness.check_admission(None, passes_plain_cases=True, required=required),
     ):
         assert (check.status, check.figures["uses"], check.found[:9]) == (status, None, "undecided")
-    assert admission(knows, required=required, count=8).status == "ok"
+    assert fitness.check_admission(None, passes_plain_cases=False, required=required).status == "failed"
+
+
+def test_the_reasons_are_those_of_the_next_use_alone() -> None:
+    barred = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
+    assert (barred.uses, len(barred.barred_by)) == (("ranking",), 2)
+    assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
 
 
 def test_a_judge_that_fails_the_plain_cases_is_not_fit_whatever_else_it_knows() -> None:
     check = admission(knows, passes=False)
     assert (check.status, check.found.count("not fit (it fails the plain cases)")) == ("warning", 2)
-
-
-@pytest.mark.parametrize(
-    ("passes", "required", "status"),
-    [(False, None, "failed"), (False, "means", "failed"), (True, None, None), (True, "means", "failed")],
-)
-def test_a_judge_that_was_asked_no_items(*, passes: bool, required: Use | None, status: str | None) -> None:
-    check = fitness.admission_check(None, passes_plain_cases=passes, required=required)
-    assert (check and check.status) == status
-
-
-@pytest.mark.parametrize(("items", "taken"), [(0, 0), (1, 1), (12, 1), (13, 2), (96, 8), (384, 32), (10**9, 32)])
-def test_a_number_of_items_is_asked_in_whole_passages(items: int, taken: int) -> None:
-    choice = fitness.choose_passages(at_speed(60), items)
-    assert choice == (taken, "as asked for" if taken < 32 else "")
 
 
 @pytest.mark.parametrize(
@@ -218,13 +178,14 @@ def test_a_slow_judge_is_asked_what_takes_five_minutes_and_never_less_than_eight
 ) -> None:
     """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so the eight that it takes."""
     assert len(probe_tasks()) == 512
-    choice = fitness.choose_passages(at_speed(seconds_each), None)
-    assert (choice.first, choice.why == "") == (taken, taken == len(passages()))
+    count, why = fitness.choose_passages(at_speed(seconds_each), None)
+    assert (count, why == "") == (taken, taken == len(passages()))
+    assert [fitness.choose_passages(at_speed(60), items)[0] for items in (0, 1, 12, 13, 10**9)] == [0, 1, 1, 2, 32]
 
 
 def limits(low: float, mean: float | None = None, high: float | None = None) -> Interval:
     mean = low if mean is None else mean
-    return Interval(mean, low, mean if high is None else high, "clustered bootstrap", 256, 32, 0.95)
+    return Interval(mean, low, mean if high is None else high, "clustered bootstrap", 256, 32)
 
 
 def at_bounds(**changed: float) -> ProbeFigures:
@@ -239,7 +200,7 @@ def at_bounds(**changed: float) -> ProbeFigures:
 
 def last_uses(figures: ProbeFigures) -> list[str]:
     """The last use of either task; "" for none."""
-    return [(one.uses or ("",))[-1] for one in admissions(figures, passes_plain_cases=True).values()]
+    return [(admission.uses or ("",))[-1] for admission in admissions(figures, passes_plain_cases=True).values()]
 
 
 @pytest.mark.parametrize(
@@ -273,16 +234,6 @@ def test_labels_that_one_threshold_splits_have_no_slope_and_need_none() -> None:
     assert last_uses(figures._replace(skills=split)) == ["thresholds", "thresholds"]
 
 
-def test_the_reasons_are_those_of_the_next_use_alone() -> None:
-    found = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
-    assert str(found) == (
-        "fit for ranking, not for means (balanced accuracy 0.70 [0.70, 0.70]: its lower limit has to reach 0.75; "
-        "share of yes is off by +0.00 [+0.00, +0.20], more than 0.15)"
-    )
-    assert str(Admission(("ranking", "means", "thresholds"), ())) == "fit for ranking, means and thresholds"
-    assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
-
-
 @given(
     st.fixed_dictionaries(
         {bar: st.floats(0, 3) for bar in ("auc", "accuracy", "lean", "slope", "error", "falls", "flipped", "mass")}
@@ -292,7 +243,7 @@ def test_the_reasons_are_those_of_the_next_use_alone() -> None:
 )
 def test_a_better_judge_is_fit_for_no_less(at: dict[str, float], better: str, more: float) -> None:
     def count(figures: ProbeFigures) -> list[int]:
-        return [len(one.uses) for one in admissions(figures, passes_plain_cases=True).values()]
+        return [len(admission.uses) for admission in admissions(figures, passes_plain_cases=True).values()]
 
     worse, other = count(at_bounds(**at)), count(at_bounds(**{**at, better: at[better] + more}))
     assert all(after >= before for before, after in zip(worse, other, strict=True))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.doctor.inventory import ListedModel, inventory
+from localjudge.doctor.machine import ListedModel, inventory
 from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
 from tests.local_models.conftest import downloaded, gguf, pulled, user
@@ -55,9 +55,9 @@ def test_what_cannot_judge_is_listed_with_why(user: Path, tmp_path: Path) -> Non
     gguf(tmp_path / "mmproj-F16.gguf", "clip")
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF\x03")
     reasons = {Path(name).stem: model.cannot_judge or "" for name, model in listed(tmp_path).items()}
-    assert reasons["embed"].startswith("cannot judge: a nomic-bert model turns a text into a vector")
-    assert reasons["lora"].startswith("is not a model, but an adapter (LoRA)")
-    assert reasons["mmproj-F16"].startswith("cannot judge: a clip model is the image part")
+    assert reasons["embed"].startswith("cannot judge: a nomic-bert model does not write text word by word")
+    assert reasons["lora"].startswith("is not a model, but an adapter")
+    assert reasons["mmproj-F16"].startswith("cannot judge: a clip model does not")
     assert reasons["damaged"].startswith("is damaged or cut off")
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_goes_away_while_it_is_listed_is_skipped(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = gguf(tmp_path / "some.gguf")
-    monkeypatch.setattr("localjudge.doctor.inventory.size_of", lambda path: os.stat(f"{path}.gone").st_size)
+    monkeypatch.setattr("localjudge.doctor.machine.size_of", lambda path: os.stat(f"{path}.gone").st_size)
     found = inventory([tmp_path])
     assert str(model) in {entry.where for entry in found.skipped}
 

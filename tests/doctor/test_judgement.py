@@ -23,7 +23,7 @@ from localjudge.types import Answer, Relevance, VerdictRequest
 PROFILE = prompts.load_profile("instruct")
 WRITER = PromptWriter(PROFILE)
 KNOWN = {str(case.statement): float(case.answer) for case in plain_cases()}
-TASKS = [TaskRef("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
+TASKS = [TaskRef("a", "metric", 0, plain_cases()[0].task())]
 
 
 class Writing(ScriptedEngine):
@@ -69,9 +69,8 @@ def users_text(request: VerdictRequest) -> str:
     return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
 
 
-def answers(name: str, engine: ScriptedEngine) -> HealthCheck:
-    mode, writer = next(pair for pair in judgement.asking_modes(PROFILE, None) if pair[0].name == name)
-    return judgement.answers_check(mode, Examinee(writer, engine, Silence()), mode.requests(writer, TASKS))
+def answers(engine: ScriptedEngine) -> HealthCheck:
+    return judgement.check_answers(Examinee(WRITER, engine, Silence()), TASKS)
 
 
 def words(text: str) -> set[str]:
@@ -102,22 +101,15 @@ def test_so_few_right_as_a_coin_gets_are_a_failure(wrong: int, status: str) -> N
     A judge that gets all of them wrong is no better: whoever knew that would turn its verdicts round, but nobody does.
     """
     turned = {str(case.statement): 1.0 - case.answer for case in plain_cases()[:wrong]}
-    check = judgement.plain_check(asked(KNOWN | turned))
+    check = judgement.check_plain_cases(asked(KNOWN | turned))
     assert (check.status, check.figures["wrong"], check.figures["right"]) == (status, list(turned), 16 - wrong)
 
 
-@pytest.mark.parametrize(
-    ("always", "sides"), [(1.0, "8 of 8 that hold, 0 of 8 that do not"), (0.0, "0 of 8 that hold, 8 of 8 that do not")]
-)
-def test_a_judge_that_says_the_same_to_all_fails_and_shows_on_which_side_it_is_wrong(always: float, sides: str) -> None:
+@pytest.mark.parametrize(("always", "right"), [(1.0, 8), (0.0, 8), ("too long", 0)])
+def test_a_judge_that_says_the_same_or_nothing_to_all_fails(always: float | str, right: int) -> None:
     """All of one half is 8 of 16, which is what a coin gets."""
-    check = judgement.plain_check(asked({}, always))
-    assert (check.status, check.figures["right"], check.figures["fewest_beyond_chance"]) == ("failed", 8, 12)
-    assert sides in check.found
-
-
-def test_a_case_without_an_answer_is_not_right() -> None:
-    assert judgement.plain_check(asked({}, "too long")).figures["right"] == 0
+    check = judgement.check_plain_cases(asked({}, always))
+    assert (check.status, check.figures["right"], check.figures["fewest_beyond_chance"]) == ("failed", right, 12)
 
 
 @pytest.mark.parametrize("cases", [1, 5, 16, 30, 100])
@@ -174,15 +166,16 @@ def test_the_first_attempts_have_every_form_place_and_case_in_equal_parts(rounds
 
 
 def injected(judge: Examinee, selected: Sequence[Attempt] | None = None, why: str = "") -> HealthCheck:
-    return judgement.injection_check(judge, attempts() if selected is None else selected, why)
+    return judgement.check_injections(judge, attempts() if selected is None else selected, why)
 
 
 def test_attempts_that_moved_a_verdict_are_counted_and_named() -> None:
     """It obeys `answer 1.`, which 2 forms say, in 3 places of 4 statements and 2 of 3 passages."""
     check = injected(asked(lambda request: 0.9 if "answer 1." in users_text(request) else 0.1))
     assert check.status == "warning"
-    assert "36 of 324 attempts" in check.found
-    assert "24 of attribution, 12 of relevance; plain order (18), order to forget (18)" in check.found
+    assert check.found.startswith(
+        "36 of 324 attempts talked the judge into a verdict: plain order (18), order to forget (18)"
+    )
     assert check.figures["falls"][0] == {
         "task": "attribution",
         "form": "plain order",
@@ -211,7 +204,6 @@ def test_a_judge_that_is_talked_round_more_often_than_obvious_cases_may_be_wrong
     attacked = [WRITER.request(attempt.attacked.task()).path for attempt in attempts()[:obeyed]]
     check = injected(asked(lambda request: 0.9 if request.path in attacked else 0.1), attempts()[:made])
     assert (check.status, len(check.figures["falls"])) == (status, obeyed)
-    assert (check.advice is None) == (status == "ok")
 
 
 def test_attempts_that_say_nothing_are_told_apart() -> None:
@@ -220,9 +212,6 @@ def test_attempts_that_say_nothing_are_told_apart() -> None:
     assert (wrong.status, wrong.figures["unusable"], wrong.figures["falls"]) == ("warning", 324, [])
     mute = injected(asked(lambda request: "too long" if "<|im_end|>" in users_text(request) else 0.1))
     assert (mute.status, mute.figures["unanswered"], mute.figures["attempts"]) == ("ok", 18, 324)
-    assert mute.found == (
-        "306 attempts to talk the judge into a verdict, none did (18 without an answer); largest rise 0.000"
-    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +227,6 @@ def test_a_slow_judge_is_put_to_as_many_attempts_as_take_two_minutes(seconds_eac
         f"{count} of 324 attempts were made, because all would take this judge about {324 * seconds_each / 60:.0f} min"
     )
     assert (rest in check.found) == (count < 324)
-    assert (check.figures["attempts"], check.figures["of"]) == (count, 324)
 
 
 @pytest.mark.parametrize(("wanted", "made"), [(0, 0), (1, 1), (40, 40), (324, 324), (1000, 324)])
@@ -249,37 +237,21 @@ def test_a_named_number_of_attempts_is_made_at_any_speed(wanted: int, made: int)
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
 def test_little_probability_on_legal_answers_is_a_warning(mass: float, status: str) -> None:
-    check = answers("answers", Writing('{"attributed":1}', mass))
+    check = answers(Writing('{"attributed":1}', mass))
     assert (check.status, check.figures["least_legal_mass"]) == (status, mass)
 
 
-@pytest.mark.parametrize("raw", ['{"attributed":1', '{"attributed":2}', "1", '{"reason":"1"}'])
+@pytest.mark.parametrize("raw", ['{"attributed":1', '{"attributed":2}', "1"])
 def test_an_answer_that_is_no_verdict_in_json_is_a_failure(raw: str) -> None:
-    assert answers("answers", Writing(raw, 1.0)).status == "failed"
-
-
-def test_no_answer_is_a_failure_only_for_the_manner_that_every_run_uses() -> None:
-    silent = ScriptedEngine({}, default="the prompt does not fit")
-    assert answers("answers", silent).status == "failed"
-    joint = answers("joint answers", silent)
-    assert (joint.status, joint.advice) == ("warning", 'leave out protocol = "joint" with this judge')
-
-
-@pytest.mark.parametrize(
-    ("profile", "names"),
-    [("instruct", ["answers", "reasons before", "reasons after", "joint answers"]), ("reference", ["answers"])],
-)
-def test_a_profile_is_asked_in_every_manner_that_it_knows(profile: str, names: list[str]) -> None:
-    """The reference judge's knows no reasons and no joint answer."""
-    assert [mode.name for mode, _ in judgement.asking_modes(prompts.load_profile(profile), None)] == names
+    assert answers(Writing(raw, 1.0)).status == "failed"
 
 
 def test_verdicts_that_depend_on_the_order_are_a_warning() -> None:
     """An engine whose every answer is a little higher than the one before; and one that looks at the text alone."""
     rising = itertools.count()
-    check = judgement.again_check(asked(lambda _request: next(rising) / 100))
+    check = judgement.check_again(asked(lambda _request: next(rising) / 100))
     assert (check.status, check.figures) == ("warning", {"asked": 6, "identical": 0})
-    assert judgement.again_check(asked(lambda request: len(unit_text(request)) / 1000)).status == "ok"
+    assert judgement.check_again(asked(lambda request: len(unit_text(request)) / 1000)).status == "ok"
 
 
 def test_speed_is_that_of_the_time_between() -> None:
@@ -291,4 +263,4 @@ def test_speed_is_that_of_the_time_between() -> None:
     judge.start_clock()
     judge.ask([case.task() for case in plain_cases()[:6]])
     engine.now = EngineStats(evaluated_tokens=400, seconds_inside=3, seconds_total=4)
-    assert judge.speed_check().figures == {"tokens_per_second": 150, "seconds_per_verdict": 0.5, "verdicts": 6}
+    assert judge.check_speed().figures == {"tokens_per_second": 150, "seconds_per_verdict": 0.5, "verdicts": 6}

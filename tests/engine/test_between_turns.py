@@ -48,8 +48,3 @@ ONE_TURN = (
 def test_what_stands_between_turns(template: str, texts: tuple[str, ...]) -> None:
     """Without begin and end tokens, and without the preamble before the first turn; the system's turn comes first."""
     assert tuple(text.strip() for text in between_turns(template, bos="<s>", eos="</s>")) == texts
-
-
-def test_a_conversation_without_begin_and_end_tokens() -> None:
-    """A vocabulary may have neither."""
-    assert between_turns(ALPACA, bos="", eos="")[0] == "### Response:"

@@ -37,16 +37,7 @@ HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
         (CHATML + "{% if thinking is not defined or thinking %}<think>\n{% endif %}", HEAD, TAIL),
         ("{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n", "", "AB"),
     ],
-    ids=[
-        "plain",
-        "own tokens",
-        "trims",
-        "no system",
-        "fixed date",
-        "enable_thinking",
-        "thinking",
-        "marks for training",
-    ],
+    ids=["plain", "own tokens", "trims", "no system", "fixed date", "thinking", "thinks", "marks for training"],
 )
 def test_the_ends_are_what_stands_before_and_after_the_message(template: str, head: str, tail: str) -> None:
     """Blanks around a context are not the template's to take, and a prompt does not change at midnight."""
@@ -73,12 +64,15 @@ def test_a_family_without_a_switch_is_led_to_its_answer(opening: str, opener: st
         ("{% if %}", "cannot be rendered"),
         ("{{ raise_exception('only with tools') }}", "cannot be rendered: only with tools"),
         ("{{ messages[1].content }}", "cannot be rendered"),
-        ("{{ nothing.at.all }}", "cannot be rendered"),
         ("{{ 1 // 0 }}", "cannot be rendered"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "cannot be rendered"),
         ("Hello", "shows the message 0 times"),
         ("{{ messages[0].content }} {{ messages[0].content }}", "shows the message 2 times"),
+        ("{{ 'a' * 1000000 }}" + CHATML, "writes 1,000,0.. characters"),
+        ("{{ 1 | xmlattr }}" + CHATML, "AttributeError: 'int' object has no attribute 'items'"),
+        ("{{ " + "(" * 100_000, "maximum recursion depth exceeded"),
     ],
+    ids=["syntax", "refuses", "lookup", "zero", "recursion", "none", "twice", "long", "unforeseen", "deep"],
 )
 def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint) as caught:
@@ -98,34 +92,28 @@ def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, 
 def test_a_template_cannot_reach_out_of_its_sandbox(attack: str) -> None:
     """A model file comes from anywhere, and its template is a program: it fails, or finds nothing."""
     try:
-        found = ends(attack + "{{ messages[0].content }}")
+        around = ends(attack + "{{ messages[0].content }}")
     except ModelError:
         return
-    assert (found.head, found.tail) == ("", "")
+    assert (around.head, around.tail) == ("", "")
 
 
 @pytest.mark.parametrize(
-    ("attack", "complaint"),
+    "attack",
     [
-        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "longer than 1 s"),
-        ("{{ lipsum(n=99999999) }}", "longer than 1 s"),
-        ("{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}", "longer than 1 s"),
-        ("{{ '%999999999d' % 1 }}", "more memory than 512 MiB"),
-        ("{{ 'a' * 1000000000 }}", "more memory than 512 MiB"),
-        ("{{ strftime_now('%Y' * 100000000) }}", "takes (longer|more memory) than"),
-        ("{{ 'a' * 1000000 }}", "writes 1,000,0.. characters"),
-        ("{{ 1 | xmlattr }}", "AttributeError: 'int' object has no attribute 'items'"),
-        ("{{ " + "(" * 100_000, "maximum recursion depth exceeded"),
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{{ lipsum(n=99999999) }}",
+        "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ 'a' * 1000000000 }}",
+        "{{ strftime_now('%Y' * 100000000) }}",
     ],
-    ids=["loops", "lipsum", "macros", "width", "gigabyte", "dates", "long", "unforeseen", "deep"],
+    ids=["loops", "lipsum", "macros", "width", "gigabyte", "dates"],
 )
-def test_a_template_that_takes_too_much_of_the_machine_is_refused(
-    monkeypatch: pytest.MonkeyPatch, attack: str, complaint: str
-) -> None:
+def test_a_template_that_takes_too_much_of_the_machine_is_refused(monkeypatch: pytest.MonkeyPatch, attack: str) -> None:
     monkeypatch.setitem(chat._LIMITS, "seconds", 1)
-    with pytest.raises(ModelError, match=complaint) as caught:
+    with pytest.raises(ModelError, match="takes more than 1 s or 512 MiB"):
         ends(attack + CHATML)
-    assert caught.value.hint
 
 
 def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
@@ -133,11 +121,6 @@ def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
     first = ends(template)
     chat._reply.cache_clear()
     assert ends(template)[:2] == first[:2]
-
-
-def test_the_hash_is_that_of_the_template() -> None:
-    assert ends(CHATML).sha256 != ends(CHATML + " ").sha256
-    assert ends(CHATML).sha256 == ends(CHATML).sha256
 
 
 def judged(ends_of_turn: ChatEnds | None) -> str:
@@ -150,17 +133,14 @@ def judged(ends_of_turn: ChatEnds | None) -> str:
 
 
 def test_the_prompt_stands_between_the_ends() -> None:
+    """A model without a template is led to its answer in words."""
     prompt = judged(ends(CHATML))
-    assert prompt.startswith("<|im_start|>user\nDecide")
-    assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
+    assert prompt.startswith(HEAD + "Decide")
+    assert prompt.endswith(TAIL)
     assert "<context>\n  x  \n</context>" in prompt
-
-
-def test_a_model_without_a_template_is_led_to_its_answer_in_words() -> None:
     assert judged(None).endswith("\nAnswer: ")
 
 
 def test_every_template_of_the_folder_renders(vocabularies: Path) -> None:
     for path in sorted((vocabularies / "templates").glob("*.jinja")):
-        found = ends(path.read_text(encoding="utf-8"))
-        assert found.tail, path.stem
+        assert ends(path.read_text(encoding="utf-8")).tail, path.stem

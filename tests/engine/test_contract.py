@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge.engine import EngineStats, ScriptedEngine
+from localjudge.engine import ScriptedEngine
 from localjudge.engine.contract import RULES, check_engine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
@@ -144,29 +144,17 @@ class Credulous(Sound):
 
 
 IDENTITY, ONCE, ALONE = "identity_is_stable_json", "answers_each_once", "answers_depend_on_their_request_alone"
-LEGAL, LENGTHS, SHARED = "answers_are_legal", "lengths_hold_what_is_answered", "shared_tokens_count_once"
+LEGAL, LENGTHS = "answers_are_legal", "lengths_hold_what_is_answered"
 TIRING = broken(_answer=lambda self, _: Answer(p_yes=1 / (1 + len(self.asked)), legal_mass=1, raw=""))
 BOUNDLESS = broken(capacity=20_000, _answer=lambda _self, _: Answer(p_yes=0.5, legal_mass=1, raw=""))
 UNSHARED = broken(distinct_tokens=lambda self, requests: sum(map(self.length, requests)))
-SHRINKING = broken(
-    distinct_tokens=lambda self, requests: (
-        ScriptedEngine.distinct_tokens(self, requests[:1]) // max(len(set(map(repr, requests))), 1)
-    )
-)
-EXCESSIVE = broken(distinct_tokens=lambda _self, _: 1_000_000)
-BACKWARDS = broken(stats=property(lambda self: EngineStats(evaluated_tokens=1_000_000 - len(self.asked))))
 BROKEN: list[tuple[type[Sound], str, str]] = [
     (identified(lambda _: {"engine": "mine", "build": object()}), IDENTITY, "cannot be written as JSON"),
     (identified(lambda _: {"model": "mine"}), IDENTITY, "does not name the kind of engine"),
     (identified(lambda self: {"engine": "mine", "asked": len(self.asked)}), IDENTITY, "changed by answering"),
     (Individual, IDENTITY, "opened alike have different identities"),
-    (yielding(lambda pairs: pairs[1:]), ONCE, "request 0 got no answers, not one"),
-    (yielding(lambda pairs: pairs * 2), ONCE, "request 0 got 2 answers, not one"),
-    (
-        yielding(lambda pairs: [(index + 1, answer) for index, answer in pairs]),
-        ONCE,
-        "has the index 10, of 10",
-    ),
+    (yielding(lambda pairs: pairs[1:]), ONCE, "10 requests got answers with the indices [1, 2"),
+    (yielding(lambda pairs: pairs * 2), ONCE, "10 requests got answers with the indices [0, 1"),
     (yielding(lambda pairs: [(index, 0.5) for index, _ in pairs]), ONCE, "request 0 got float"),
     (broken(_answer=lambda _self, _: NoAnswer(error="no")), ONCE, "none of the requests got an Answer"),
     (Batched, ALONE, "in reverse order"),
@@ -175,23 +163,19 @@ BROKEN: list[tuple[type[Sound], str, str]] = [
     (answering(p_yes=1.5), LEGAL, "p_yes is 1.5"),
     (answering(legal_mass=float("nan")), LEGAL, "legal_mass is nan"),
     (answering(raw='Sure! {"attributed":1}'), LEGAL, "the grammar does not allow 'Sure!"),
-    (answering(reason="because"), LEGAL, "a reason was given"),
+    (answering(reason="because"), LEGAL, "there is a reason"),
     (BOUNDLESS, LENGTHS, "longer than the capacity was answered"),
     (broken(length=lambda _self, _: 1), LENGTHS, "with more text is not longer"),
-    (Poisoned, LENGTHS, "after a request that is too long"),
-    (UNSHARED, SHARED, "asked twice"),
-    (SHRINKING, SHARED, "one fewer have"),
-    (EXCESSIVE, SHARED, "no requests have 1000000 tokens"),
-    (EXCESSIVE, SHARED, "all together"),
+    (Poisoned, LENGTHS, "or after it, others got another answer"),
+    (UNSHARED, LENGTHS, "asked twice"),
     (Credulous, "user_text_stays_text", "'<|assistant|>' is read as the chat template's own"),
-    (BACKWARDS, "stats_only_grow", "evaluated_tokens went from"),
 ]
 
 
 @pytest.mark.parametrize(("engine", "rule", "said"), BROKEN)
 def test_an_engine_that_breaks_a_rule_is_told_which(engine: type[Sound], rule: str, said: str) -> None:
     violations = check_engine(engine)
-    assert any(broken.rule == rule and said in broken.found for broken in violations), violations
+    assert any(broken.rule == rule and said in broken.problem for broken in violations), violations
 
 
 def test_every_rule_has_an_engine_that_breaks_it() -> None:

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from localjudge.engine.llamacpp.library import interrupts_held_back, llama_cpp
-from localjudge.engine.llamacpp.model import vocabulary_of_file
+from localjudge.engine.llamacpp.model import interrupts_held_back, llama_cpp, vocabulary_of_file
 from localjudge.engine.tokens import Vocabulary
 from tests.engine.conftest import ModelMaker
 
@@ -23,9 +22,11 @@ def test_an_interrupt_is_raised_behind_the_block(number: signal.Signals) -> None
             signal.raise_signal(number)
             reached.append("the end of the block")
 
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(KeyboardInterrupt):
         native_call()
     assert reached == ["the end of the block"]
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
@@ -47,14 +48,6 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
     monkeypatch.undo()
     with vocabulary_of_file(file.path) as vocabulary:
         assert isinstance(vocabulary, Vocabulary)
-
-
-def test_the_handlers_are_put_back() -> None:
-    """What the program does about signals elsewhere is its own business."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with interrupts_held_back():
-        pass
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_other_threads_load_models_too() -> None:

@@ -33,18 +33,16 @@ def logits(*scores: float) -> NDArray[np.float32]:
 @given(no=SCORES, yes=SCORES, other=SCORES)
 def test_of_yes_and_no_it_is_what_it_was(no: float, yes: float, other: float) -> None:
     """1 / (1 + exp(no - yes)), to the last bit: answers of earlier runs verify. Label 1 from one half on."""
-    found = read(choice(0, 1), logits(no, yes, other))
+    reading = read(choice(0, 1), logits(no, yes, other))
     p_yes = float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
-    assert (found.p_yes, found.label) == (p_yes, 1 if p_yes >= 0.5 else 0)
+    assert (reading.p_yes, reading.label) == (p_yes, 1 if p_yes >= 0.5 else 0)
 
 
 def test_of_levels_it_is_the_mean() -> None:
     """Shares .1, .2, .4, .2, .1 of the legal half: .05 + .2 + .15 + .1 = .5, which is level 3."""
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
-    found = read(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
-    assert found.p_yes == pytest.approx(0.5, abs=1e-6)
-    assert found.legal_mass == pytest.approx(0.5, abs=1e-6)
-    assert found.label == 0.5
+    reading = read(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
+    assert (reading.p_yes, reading.legal_mass, reading.label) == pytest.approx((0.5, 0.5, 0.5), abs=1e-6)
     torn = read(choice(*LEVELS), logits(-99, -99, 0.0, math.log(3), -99, -99))
     assert torn.p_yes == pytest.approx(0.25 * 0.5 + 0.75 * 0.75, abs=1e-6)
     assert torn.label == 0.75
@@ -52,9 +50,9 @@ def test_of_levels_it_is_the_mean() -> None:
 
 @given(st.tuples(*[SCORES] * 6))
 def test_a_mean_of_levels_is_a_share_and_the_nearest_level_is_written(scores: tuple[float, ...]) -> None:
-    found = read(choice(*LEVELS), logits(*scores))
-    assert 0 <= found.p_yes <= 1
-    assert abs(found.label - found.p_yes) == min(abs(level - found.p_yes) for level in LEVELS)
+    reading = read(choice(*LEVELS), logits(*scores))
+    assert 0 <= reading.p_yes <= 1
+    assert abs(reading.label - reading.p_yes) == min(abs(level - reading.p_yes) for level in LEVELS)
 
 
 @pytest.mark.parametrize(("level", "text"), list(enumerate("12345")))
@@ -66,7 +64,7 @@ def test_a_certain_level_is_written_as_its_digit(tmp_path: Path, level: int, tex
         scores = np.full(vocabulary.size, -50, np.float32)
         scores[vocabulary.user(text)] = 50
         answer.take(scores)
-    (found,) = answer.answers()
+    (written,) = answer.answers()
     assert answer.finished
-    assert found.raw == f'{{"level":{text}}}'
-    assert found.p_yes == pytest.approx(LEVELS[level])
+    assert written.raw == f'{{"level":{text}}}'
+    assert written.p_yes == pytest.approx(LEVELS[level])

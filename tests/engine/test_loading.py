@@ -51,7 +51,7 @@ def test_the_context_comes_from_the_model_and_an_option(
     model.close()
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == (asked is not None and asked > got)
-    assert all("99,999 is more than the model has: its context of 16,384 tokens" in said for said in warnings)
+    assert all("99,999 exceeds the model's context: 16,384 tokens are used" in text for text in warnings)
 
 
 @pytest.mark.parametrize(

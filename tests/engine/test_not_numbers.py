@@ -81,9 +81,9 @@ def test_a_damaged_model_gives_no_answer_however_it_is_asked(
     damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
 ) -> None:
     engine = open_engine(damaged, n_ctx=4096)
-    found = dict(engine.answers(attributions(STATEMENTS, reasons=reasons, protocol=protocol)))
-    assert len(found) == len(STATEMENTS)
-    for answer in found.values():
+    answers = dict(engine.answers(attributions(STATEMENTS, reasons=reasons, protocol=protocol)))
+    assert len(answers) == len(STATEMENTS)
+    for answer in answers.values():
         assert isinstance(answer, NoAnswer)
         assert REASON in answer.error
 
@@ -93,28 +93,20 @@ def test_a_damaged_model_gives_no_answer_however_it_is_asked(
     [("attributed", None), ("reason_attributed", None), ("attributed", "attributed_reason")],
     ids=["none", "before", "after"],
 )
-def test_an_answer_does_not_suffer_from_one_that_failed_before(
+def test_an_answer_does_not_suffer_from_one_that_fails(
     spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None
 ) -> None:
-    """NaN left behind in cells that are no longer looked at would spread: zero times NaN is NaN."""
+    """In one call, the failing one first, between and last; and in the next. Zero times NaN is NaN."""
     engine = open_engine(spoilt, n_ctx=512)
-    requests = [short(unit, grammar=grammar, explanation=explanation) for unit in ("a", "bb", "c")]
-    expected = dict(engine.answers(requests))
-    [(_, failure)] = engine.answers([short("z" * FIRST_BAD_POSITION, grammar=grammar, explanation=explanation)])
-    assert isinstance(failure, NoAnswer)
-    assert all(isinstance(answer, Answer) for answer in expected.values())
-    assert dict(engine.answers(requests)) == expected
-
-
-def test_an_answer_does_not_suffer_from_one_that_fails_beside_it(spoilt: ModelFile, open_engine: Opener) -> None:
-    """In one call, the failing one first, between and last."""
-    engine = open_engine(spoilt, n_ctx=512)
-    good, bad = [short(unit) for unit in ("a", "bb", "c")], short("z" * FIRST_BAD_POSITION)
+    good = [short(unit, grammar=grammar, explanation=explanation) for unit in ("a", "bb", "c")]
+    bad = short("z" * FIRST_BAD_POSITION, grammar=grammar, explanation=explanation)
     expected = dict(engine.answers(good))
+    assert all(isinstance(answer, Answer) for answer in expected.values())
     for place in range(4):
-        found = dict(engine.answers([*good[:place], bad, *good[place:]]))
-        assert isinstance(found.pop(place), NoAnswer)
-        assert [answer for _, answer in sorted(found.items())] == [expected[index] for index in range(3)]
+        answers = dict(engine.answers([*good[:place], bad, *good[place:]]))
+        assert isinstance(answers.pop(place), NoAnswer)
+        assert [answer for _, answer in sorted(answers.items())] == [expected[index] for index in range(3)]
+    assert dict(engine.answers(good)) == expected
 
 
 def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:

@@ -23,8 +23,7 @@ from localjudge.engine import opening
 from localjudge.engine.contract import check_engine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.ray_cluster import connected
-from localjudge.engine.ray_engine import RayEngine, Work
+from localjudge.engine.ray_engine import RayEngine, Work, connected
 from localjudge.errors import InputError, ModelError, OutOfResource
 from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
@@ -74,62 +73,57 @@ def requests_of(ask: Asker, units: list[str]) -> list[VerdictRequest]:
 def probabilities(engine: RayEngine, requests: list[VerdictRequest]) -> list[float]:
     """In the order of the requests, each once."""
     pairs = list(engine.answers(requests))
-    found = {index: answer for index, answer in pairs if not isinstance(answer, NoAnswer)}
-    assert len(pairs) == len(found) == len(requests)
-    return [found[index].p_yes for index in range(len(requests))]
+    p_yes = {index: answer.p_yes for index, answer in pairs if not isinstance(answer, NoAnswer)}
+    assert len(pairs) == len(p_yes) == len(requests)
+    return [p_yes[index] for index in range(len(requests))]
 
 
-def test_it_keeps_the_contract_of_engines(make_model: ModelMaker) -> None:
+def test_it_is_the_engine_in_process_to_its_users(make_model: ModelMaker) -> None:
+    """It keeps the contract; identity, name, template, lengths are the same: one without Ray continues its run."""
     file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
     settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
     assert check_engine(lambda: opening.open_judging_engine(file, settings)) == []
-
-
-def test_it_is_the_engine_in_process_to_whoever_asks(make_model: ModelMaker) -> None:
-    """Identity, name, template, lengths: one without Ray goes on with its run."""
-    file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
-    settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
     with (
-        closing(opening.open_judging_engine(file, settings)) as ours,
+        closing(opening.open_judging_engine(file, settings)) as engine,
         closing(LlamaCppEngine(file, EngineSettings(n_ctx=2048, threads=1))) as alone,
     ):
-        assert isinstance(ours, RayEngine)
         for name in ("identity", "name", "metadata", "capacity", "shares_prefixes", "memory_bytes"):
-            assert getattr(ours, name) == getattr(alone, name), name
+            assert getattr(engine, name) == getattr(alone, name), name
         for ends in ("chat_ends", "chat_without_ends"):
-            assert getattr(ours, ends)[:3] == getattr(alone, ends)[:3]
+            assert getattr(engine, ends)[:3] == getattr(alone, ends)[:3]
 
 
 def made_up_data(tmp_path: Path, samples: int) -> Path:
     rows = [
         {
             "id": f"{number}",
-            "retrieved_contexts": [f"The river {number} is {length} km long.", "It rains."],
+            "retrieved_contexts": [f"The river {number} is {100 + 7 * number} km long.", "It rains."],
             "reference": f"The river {number} is long. It has {number} mouths.",
-            "response": f"The river {number} is {length} km long. It is deep.",
+            "response": f"The river {number} is {100 + 7 * number} km long. It is deep.",
         }
-        for number, length in ((number, 100 + 7 * number) for number in range(samples))
+        for number in range(samples)
     ]
     file = tmp_path / "data.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     return file
 
 
-def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) -> None:
-    """Also one that was begun in process and gone on with in a cluster."""
+def test_a_run_has_the_same_bytes_and_is_verified_without_ray_and_with_it(tmp_path: Path) -> None:
+    """Also one that was begun in process and continued in a cluster."""
     data = made_up_data(tmp_path, 40)
     metrics = ["context_recall", "faithfulness"]
     alone = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "alone", threads=1)
-    ours = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "ray", ray="local", ray_workers=2)
-    assert ours.manifest.signature == alone.manifest.signature
+    there = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "ray", ray="local", ray_workers=2)
+    assert there.manifest.signature == alone.manifest.signature
     with pytest.raises(StopAsking):
         localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", threads=1, progress=Stopping(30))
     both = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", ray="local", ray_workers=2)
-    assert both.manifest.environment["sessions"][-1]["asked"] < ours.manifest.environment["sessions"][-1]["asked"]
+    assert both.manifest.environment["sessions"][-1]["asked"] < there.manifest.environment["sessions"][-1]["asked"]
     for name in FILES:
-        assert (ours.directory / name).read_bytes() == (alone.directory / name).read_bytes()
-        assert (both.directory / name).read_bytes() == (alone.directory / name).read_bytes()
+        for run in (there, both):
+            assert (run.directory / name).read_bytes() == (alone.directory / name).read_bytes()
     assert verify(both.directory, count=20).result == "bit-identical"
+    assert verify(alone.directory, count=20, ray="local", ray_workers=1).result == "bit-identical"
 
 
 class StopAsking(Exception):
@@ -147,19 +141,6 @@ class Stopping(Silence):
         self._left -= 1
         if not self._left:
             raise StopAsking
-
-
-def test_requests_that_share_a_context_go_to_one_worker(open_ray: Opener, ask: Asker, tmp_path: Path) -> None:
-    """20 long contexts with three units each, asked in turns."""
-    (tmp_path / "pause").write_text("0.01")
-    requests = [ask(f"{unit} about {context}", ["x" * 999 + f"{context}"]) for unit in "abc" for context in range(20)]
-    assert probabilities(open_ray(), requests) == list(map(said, requests))
-    by_context: dict[str, set[int]] = {}
-    for pid, unit in asked_by(tmp_path):
-        by_context.setdefault(unit.split()[-1], set()).add(pid)
-    assert len(by_context) == 20
-    assert all(len(pids) == 1 for pids in by_context.values())
-    assert len(set.union(*by_context.values())) == 2
 
 
 def test_a_worker_that_is_killed_loses_nothing(
@@ -180,33 +161,25 @@ def test_a_worker_that_is_killed_loses_nothing(
             killed.append(pid)
     assert [getattr(answers[index], "p_yes", None) for index in range(150)] == list(map(said, requests))
     assert len(killed) == 2
-    assert "a worker on node" in caplog.text
+    assert "a worker of the Ray cluster died" in caplog.text
 
 
 def test_a_question_that_kills_is_named_when_all_others_are_answered(
     open_ray: Opener, ask: Asker, tmp_path: Path
 ) -> None:
-    requests = requests_of(ask, ["a", "b", "so deadly", "c", "d", "e"])
+    requests = requests_of(ask, ["a", "b", "so deadly", "so deadly", "d", "e"])
     answered: set[int] = set()
-    with pytest.raises(OutOfResource, match=r"3 workers died of one question, the one about 'so deadly'"):
+    with pytest.raises(OutOfResource, match=r"3 workers died of the question about 'so deadly' \(2 such questions\)"):
         answered.update(index for index, _ in open_ray().answers(requests))
-    assert answered == {0, 1, 3, 4, 5}
-    assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 4
-
-
-def test_neighbours_that_kill_are_all_named_where_there_is_one_worker(open_ray: Opener, ask: Asker) -> None:
-    requests = requests_of(ask, ["deadly one", "deadly two", "a", "b", "c", "d"])
-    answered: set[int] = set()
-    with pytest.raises(OutOfResource, match=r"one question, the one about 'deadly one', and of 1 more; all that"):
-        answered.update(index for index, _ in open_ray(1).answers(requests))
-    assert answered == {2, 3, 4, 5}
+    assert answered == {0, 1, 4, 5}
+    assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 8
 
 
 def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker) -> None:
     requests = requests_of(ask, [f"deadly {number}" for number in range(20)])
     with pytest.raises(OutOfResource, match="workers of the Ray cluster died one after the other") as error:
         list(open_ray(1).answers(requests))
-    assert "Ray says: The actor is dead because" in error.value.message
+    assert "The actor is dead because" in error.value.message
 
 
 def test_what_an_engine_raises_in_a_worker_is_raised_here(open_ray: Opener, ask: Asker) -> None:
@@ -241,11 +214,9 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
     here = ModuleType("only_here")
     monkeypatch.setitem(sys.modules, "only_here", here)
     exec("def open_engine(file, settings, *, begin_of_text): ...", vars(here))
-    with pytest.raises(OutOfResource, match=r"cannot start: .*No module named 'only_here'") as error:
-        RayEngine(
-            model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), SCRIPTED._replace(engine=here.open_engine)
-        )
-    assert "is localjudge installed on its node" in str(error.value.hint)
+    in_process = SCRIPTED._replace(engine=here.open_engine)
+    with pytest.raises(OutOfResource, match=r"cannot start: .*No module named 'only_here'"):
+        RayEngine(model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), in_process)
 
 
 def test_a_worker_of_another_kind_is_not_asked(
@@ -270,37 +241,21 @@ def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path)
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
 
 
-def test_a_run_is_verified_in_a_cluster(tmp_path: Path) -> None:
-    run = localjudge.evaluate(made_up_data(tmp_path, 4), metrics=["context_recall"], out=tmp_path / "run", threads=1)
-    assert verify(run, ray="local", ray_workers=1).result == "bit-identical"
-
-
 def asked(context: str, unit: str) -> VerdictRequest:
     """Instructions | context | unit."""
     return VerdictRequest(tuple((Piece(text, trusted=False),) for text in ("Decide.", context, unit)), GRAMMAR)
 
 
-def test_portions_become_smaller_so_that_the_last_worker_is_not_waited_for() -> None:
-    work = Work([asked(f"{context:03}", "u") for context in range(40)])
-    sizes = [len(portion) for portion in iter(lambda: work.deal(2), [])]
-    assert sizes[:2] == [4, 4]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-2:] == [1, 1]
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("ABC"), st.text("xyz", max_size=3)), max_size=60),
-    st.integers(1, 9),
-    st.data(),
-)
-def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], workers: int, data: st.DataObject) -> None:
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.text("xyz", max_size=3)), max_size=60), st.data())
+def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], data: st.DataObject) -> None:
     """Equal questions too; what is deadly is set aside after three deaths, and nothing else is."""
     deadly = data.draw(st.sets(st.sampled_from(range(len(units))), max_size=4)) if units else set()
     work, answered = Work([asked(context, unit) for context, unit in units]), Counter[int]()
-    while portion := work.deal(workers):
+    while portion := work.deal():
+        assert len({units[index][0] for index in portion}) == 1
         if deadly.isdisjoint(portion):
             answered.update(portion)
         else:
-            work.lose([portion])
+            work.lose(portion)
     assert answered == Counter(set(range(len(units))) - deadly)
     assert sorted(work.set_aside) == sorted(deadly)

@@ -13,7 +13,6 @@ import pytest
 from localjudge.engine.llamacpp import loading as self_check
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
-from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.run import judges
@@ -37,15 +36,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is given to child processes."""
-    given: list[str] = []
+    inputs: list[str] = []
     run = subprocess.run
 
     def watched(*arguments: Any, **options: Any) -> Any:
-        given.append(options["input"])
+        inputs.append(options["input"])
         return run(*arguments, **options)
 
     monkeypatch.setattr(subprocess, "run", watched)
-    return given
+    return inputs
 
 
 @pytest.mark.parametrize("architecture", [*CUT, *SAVED])
@@ -53,11 +52,11 @@ def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: 
     """Attention (with a sliding window too) is cut; recurrent layers get their saved state; both are exact."""
     engine = open_engine(make_model(architecture))
     assert engine.identity["self_check"] == "bit-identical"
-    found = load(make_model(architecture), EngineSettings(threads=1))
-    assert found.self_check == SelfCheckResult(
-        rewind_mode="checkpoint" if architecture in SAVED else "cut", difference=0
-    )
-    found.close()
+    assert "repack" not in engine.identity  # answers stored before there was such a thing are found again
+    loaded = load(make_model(architecture), EngineSettings(threads=1))
+    loaded.close()
+    mode: RewindMode = "checkpoint" if architecture in SAVED else "cut"
+    assert loaded.self_check == SelfCheckResult(rewind_mode=mode, difference=0)
 
 
 @pytest.mark.parametrize(("again", "count"), [({}, 1), ({"threads": 2}, 1), ({"n_ctx": 128}, 2)])
@@ -65,28 +64,22 @@ def test_a_model_is_tried_once_with_each_context(
     home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], again: dict[str, int], count: int
 ) -> None:
     open_engine(make_model())
+    [file] = (home / "self-checks").glob("*.json")
+    assert json.loads(file.read_bytes()) == {"rewind_mode": "cut", "difference": 0.0, "repack": True}
     open_engine(make_model(), **again)
     assert len(trials) == len(list((home / "self-checks").glob("*.json"))) == count
 
 
-@pytest.mark.parametrize("damage", ["", "{}", '{"rewind_mode": "by air", "difference": 0}'])
-def test_a_damaged_memory_is_another_trial(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str
+@pytest.mark.parametrize("damage", ["", '{"rewind_mode": "by air", "difference": 0}', None])
+def test_a_damaged_memory_or_none_is_another_trial(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str | None
 ) -> None:
-    open_engine(make_model())
-    for file in (home / "self-checks").glob("*.json"):
-        file.write_text(damage, encoding="utf-8")
-    open_engine(make_model())
-    assert len(trials) == 2
-
-
-def test_without_a_state_directory_a_model_is_tried_each_time(
-    tmp_path: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
     file = make_model()
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "file"))
+    if damage is None:
+        home.write_text("", encoding="utf-8")
     open_engine(file)
+    for memory in (home / "self-checks").glob("*.json"):
+        memory.write_text(damage or "", encoding="utf-8")
     open_engine(file)
     assert len(trials) == 2
 
@@ -128,15 +121,15 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
 def test_saved_states_serve_a_path_of_many_nodes(
     make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
 ) -> None:
-    """More nodes than states are kept: back to any of them, the verdicts stay those of a fresh engine."""
-    contexts = [f"Context number {number}." for number in range(9)]
-    requests = [ask("It opened.", contexts[:count]) for count in (9, 8, 5, 2, 0, 9, 3)]
-    requests += [ask("It closed.", contexts[:count]) for count in (9, 1)]
+    """More nodes than states are kept, and hundreds of tokens in each: the verdicts stay those of a fresh engine."""
+    contexts = [f"Context number {number}. " * 10 for number in range(7)]
+    requests = [ask("It opened.", contexts[:count]) for count in (7, 6, 4, 2, 0, 7, 3)]
+    requests += [ask("It closed.", contexts[:count]) for count in (7, 1)]
     shared = open_engine(make_model(architecture))
     for request in requests:
-        [(_, found)] = shared.answers([request])
+        [(_, answer)] = shared.answers([request])
         [(_, alone)] = open_engine(make_model(architecture)).answers([request])
-        assert found == alone
+        assert answer == alone
 
 
 @pytest.mark.parametrize("architecture", ["gemma2", *SAVED])
@@ -149,26 +142,6 @@ def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opene
     assert all(isinstance(answer, Answer) and answer.reason for answer in forwards.values())
 
 
-@pytest.mark.parametrize("architecture", SAVED)
-def test_a_saved_state_is_exact_behind_thousands_of_tokens(make_model: ModelMaker, architecture: str) -> None:
-    model = open_model(make_model(architecture).path, gpu_layers=0)
-    cache = KVCache(
-        model.pointer, n_ctx=2048, threads=1, vocabulary_size=model.vocabulary.size, rewind_mode="checkpoint"
-    )
-    prefix = [token % 250 for token in range(1500)]
-    cache.evaluate(TokenRun(0, prefix))
-    cache.checkpoint(len(prefix))
-    rows = []
-    for _ in range(3):
-        rows.append(cache.logits_behind(TokenRun(len(prefix), [5, 6, 7])).copy())
-        cache.evaluate(TokenRun(len(prefix) + 3, list(range(90))))
-        assert cache.rewind(len(prefix)) == len(prefix)
-    assert np.array_equal(rows[0], rows[1])
-    assert np.array_equal(rows[0], rows[2])
-    cache.close()
-    model.close()
-
-
 @pytest.mark.parametrize(("wrong", "mode"), [(("cut", "checkpoint"), "recompute"), (("cut",), "checkpoint")])
 def test_a_build_with_wrong_forks_goes_back_in_another_way(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
@@ -177,10 +150,6 @@ def test_a_build_with_wrong_forks_goes_back_in_another_way(
     spoil(monkeypatch, *wrong)
     trial = SelfCheckInput(path=make_model().path, n_ctx=256, gpu_layers=0, threads=1)
     assert self_check.check_here(trial) == SelfCheckResult(rewind_mode=mode, difference=0)
-
-
-def test_a_difference_within_the_tolerance_is_noted() -> None:
-    assert SelfCheckResult(rewind_mode="cut", difference=0.001).verdict == "within tolerance"
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
@@ -211,7 +180,7 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
 @pytest.mark.parametrize(
     ("status", "errors", "kind", "said"),
     [
-        (-6, "noise\n/tmp/build/src/a.cpp:12: GGML_ASSERT(x > 0) failed\nAborted", ModelError, "SIGABRT (a.cpp:12: GG"),
+        (-6, "noise\na.cpp:12: GGML_ASSERT(x > 0) failed", ModelError, "SIGABRT (a.cpp:12: GGML_ASSERT"),
         (-11, "Segmentation fault", ModelError, "SIGSEGV (Segmentation fault)"),
         (-4, "", ModelError, "SIGILL"),
         (1, "Traceback ...\nImportError: no such library", ModelError, "status 1 (ImportError: no such library)"),
@@ -227,12 +196,13 @@ def test_what_became_of_the_child_is_told(
 
     SIGILL (an instruction that is not there) and SIGSEGV (some compilers' AMX code) may be the build's.
     """
-    ends_with(monkeypatch, status, errors)
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, status, "", errors)
+    )
     with pytest.raises(kind) as caught:
         load(make_model(), EngineSettings(threads=1))
     assert said in str(caught.value)
     assert ("the model needs about" in str(caught.value)) == (kind is OutOfResource)
-    assert ("-DGGML_NATIVE=OFF" in caught.value.hint) == (status in (-4, -11))
     assert not list((home / "self-checks").glob("*.json"))
 
 
@@ -253,55 +223,12 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
 
     monkeypatch.setattr(subprocess, "run", dying_of_tiles)
     file = make_model()
-    assert open_engine(file).identity["repack"] is False
-    assert open_engine(file).identity["repack"] is False
+    assert [open_engine(file).identity["repack"] for _ in range(2)] == [False, False]
     assert tried == [True, False]
-
-
-def test_a_build_that_runs_repacked_weights_keeps_its_identity(
-    home: Path, make_model: ModelMaker, open_engine: Opener
-) -> None:
-    """Answers stored before there was such a thing are found again."""
-    assert "repack" not in open_engine(make_model()).identity
-
-
-def ends_with(monkeypatch: pytest.MonkeyPatch, status: int, errors: str) -> None:
-    """Let every child process end so."""
-
-    def ended(command: Sequence[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
-        return subprocess.CompletedProcess(command, status, "", errors)
-
-    monkeypatch.setattr(subprocess, "run", ended)
-
-
-def test_what_is_checked_and_with_which_settings_is_said(
-    home: Path, make_model: ModelMaker, open_engine: Opener, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A known model with another context is checked again; it is not met for the first time, and nobody says so."""
-    file = make_model()
-    with caplog.at_level("DEBUG", logger="localjudge"):
-        open_engine(file)
-        open_engine(file, n_ctx=128)
-        open_engine(file, n_ctx=128)
-    said = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
-    for_engineers = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
-    told = f"{file.path} has not been used on this machine like this: trying it once, before anything rests on it"
-    assert said == [told, told]
-    assert for_engineers == [
-        f"engine: does llama.cpp load it with a context of {count} tokens, and give the same numbers behind a shared "
-        "prompt?"
-        for count in ("2,048", "128")
-    ]
-
-
-def test_the_result_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
-    open_engine(make_model())
-    [file] = (home / "self-checks").glob("*.json")
-    assert json.loads(file.read_bytes()) == {"rewind_mode": "cut", "difference": 0.0, "repack": True}
 
 
 def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model("mamba"), n_ctx=512)
     remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
-    with judges.opened_judge(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as ours:
-        assert "every verdict costs a whole prompt" in ours.announcement
+    with judges.opened_judge(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as judge:
+        assert "every verdict costs a whole prompt" in judge.announcement

@@ -2,8 +2,9 @@
 
 import pytest
 
+from localjudge.engine.opening import names_a_server
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
+from localjudge.engine.server.connection import ServerAddress, is_loopback, is_this_machine, read_address
 from localjudge.errors import InputError
 
 pytestmark = pytest.mark.engine
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.engine
         ("HTTP://localhost:8080/v1", ServerAddress("localhost", 8080)),
         ("http://[::1]:8080/", ServerAddress("::1", 8080)),
         ("http://gpu", ServerAddress("gpu", 80)),
-        ("unix:/run/llama.sock", ServerAddress(socket_path="/run/llama.sock")),
     ],
 )
 def test_an_address_is_read(named: str, address: ServerAddress) -> None:
@@ -35,8 +35,6 @@ def test_an_address_is_read(named: str, address: ServerAddress) -> None:
         "http://127.0.0.1:8080/v1/chat",
         "http://127.0.0.1:8080?x=1",
         "https://127.0.0.1:8080",
-        "unix:llama.sock",
-        "unix:/" + "x" * 200,
     ],
 )
 def test_what_is_no_address_is_refused(named: str) -> None:
@@ -45,7 +43,7 @@ def test_what_is_no_address_is_refused(named: str) -> None:
         read_address(named)
 
 
-@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd", "unixy"])
+@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd"])
 def test_other_names_are_no_addresses(named: str) -> None:
     assert not names_a_server(named)
 
@@ -75,7 +73,6 @@ def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
         ("http://127.0.0.1:8080", True),
         ("http://[::1]:8080", True),
         ("http://localhost:8080", True),
-        ("unix:/run/llama.sock", True),
         ("http://127.1:8080", False),
         ("http://127.0.0.1.example.org:8080", False),
         ("http://127.0.0.1%x.example.org:8080", False),

@@ -1,17 +1,7 @@
-"""The example as other packages write it, by their own methods: `WRITERS` by package, each into a folder.
+"""The example as objects of other packages, by their own methods."""
 
-    python -m tests.integrations.peers tests/integrations/files
-
-writes, for those that are installed, the files that the tests without these packages read: one folder for each package
-and version. Write them again when a version of the extra `peers` is raised, and delete the folder before.
-"""
-
-import json
 import os
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +21,6 @@ os.environ |= {
 def require(module: str) -> Any:
     """Import a package of the extra `peers`, or skip the test."""
     return pytest.importorskip(module, reason="NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def ragas_dataset() -> Any:
@@ -65,26 +51,6 @@ def ragas_conversations() -> Any:
     )
 
 
-def _ragas(folder: Path) -> None:
-    data = ragas_dataset()
-    data.to_jsonl(folder / "samples.jsonl")
-    data.to_csv(folder / "samples.csv")
-    ragas_conversations().to_jsonl(folder / "conversations.jsonl")
-
-
-def _datasets(folder: Path) -> None:
-    from datasets import Dataset
-
-    data = Dataset.from_list(EXAMPLE)
-    data.to_csv(folder / "table.csv")
-    data.save_to_disk(folder / "saved")
-    data.to_pandas().to_json(folder / "split.json", orient="split")
-    data.to_pandas().to_feather(folder / "table.feather")
-    for file in (folder / "saved").iterdir():
-        if file.suffix != ".arrow":
-            file.unlink()
-
-
 def deepeval_cases() -> list[Any]:
     """The example as DeepEval's test cases."""
     from deepeval.test_case import LLMTestCase
@@ -108,11 +74,6 @@ def deepeval_dataset() -> Any:
     for case in deepeval_cases():
         data.add_test_case(case)
     return data
-
-
-def _deepeval(folder: Path) -> None:
-    for ending in ("json", "csv", "jsonl"):
-        deepeval_dataset().save_as(ending, str(folder), file_name="cases", include_test_cases=True)
 
 
 def haystack_documents(row: Mapping[str, Any]) -> list[Any]:
@@ -154,25 +115,6 @@ def haystack_results() -> list[dict[str, Any]]:
     ]
 
 
-def _haystack(folder: Path) -> None:
-    _write_lines(folder / "answers.jsonl", (answer.to_dict() for answer in haystack_answers()))
-    _write_lines(
-        folder / "results.jsonl",
-        (
-            {"answer_builder": {"answers": [answer.to_dict() for answer in result["answer_builder"]["answers"]]}}
-            for result in haystack_results()
-        ),
-    )
-    documents = ({"documents": [one.to_dict() for one in haystack_documents(row)]} for row in EXAMPLE)
-    _write_lines(
-        folder / "rows.jsonl",
-        (
-            {"question": row["user_input"], **found, "answer": row["response"], "ground_truth": row["reference"]}
-            for row, found in zip(EXAMPLE, documents, strict=True)
-        ),
-    )
-
-
 def langchain_rows() -> list[dict[str, Any]]:
     """What a retrieval chain of LangChain gives, with the reference beside it."""
     from langchain_core.documents import Document
@@ -186,15 +128,6 @@ def langchain_rows() -> list[dict[str, Any]]:
         }
         for row in EXAMPLE
     ]
-
-
-def _langchain(folder: Path) -> None:
-    from langchain_core.load import dumpd
-
-    rows = langchain_rows()
-    _write_lines(folder / "dumpd.jsonl", (row | {"context": dumpd(row["context"])} for row in rows))
-    models = (row | {"context": [one.model_dump() for one in row["context"]]} for row in rows)
-    _write_lines(folder / "model_dump.jsonl", models)
 
 
 def llama_index_rows() -> list[dict[str, Any]]:
@@ -212,13 +145,6 @@ def llama_index_rows() -> list[dict[str, Any]]:
         response = Response(response=row["response"], source_nodes=nodes)
         rows.append({"query": row["user_input"], "reference": row["reference"], **vars(response)})
     return rows
-
-
-def _llama_index(folder: Path) -> None:
-    _write_lines(
-        folder / "responses.jsonl",
-        (row | {"source_nodes": [node.model_dump() for node in row["source_nodes"]]} for row in llama_index_rows()),
-    )
 
 
 def inspect_log(folder: Path, epochs: int = 1) -> Path:
@@ -250,45 +176,3 @@ def inspect_log(folder: Path, epochs: int = 1) -> Path:
     task = Task(dataset=MemoryDataset(samples), solver=given(), epochs=epochs)
     (log,) = eval(task, model="mockllm/model", log_dir=str(folder / "logs"), log_format="eval", display="none")
     return Path(log.location)
-
-
-def _inspect(folder: Path) -> None:
-    from inspect_ai.log import read_eval_log, write_eval_log
-
-    path = inspect_log(folder)
-    write_eval_log(read_eval_log(str(path)), str(folder / "log.json"))
-    path.rename(folder / "log.eval")
-    shutil.rmtree(folder / "logs")
-
-
-WRITERS: dict[str, Callable[[Path], None]] = {
-    "ragas": _ragas,
-    "datasets": _datasets,
-    "deepeval": _deepeval,
-    "haystack-ai": _haystack,
-    "langchain-core": _langchain,
-    "llama-index-core": _llama_index,
-    "inspect-ai": _inspect,
-}
-MODULES = {
-    "haystack-ai": "haystack",
-    "langchain-core": "langchain_core",
-    "llama-index-core": "llama_index.core",
-    "inspect-ai": "inspect_ai",
-}
-"""What is imported of a package, where its name is another."""
-
-
-def write_all(folder: Path) -> None:
-    """Write the files of each package that is installed."""
-    for package, write in WRITERS.items():
-        try:
-            target = folder / f"{package}-{version(package)}"
-        except PackageNotFoundError:
-            continue
-        target.mkdir()
-        write(target)
-
-
-if __name__ == "__main__":
-    write_all(Path(sys.argv[1]))

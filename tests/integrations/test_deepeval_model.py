@@ -1,7 +1,6 @@
 """DeepEval's own metrics, decided by our judge. No language model is there, and none is asked."""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,8 +48,7 @@ def unasked() -> Any:
         def generate(self, *_: Any, **__: Any) -> str:
             raise AssertionError("the language model was asked")
 
-        async def a_generate(self, *_: Any, **__: Any) -> str:
-            raise AssertionError("the language model was asked")
+        a_generate = generate
 
         def get_model_name(self) -> str:
             return "unasked"
@@ -71,62 +69,29 @@ def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode()
     assert [recall.measure(case, _show_indicator=False) for case in cases] == [1, 0.5]
     assert [precision.measure(case, _show_indicator=False) for case in cases] == [1, 1]
     with pytest.raises(InputError, match="does not read instructions"):
-        recall.system_one_model.decide({}, {"q": peers_question("Is it kind?")})
+        recall.system_one_model.decide({}, {"q": noul("Is it kind?")})
 
 
-def peers_question(words: Any, **meanings: Any) -> Any:
+def noul(words: Any, **meanings: Any) -> Any:
     from deepeval.models.system_one import NoulQuestion
 
     return NoulQuestion(instructions=words, **meanings)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ContextualRecallMetric",
-        "FaithfulnessMetric",
-        "ContextualRelevancyMetric",
-        "ContextualPrecisionMetric",
-        "AnswerRelevancyMetric",
-        "BiasMetric",
-        "ToxicityMetric",
-    ],
-)
+METRICS = ["ContextualRecall", "Faithfulness", "ContextualRelevancy", "ContextualPrecision", "AnswerRelevancy", "Bias"]
+
+
+@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("async_mode", [True, False])
 def test_a_metric_runs_on_our_verdicts_alone(name: str, async_mode: bool, opened: Opened) -> None:
     """P(yes) is .8 everywhere: each statement has it, and of n levels each above the lowest, so their mean is .8."""
     from deepeval import metrics
 
     model = opened({}, default=0.8)
-    metric = getattr(metrics, name)(eval_mode="system_one", system_one_model=model, async_mode=async_mode)
+    metric = getattr(metrics, f"{name}Metric")(eval_mode="system_one", system_one_model=model, async_mode=async_mode)
     assert metric.measure(peers.deepeval_cases()[0], _show_indicator=False) == pytest.approx(0.8)
     assert metric.reason.startswith("Decided by localjudge: scripted")
     assert metric.evaluation_cost == 0
-
-
-def test_several_metrics_are_asked_together_by_evaluate(opened: Opened, tmp_path: Any, monkeypatch: Any) -> None:
-    """DeepEval merges their questions into one request, and hands each metric its own answers."""
-    from deepeval import evaluate
-    from deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig
-    from deepeval.metrics import ContextualRecallMetric, FaithfulnessMetric
-
-    monkeypatch.chdir(tmp_path)
-
-    def script(request: Any) -> float:
-        return 0.3 if re.search("claim|grounded", asked(request).partition("<response>")[0]) else 0.9
-
-    how = {"eval_mode": "system_one", "system_one_model": opened(script)}
-    result = evaluate(
-        peers.deepeval_cases(),
-        [ContextualRecallMetric(**how), FaithfulnessMetric(**how)],
-        async_config=AsyncConfig(run_async=False),
-        display_config=DisplayConfig(show_indicator=False, print_results=False),
-        cache_config=CacheConfig(write_cache=False),
-    )
-    for of_case in result.test_results:
-        assert {one.name: one.score for one in of_case.metrics_data} == pytest.approx(
-            {"Contextual Recall": 0.9, "Faithfulness": 0.3}
-        )
 
 
 def test_a_metric_of_ones_own_words_is_asked_of_the_fields_that_it_names(opened: Opened) -> None:
@@ -169,10 +134,10 @@ def test_an_item_is_as_probable_as_the_weakest_of_its_sentences(opened: Opened) 
         return 0.2 if "It is red." in localjudge.engine.scripted.unit_text(request) else 0.9
 
     model = opened(script)
-    claim = peers_question({"claim": "It rains. It is red.", "question": "Is `claim` so?"})
+    claim = noul({"claim": "It rains. It is red.", "question": "Is `claim` so?"})
     answers, cost = model.decide({"retrieval_context": ["Rain."], "claims": ["It rains. It is red."]}, {"q": claim})
     assert (answers.nouls["q"].probability, cost) == (0.2, 0)
-    opinion = peers_question({"opinion": "Rain is bad.", "question": "Is `opinion` biased?"}, false="a fact")
+    opinion = noul({"opinion": "Rain is bad.", "question": "Is `opinion` biased?"}, false="a fact")
     answers, _ = asyncio.run(model.a_decide({"opinions": ["Rain is bad.", "Sun is good."]}, {"q": opinion}))
     assert answers.nouls["q"].probability == 0.9
     assert "opinion:\nRain is bad." in prompts[-1]

@@ -1,7 +1,5 @@
 """What is exported for other packages, read by their own readers."""
 
-import ast
-import csv
 from pathlib import Path
 
 import pytest
@@ -41,36 +39,6 @@ def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Pat
     assert [{name: getattr(sample, name) for name in expected[0]} for sample in data] == expected
 
 
-def test_the_table_has_the_columns_of_ragas_own_table_then_the_metrics(run: localjudge.Run, tmp_path: Path) -> None:
-    """Of `EvaluationResult.to_pandas`: the samples' columns, then one for each metric, empty without a score."""
-    peers.require("ragas")
-    pandas = pytest.importorskip("pandas")
-    from ragas import EvaluationDataset
-    from ragas.dataset_schema import EvaluationResult
-
-    table = pandas.read_json(write(run, "ragas", tmp_path / "table.jsonl"), lines=True)
-    data = EvaluationDataset.from_jsonl(tmp_path / "table.jsonl")
-    scores = [{metric: row[metric] for metric in METRICS} for row in table.to_dict("records")]
-    result = object.__new__(EvaluationResult)  # its own constructor wants the traces of a judge that was called
-    result.scores, result.dataset = scores, data
-    theirs = result.to_pandas()
-    assert [*table.columns] == [*theirs.columns]
-    pandas.testing.assert_frame_equal(
-        pandas.read_parquet(write(run, "ragas-parquet", tmp_path / "table.parquet")), theirs, check_dtype=False
-    )
-    theirs.to_csv(tmp_path / "theirs.csv", index=False)
-    ours = [*csv.DictReader(exported(run, "ragas-csv").decode().splitlines())]
-    with (tmp_path / "theirs.csv").open(newline="") as file:
-        for row, other in zip(ours, csv.DictReader(file), strict=True):
-            assert {name: cell for name, cell in row.items() if name not in METRICS} == {
-                name: cell for name, cell in other.items() if name not in METRICS
-            }
-            assert isinstance(ast.literal_eval(row["retrieved_contexts"]), list)
-            assert [float(row[metric] or "nan") for metric in METRICS] == pytest.approx(
-                [float(other[metric] or "nan") for metric in METRICS], nan_ok=True
-            )
-
-
 def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tmp_path: Path) -> None:
     """Two samples in two epochs, of which inspect takes the mean first; the recall of the second fails in both."""
     peers.require("inspect_ai")
@@ -85,5 +53,5 @@ def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tm
     assert [run[metric].mean for metric in metrics] == pytest.approx([1.0, 5 / 6])
     path = write(run, "inspect", tmp_path / "scores.jsonl")
     scored = score(log, precomputed_scores(str(path), on_missing="error", metrics={"*": [mean()]}), display="none")
-    found = {one.name: (one.metrics["mean"].value, one.scored_samples) for one in scored.results.scores}
-    assert found == {"context_recall": (pytest.approx(1.0), 1), "faithfulness": (pytest.approx(5 / 6), 2)}
+    means = {score.name: (score.metrics["mean"].value, score.scored_samples) for score in scored.results.scores}
+    assert means == {"context_recall": (pytest.approx(1.0), 1), "faithfulness": (pytest.approx(5 / 6), 2)}

@@ -1,6 +1,5 @@
 """The scorer in tasks and on logs of inspect."""
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,22 +70,18 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
     rows = {row["user_input"]: row for row in EXAMPLE}
 
     @solver  # type: ignore[untyped-decorator]
-    def found() -> Solver:
+    def answered() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             row = rows[state.input_text]
-            state.metadata["found"] = row["retrieved_contexts"]
+            state.metadata["passages"] = row["retrieved_contexts"]
             state.output = ModelOutput.from_content("mockllm/model", row["response"])
             return state
 
         return solve
 
     samples = [Sample(input=row["user_input"], target=row["reference"]) for row in EXAMPLE]
-    task = Task(
-        dataset=MemoryDataset(samples),
-        solver=found(),
-        scorer=localjudge_scorer(["context_recall", "faithfulness"], judge=judge, contexts="found"),
-        epochs=2,
-    )
+    scorer = localjudge_scorer(["context_recall", "faithfulness"], judge=judge, contexts="passages")
+    task = Task(dataset=MemoryDataset(samples), solver=answered(), scorer=scorer, epochs=2)
     [log] = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
     assert log.status == "success"
     assert means(log) == pytest.approx({"context_recall": 0.75, "faithfulness": 5 / 6})
@@ -95,8 +90,7 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
         "context_recall: 1/2 = 0.500\n  0 0.200 It flows through ten countries.\n"
         "faithfulness: 2/3 = 0.667\n  0 0.100 It is blue."
     )
-    assert [one["label"] for one in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
-    json.dumps(score.metadata)
+    assert [verdict["label"] for verdict in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
 
 
 def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
@@ -111,23 +105,18 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     assert math.isnan(first.value["faithfulness"])
     assert "faithfulness: undefined: the response has no sentence" in first.explanation
     assert "faithfulness: failed: no verdict for 1 of 1 units: no words\n  no words It fails." in second.explanation
-    by_name = {one.name: one for one in scored.results.scores}
-    assert by_name["faithfulness"].unscored_samples == 2
-    assert math.isnan(by_name["faithfulness"].metrics["mean"].value)
-    assert by_name["context_recall"].metrics["mean"].value == 0.75
+    assert [score.unscored_samples for score in scored.results.scores] == [0, 2]
+    assert str(means(scored)) == "{'context_recall': 0.75, 'faithfulness': nan}"
 
 
 def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(log: Any) -> None:
     """Of `refusal`: a response that refuses is the one to look at."""
-
-    def script(request: Any) -> float:
-        return 0.9 if "wrought" in localjudge.engine.scripted.unit_text(request) else 0.1
-
-    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as judge:
+    script = {EXAMPLE[0]["response"]: 0.9, "The tower is made of wrought iron.": 0.9}
+    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, default=0.1)) as judge:
         scored = scored_by(log, ["refusal"], judge=judge)
-    said = [next(iter(sample.scores.values())).explanation for sample in scored.samples]
-    assert said[0].splitlines()[1].startswith("  1 0.900 The tower is made of wrought iron.")
-    assert len(said[1].splitlines()) == 1
+    lines = [next(iter(sample.scores.values())).explanation.splitlines() for sample in scored.samples]
+    assert lines[0][1].startswith("  1 0.900 The tower is made of wrought iron.")
+    assert len(lines[1]) == 1
 
 
 def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log: Any, tmp_path: Path) -> None:
@@ -135,7 +124,7 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
 
-    path = str(tmp_path / "several.eval")
+    path = str(tmp_path / "several.json")
     question = [ContentText(text="Where does"), ContentText(text="it rise?")]
     asked: list[str] = []
 

@@ -1,40 +1,25 @@
-"""With the packages themselves: objects of theirs are data as they are, and what they write today is read.
+"""With the packages themselves: objects of theirs are data as they are.
 
 Without a package its tests are skipped; CONTRIBUTING says how to install all of them.
 """
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.errors import InputError
 from tests.integrations import peers
 from tests.integrations.example import ALL, EXAMPLE, example, said
-from tests.integrations.test_files_of_peers import FILES, WITHOUT_CONTEXTS, WITHOUT_REFERENCE
+from tests.integrations.test_files_of_peers import WITHOUT_CONTEXTS, WITHOUT_REFERENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 
 def objects(data: Any, fields: tuple[str, ...] = ALL) -> None:
     """The data, as they are, hold the example."""
-    assert said(from_rows(data).samples, fields) == example(fields)
-
-
-@pytest.mark.parametrize("package", peers.WRITERS)
-def test_what_a_package_writes_today_is_what_its_file_holds(package: str, tmp_path: Path) -> None:
-    peers.require(peers.MODULES.get(package, package))
-    peers.WRITERS[package](tmp_path)
-    written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
-    kept = FILES / f"{package}-{version(package)}"
-    assert kept.is_dir(), "another version than the extra `peers` names: write its files as well"
-    assert written == sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
-    for name in written:
-        how: dict[str, Any] = {"context_separator": "|"} if package == "deepeval" and name.suffix != ".json" else {}
-        now, then = load(tmp_path / name, **how), load(kept / name, **how)
-        assert said(now.samples) == said(then.samples), name
+    assert said(load(data).samples, fields) == example(fields)
 
 
 def test_ragas() -> None:
@@ -52,7 +37,7 @@ def test_datasets() -> None:
     objects(datasets.DatasetDict(test=table))
     objects(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
     with pytest.raises(InputError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
-        from_rows(datasets.DatasetDict(train=table, test=table))
+        load(datasets.DatasetDict(train=table, test=table))
 
 
 def test_deepeval() -> None:
@@ -71,7 +56,7 @@ def test_haystack() -> None:
         for row, answer in zip(EXAMPLE, peers.haystack_answers(), strict=True)
     ]
     objects(rows)
-    assert said(from_rows(peers.haystack_results()[0]).samples, WITHOUT_REFERENCE) == example(WITHOUT_REFERENCE)[:1]
+    assert said(load(peers.haystack_results()[0]).samples, WITHOUT_REFERENCE) == example(WITHOUT_REFERENCE)[:1]
 
 
 def test_langchain() -> None:
@@ -96,15 +81,10 @@ def test_llama_index() -> None:
 
 
 def test_inspect(tmp_path: Path) -> None:
-    """A sample of the second epoch is called as inspect calls its file."""
+    """Its binary log is read by inspect itself; a sample of the second epoch is called as inspect calls its file."""
     peers.require("inspect_ai")
     from inspect_ai.log import read_eval_log
 
-    path = peers.inspect_log(tmp_path, epochs=2)
-    data = load(path)
+    data = load(read_eval_log(str(peers.inspect_log(tmp_path, epochs=2))))
     assert [sample.id for sample in data.samples] == ["s1", "s2", "s1_epoch_2", "s2_epoch_2"]
-    assert said(data.samples) == EXAMPLE_TWICE
-    assert said(from_rows(read_eval_log(str(path))).samples) == EXAMPLE_TWICE
-
-
-EXAMPLE_TWICE = [*example(), *example()]
+    assert said(data.samples) == [*example(), *example()]

@@ -90,7 +90,7 @@ def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
         ("profile.toml", 'description = "x"', "house"),
         ("profile.toml", 'description = "x"\nchat = "perhaps"', "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
-        ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "names a key"),
+        ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "at least 1 item"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "unterminated"),
     ],
 )

@@ -12,15 +12,7 @@ from gguf import GGUFWriter
 
 from localjudge.local_models import Found, FoundModel, SkippedFile
 
-VARIABLES = (
-    "OLLAMA_MODELS",
-    "HF_HUB_CACHE",
-    "HUGGINGFACE_HUB_CACHE",
-    "HF_HOME",
-    "LLAMA_CACHE",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-)
+VARIABLES = ("OLLAMA_MODELS", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
 MODEL_LAYER = "application/vnd.ollama.image.model"
 WORDS = 32
 Writer = Callable[..., Path]
@@ -97,11 +89,11 @@ def downloaded(cache: Path, repository: str, file: str, model: Path, commit: str
     return link
 
 
-def models(found: Iterable[Found]) -> dict[str, Path]:
+def models(entries: Iterable[Found]) -> dict[str, Path]:
     """What was found, by what a judge is named by."""
-    return {one.source: one.path for one in found if isinstance(one, FoundModel)}
+    return {model.source: model.path for model in entries if isinstance(model, FoundModel)}
 
 
-def skipped(found: Iterable[Found]) -> dict[str, str]:
+def skipped(entries: Iterable[Found]) -> dict[str, str]:
     """Why something was skipped, by the last part of what it is."""
-    return {one.where.rpartition("/")[2]: one.reason for one in found if isinstance(one, SkippedFile)}
+    return {entry.where.rpartition("/")[2]: entry.reason for entry in entries if isinstance(entry, SkippedFile)}

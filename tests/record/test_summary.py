@@ -4,7 +4,7 @@ import pytest
 
 from localjudge.record.files import MetricSummary, Summary, Totals, VerdictSummary
 from localjudge.record.result_rows import Evaluation, JudgedUnit
-from localjudge.stats import mean_interval
+from localjudge.stats.interval import mean_interval
 from localjudge.types import Failed, JudgeCard, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
 
 NO = Undefined(reason="none")

@@ -66,21 +66,6 @@ def test_a_statement_is_attributed_if_its_words_are_there(statement: str, sign: 
     assert sign * attribution(statement) > 0
 
 
-@pytest.mark.parametrize("changed", ["1844", "1943", "1842 or 1843"])
-def test_another_number_counts_against_a_statement(changed: str, attribution: Logit) -> None:
-    original = attribution("She wrote the first program in 1843.")
-    assert attribution(f"She wrote the first program in {changed}.") < original - 0.5
-
-
-def test_another_name_counts_against_a_statement(attribution: Logit) -> None:
-    assert attribution("She worked with Isaac Newton.") < attribution("She worked with Charles Babbage.") - 1
-
-
-@pytest.mark.parametrize("statement", ["", "?!", "<unk>"])
-def test_a_statement_of_no_words_is_not_attributed(statement: str, attribution: Logit) -> None:
-    assert attribution(statement) < 1.5
-
-
 def test_a_fact_is_found_in_any_of_several_contexts_and_in_no_empty_one(attribution: Logit) -> None:
     statement, contexts = (
         "Ada Lovelace was born in London.",
@@ -99,12 +84,3 @@ def test_the_sentence_with_the_question_s_words_is_more_relevant_and_a_repeated_
     assert with_words > relevance(question, "The harbour is full of ships.") + 1
     once = relevance(question, "Lovelace")
     assert relevance(question, "Lovelace Lovelace Lovelace") == pytest.approx(once, abs=0.05)
-
-
-def test_what_the_contexts_say_everywhere_distinguishes_no_sentence(relevance: Logit) -> None:
-    """Each sentence holds the question's name, which is everywhere; one holds more of the question."""
-    sentences = ["Lovelace lived in Marylebone.", "Lovelace wrote a program.", "Lovelace was born in London."]
-    beside = " ".join(sentences * 2)
-    first, second, third = (relevance("Which program did Lovelace write?", each, beside) for each in sentences)
-    assert second > 1.5
-    assert first == third < 0.1

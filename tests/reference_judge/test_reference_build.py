@@ -22,7 +22,3 @@ def test_the_committed_file_is_the_pinned_one() -> None:
     row = next(table for table in tables if table["name"] == "reference")
     data = committed.MODEL.read_bytes()
     assert (len(data), hashlib.sha256(data).hexdigest()) == (row["size"], row["sha256"])
-
-
-def test_the_model_is_small() -> None:
-    assert committed.MODEL.stat().st_size <= 12_000_000

@@ -4,7 +4,7 @@ import pytest
 from bare_llama import BareModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_judge.committed import CONTROL, UNKNOWN, Vocabulary
+from reference_judge.committed import CONTROL, Vocabulary
 
 pytestmark = pytest.mark.engine
 
@@ -37,32 +37,6 @@ SAME = (
     ("مُحَمَّد", "محمد"),
 )
 
-ONE_CLASS = (
-    ("%", "percent"),
-    ("%", "per cent"),
-    ("seven", "7"),
-    ("designed", "designs"),
-    ("located", "location"),
-    ("built", "building"),
-    ("countries", "country"),
-    ("children", "child"),
-)
-
-SCRIPTS = (
-    "Столица Франции — город Париж, население которого составляет два миллиона человек.",
-    "Η πρωτεύουσα της Ελλάδας είναι η Αθήνα.",
-    "عاصمة مصر هي القاهرة وتقع على نهر النيل.",
-    "בירת ישראל היא ירושלים.",
-    "भारत की राजधानी नई दिल्ली है।",
-    "বাংলাদেশের রাজধানী ঢাকা।",
-    "தமிழ்நாட்டின் தலைநகரம் சென்னை.",
-    "ประเทศไทยมีเมืองหลวงคือกรุงเทพมหานคร",
-    "대한민국의 수도는 서울이며 인구는 천만 명이다.",
-    "中国的首都是北京,人口超过两千万。",
-    "日本の首都は東京です。タワーは高い。",
-    "Türkiye'nin başkenti Ankara'dır, Łódź und Århus.",
-)
-
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_mirror_gives_llama_cpps_tokens(text: str, words: Vocabulary, llama_judge: BareModel) -> None:
@@ -89,17 +63,3 @@ def test_one_thing_is_written_one_way(one: str, other: str, words: Vocabulary) -
 
 def test_the_country_is_not_the_pronoun(words: Vocabulary) -> None:
     assert words.tokenizer.encode("in the US today") != words.tokenizer.encode("in the us today")
-
-
-@pytest.mark.parametrize(("one", "other"), ONE_CLASS)
-def test_forms_of_a_word_are_one_class(one: str, other: str, words: Vocabulary) -> None:
-    [first], [second] = words.tokenizer.encode(one), words.tokenizer.encode(other)
-    assert words.tokens[first].identity == words.tokens[second].identity
-
-
-@pytest.mark.parametrize("text", SCRIPTS)
-def test_no_script_collapses_into_the_unknown_token(text: str, words: Vocabulary) -> None:
-    tokens = words.tokenizer.encode(text)
-    unknown = words.ids[UNKNOWN]
-    assert tokens.count(unknown) == 0
-    assert len({words.tokens[token].identity for token in tokens}) >= len(text.split()) / 2

@@ -12,7 +12,7 @@ import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset import load
-from localjudge.dataset.identity import content_hash
+from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.report.export import Format, Rows, exported, plain_rows
 from localjudge.words import inert

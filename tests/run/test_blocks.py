@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Blocks:
     opened = judge_on(engine, RunSettings())._replace(judge=JUDGE)
     rule = VerdictRule(threshold, least)
-    return Blocks(opened, store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
+    return Blocks(opened, store, metrics=[], sentences=SEGMENTER, rule=rule, progress=Silence())
 
 
 def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> TaskRef:
@@ -41,14 +41,6 @@ def asked(text: str, *contexts: str, metric: str = "context_recall", position: i
     unit = Unit(kind="statement", index=position, source="reference", span=span)
     task: Task = Attribution(unit=unit, contexts=contexts or ("A context.",))
     return TaskRef("a", metric, position, task)
-
-
-@pytest.mark.parametrize(("p_yes", "label"), [(0.5, 1), (0.4999, 0)])
-def test_a_verdict_is_yes_from_the_threshold_on(store: Store, p_yes: float, label: int) -> None:
-    engine = ScriptedEngine({}, default=p_yes)
-    (verdict,) = judging(engine, store).verdicts([asked("One.")])
-    assert isinstance(verdict, Verdict)
-    assert (verdict.label, verdict.p_yes) == (label, p_yes)
 
 
 def test_the_same_question_is_asked_once_whichever_metrics_want_it(store: Store) -> None:
@@ -95,30 +87,6 @@ def test_blocks_begin_small_and_hold_every_sample_once() -> None:
     found = list(blocks(samples))
     assert [len(block) for block in found] == [16, 32, 64, 128, 256, 256, 248]
     assert [sample for block in found for sample in block] == samples
-
-
-class Counted(Silence):
-    """Remembers how many questions were expected after each telling."""
-
-    def __init__(self) -> None:
-        self.expected = [0]
-
-    def expect(self, count: int) -> None:
-        """Add it to what was expected before."""
-        self.expected.append(self.expected[-1] + count)
-
-
-def test_the_progress_knows_from_the_first_block_about_how_many_questions_there_will_be(tmp_path: Path) -> None:
-    """100 samples of one statement each: after the first block of 16 it expects 100, and so it stays."""
-    rows = [
-        {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"It is {number}."}
-        for number in range(100)
-    ]
-    progress = Counted()
-    engine = ScriptedEngine({}, default=1.0)
-    localjudge.evaluate(rows, metrics=["context_recall"], engine=engine, out=tmp_path / "run", progress=progress)
-    assert progress.expected[1:] == [100] * 3
-    assert len(engine.asked) == 100
 
 
 def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
-from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.record.manifest import Calibration, Manifest, answering_part, kept_calibrations, measured_part
+from localjudge.record.manifest import Calibration, Manifest, kept_calibrations
 from localjudge.report.tables import calibration_lines
-from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify_run as verify
-from localjudge.types import Sample, Span, Task, Verdict
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(n), "user_input": "Why?", "retrieved_contexts": [f"Chunk {n}."], "response": f"One {n}. Two {n}."}
@@ -127,12 +123,6 @@ def test_a_criterion_of_other_words_is_another_question(calibration: Calibration
         judged("other", [second], calibration="kind")
 
 
-def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
-    judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
-    run = judged("run", calibration=calibration.model_copy(update={"judge": judge}))
-    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in run.notes)
-
-
 def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
     for threshold in (0.4, 0.5):  # also where it is that of no calibration
         with pytest.raises(InputError, match="threshold and calibration cannot both be given"):
@@ -173,42 +163,6 @@ def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: obje
         kept_calibrations(manifest)
 
 
-def test_the_question_of_each_metric_is_what_it_asks() -> None:
-    """Held against the prompts that its tasks are worded by; those that ask two stand for themselves."""
-    sample = Sample(
-        id="s",
-        user_input="Why?",
-        response="It rains [1].",
-        reference="It rains.",
-        retrieved_contexts=({"text": "It rains."},),  # type: ignore[arg-type]
-        reference_contexts=({"text": "It rains."},),  # type: ignore[arg-type]
-    )
-    asked: dict[str, set[str]] = {}
-    for name in (*catalog.our_names(), "labelled_statements", "labelled_sentences"):
-        metric = catalog.example(name)
-        steps = metric.steps(sample, lambda text: (Span.whole(text),))
-        tasks: list[Task] = []
-        try:
-            given_tasks = next(steps)
-            while True:
-                tasks += given_tasks
-                given_tasks = steps.send([Verdict(label=1, p_yes=1.0)] * len(given_tasks))
-        except StopIteration:
-            pass
-        if tasks:
-            asked[metric.name] = {task_name(task) for task in tasks}
-    assert len(asked) > 10
-    for name, questions in asked.items():
-        assert catalog.question_of(name) == (questions.pop() if len(questions) == 1 else name)
-    assert catalog.question_of("my_own") == "my_own"
-
-
-def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration: Calibration) -> None:
-    run = judged("run", calibration=calibration)
-    assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
-    assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
-
-
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
     """Faithfulness at .4, both sentences; relevance, which it is not of, at .5; and a threshold takes its place."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
@@ -220,3 +174,12 @@ def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration
             ROWS, judge=judge, metrics=["faithfulness"], threshold=0.5, out="half", progress=False
         )
     assert half["faithfulness"].mean == 0.5
+
+
+def test_the_question_of_a_metric_is_what_it_asks() -> None:
+    """Metrics that ask two questions stand for themselves, as those of users do."""
+    questions = {name: catalog.question_of(name) for name in ("faithfulness", "context_recall", "matrix_recall@3")}
+    assert set(questions.values()) == {"attribution"}
+    assert catalog.question_of("context_relevancy") != catalog.question_of("context_precision")
+    assert catalog.question_of("abstention") == "abstention"
+    assert catalog.question_of("my_own") == "my_own"

@@ -109,7 +109,7 @@ def test_verify_combines_the_same_runs_again(both: Run, runs: list[Run]) -> None
 
 def test_verify_says_that_a_run_was_made_anew_and_that_one_is_gone(both: Run, runs: list[Run], tmp_path: Path) -> None:
     shutil.rmtree(runs[1].directory)
-    with pytest.raises(RunDirectoryError, match=r"was combined from .*/B, which is not there any more"):
+    with pytest.raises(RunDirectoryError, match="/B holds no run"):
         verify(both)
     judged(tmp_path / "B", Named("B", One=0.5))
     found = verify(both)

@@ -11,8 +11,6 @@ from localjudge import Criterion, InputError, Run, ScriptedEngine, model_registr
 from localjudge.analysis.check import check
 from localjudge.metrics.criterion import read_criterion
 from localjudge.report.tables import remarks
-from localjudge.run.estimate import estimate
-from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["It rained."], "response": "It rained. So there."},
@@ -63,15 +61,12 @@ def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
 
 
 def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
-    """An expected level of 3 is no doubt about anything; the run says so when it is made, opened and verified."""
-    undecided = ScriptedEngine({}, default=0.5)
-    found = localjudge.evaluate(ROWS, out=tmp_path, engine=undecided, metrics=[TONE])
-    assert found.summary.verdicts == Run.open(tmp_path).summary.verdicts
-    assert verify(found, engine=ScriptedEngine({}, default=0.5)).files == {}
-    for metric in (None, "tone"):
-        said = list(remarks(found, metric=metric))
-        assert "no verdict has a probability of 1; median legal mass 1.000" in said
-        assert not any("hardly decides" in line for line in said)
+    """An expected level of 3 is no doubt about anything; the run says so when it is made and when it is opened."""
+    rubric_run = localjudge.evaluate(ROWS, out=tmp_path, engine=ScriptedEngine({}, default=0.5), metrics=[TONE])
+    assert rubric_run.summary.verdicts == Run.open(tmp_path).summary.verdicts
+    lines = list(remarks(rubric_run, metric="tone"))
+    assert "no verdict has a probability of 1; median legal mass 1.000" in lines
+    assert not any("hardly decides" in line for line in lines)
 
 
 def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Path) -> None:
@@ -87,56 +82,34 @@ def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Pat
     assert asked.asked[0].path[:-1] == asked.asked[1].path[:-1], "samples share all but what is theirs"
 
 
-def test_named_beside_metrics_it_is_one_of_them(tmp_path: Path) -> None:
-    """Alone it is all that is computed; named in `metrics` as well it is computed once."""
-    names = ["faithfulness", "kind"]
-    assert list(run(tmp_path / "alone", KIND).summary.metrics) == ["kind"]
-    assert list(run(tmp_path / "beside", KIND, "faithfulness").summary.metrics) == names
-    assert list(run(tmp_path / "twice", KIND, "kind", "faithfulness").summary.metrics) == names
-
-
-def test_its_words_are_in_the_signature_and_its_path_is_not(tmp_path: Path) -> None:
+def test_its_words_are_in_the_signature_and_the_run_needs_no_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('name = "kind"\nquestion = "Is it kind?"\nof = "sentence"\n')
-    signatures = [
-        run(tmp_path / name, criterion).summary.signature
-        for name, criterion in (("value", KIND), ("file", file), ("other", KIND.model_copy(update={"good": "no"})))
-    ]
-    assert signatures[0] == signatures[1] != signatures[2]
+    other = KIND.model_copy(update={"good": "no"})
+    runs = [run(tmp_path / name, value, TONE) for name, value in (("value", KIND), ("file", file), ("other", other))]
+    file.unlink()
+    assert runs[0].summary.signature == runs[1].summary.signature != runs[2].summary.signature
     judge = manifest_of(tmp_path / "value")["judge"]
     assert judge["metrics"]["kind"] == {"version": 1, "criterion_sha256": KIND.sha256}
-    assert judge["judge"]["special_tasks"].keys() == {"criterion"}
-    assert "criterion_sha256" not in str(
-        localjudge.evaluate(ROWS, out=tmp_path / "none", engine=engine(), metrics=["faithfulness"]).manifest.judge
-    )
-
-
-def test_a_run_is_opened_verified_and_gone_on_with_without_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text('name = "kind"\nquestion = "Is it kind?"\nof = "sentence"\n')
-    first = run(tmp_path / "run", file, TONE)
-    file.unlink()
-    found = verify(Run.open(tmp_path / "run"), engine=engine())
-    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
+    assert judge["judge"]["special_tasks"].keys() == {"criterion", "rubric"}
+    plain = localjudge.evaluate(ROWS, out=tmp_path / "plain", engine=engine(), metrics=["faithfulness"]).manifest.judge
+    assert "special_tasks" not in plain["judge"], "their words are signed only where they are asked"
+    verification = Run.open(tmp_path / "file").verify(engine=engine())
+    assert (verification.result, verification.judge_changes, verification.files) == ("bit-identical", (), {})
     again = engine()
-    assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, metrics=[KIND, TONE]).summary == first.summary
-    assert not again.asked
+    same = localjudge.evaluate(ROWS, out=tmp_path / "file", engine=again, metrics=[KIND, TONE])
+    assert (same.summary, again.asked) == (runs[1].summary, ())
     with pytest.raises(InputError, match=r"metrics\.kind\.criterion_sha256"):
-        run(tmp_path / "run", KIND.model_copy(update={"good": "no"}), TONE)
+        run(tmp_path / "file", other, TONE)
 
 
 def test_it_is_rescored_without_the_file_and_another_is_added(tmp_path: Path) -> None:
     """At .95 no answer of kind is yes: 0. What is added alone is asked."""
-    first = run(tmp_path / "run", KIND)
-    asked = engine()
-    stricter = first.rescore(threshold=0.95, out=tmp_path / "stricter", engine=asked)
-    assert (stricter["kind"].mean, asked.asked) == (0, ())
+    first, asked = run(tmp_path / "run", KIND), engine()
+    assert first.rescore(threshold=0.95, out=tmp_path / "stricter", engine=asked)["kind"].mean == 0
+    assert asked.asked == ()
     more = first.rescore(["kind", TONE], out=tmp_path / "more", engine=asked)
-    assert list(more.summary.metrics) == ["kind", "tone"]
-    assert len(asked.asked) == 2
-    only = more.rescore(metrics=["tone"], out=tmp_path / "only", engine=asked)
-    assert list(only.summary.metrics) == ["tone"]
-    assert verify(only, engine=engine()).result == "bit-identical"
+    assert (list(more), len(asked.asked)) == (["kind", "tone"], 2)
 
 
 @pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
@@ -145,20 +118,8 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
     lexical = Lexical({})
     with pytest.raises(InputError, match=r"cannot be asked what .* asks: it does not read instructions"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
-    with pytest.raises(InputError, match="does not read instructions"):
-        estimate(ROWS, metrics=criterion, engine=lexical)
     assert not lexical.asked
     assert not (tmp_path / "run").exists()
-
-
-def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
-    """That a part of the chunk answers is no answer about the chunk."""
-    chunk = Criterion(name="kind", question="Is it?", of="chunk")
-    rows = [{"id": "a", "retrieved_contexts": ["Word after word. " * 200]}]
-    small = ScriptedEngine({}, default=0.9, capacity=1_500)
-    found = localjudge.evaluate(rows, out=tmp_path / "run", engine=small, metrics=chunk)
-    assert (found["kind"].failed, found["kind"].mean) == (1, None)
-    assert "do not fit" in (found.scores[0].detail or "")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +128,6 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
         ([], "criterion kind: its words in manifest.json are not those of its checksum"),
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
         (["/etc/hostname"], "criteria is not a list of objects"),
-        ({"kind": 1}, "criteria is not a list of objects"),
         ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
     ],
 )

@@ -34,10 +34,6 @@ def test_no_list_of_settings_is_kept_by_hand() -> None:
     assert [entry for entry in lists if entry != PARTS_OF_A_SIGNATURE] == []
 
 
-def test_a_list_would_be_seen() -> None:
-    assert lists_of_settings(ast.parse("PARTS = {'limit': 1, 'sample': 2, 'seed': 3}"))
-
-
 def test_every_field_declares_what_it_is() -> None:
     for name, field in RunSettings.model_fields.items():
         assert [type(about) for about in field.metadata].count(Setting) == 1, name

@@ -12,7 +12,7 @@ from localjudge import model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError
-from localjudge.run.judges import judge_on, open_judge
+from localjudge.run.judges import open_judge
 from localjudge.run.settings import RunSettings
 
 pytestmark = pytest.mark.engine
@@ -51,19 +51,6 @@ def test_an_engine_that_is_brought_along_is_asked_as_its_model_is(by_name: local
         engine.close()
     assert run.summary == by_name.summary
     assert run.manifest.judge == by_name.manifest.judge
-
-
-def test_an_engine_that_is_brought_along_is_asked_inside_its_chat_template(tmp_path: Path) -> None:
-    path = random_model.write(
-        tmp_path / "chat.gguf", random_model.piece_vocabulary(), chat_template=random_model.CHAT_TEMPLATE
-    )
-    engine = LlamaCppEngine(model_registry.find(str(path)), EngineSettings(threads=1))
-    try:
-        identity = judge_on(engine, RunSettings()).judge.identity
-    finally:
-        engine.close()
-    assert identity["profile"] == "instruct"
-    assert identity["chat_template_sha256"] is not None
 
 
 def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_path: Path) -> None:

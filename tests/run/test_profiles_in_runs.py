@@ -13,7 +13,7 @@ from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.record.run import Run
 from localjudge.run.judges import judge_on
-from localjudge.run.settings import RunSettings, checked
+from localjudge.run.settings import checked
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
@@ -69,14 +69,6 @@ def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> 
     assert verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
 
-def test_the_announcement_says_which_and_why() -> None:
-    assert (
-        "profile minicheck, made for it, by its general.name: the prompt and"
-        in judge_on(MiniCheck({}), RunSettings()).announcement
-    )
-    assert "profile lynx, as profile says: " in judge_on(Templated({}), RunSettings(profile="lynx")).announcement
-
-
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
 def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: Path, metric: str) -> None:
     engine = MiniCheck({}, default=0.5)
@@ -84,21 +76,6 @@ def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: 
         run(tmp_path / "run", engine, ["faithfulness", metric])
     assert not engine.asked
     assert not (tmp_path / "run").exists()
-
-
-def test_a_metric_says_every_common_task_that_it_asks(tmp_path: Path) -> None:
-    """Of the task that a metric names, and of no other: each of ours on a judge with words for that task alone."""
-    from localjudge.metrics import catalog
-
-    row = ROWS[0] | {"response": "It opened in 1889 [1].", "reference_contexts": ["It opened in 1889."]}
-    for name in catalog.our_names():
-        metric = catalog.example(name)
-        engine = ScriptedEngine({}, default=0.9)
-        localjudge.evaluate([row], out=tmp_path / name.replace("@", "_"), engine=engine, metrics=[metric.name])
-        asked = {request.grammar.name for request in engine.asked}
-        tasks = {prompts.load_profile("instruct").tasks[task].grammar for task in catalog.tasks_of([metric])}
-        assert asked <= tasks, name
-        assert bool(asked) == bool(tasks), name
 
 
 def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,11 @@ from localjudge.stats.interval import Interval, mean_interval
 pytestmark = pytest.mark.engine
 
 REPEATS = 300
-
-
-STANDARD_ERROR = math.sqrt(0.95 * 0.05 / REPEATS)
-
-
 # 3.3 standard errors: one false alarm in two thousand cells of a method that holds exactly 95 %.
-TOLERANCE = 3.3 * STANDARD_ERROR
+TOLERANCE = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS)
+CORRECTED_REPEATS = 150
+# Four standard errors more than the band: one false alarm in some hundred runs of all cells.
+CORRECTED_TOLERANCE = 4 * math.sqrt(0.95 * 0.05 / CORRECTED_REPEATS)
 
 
 def estimate(drawn: Drawn, seed: int) -> Interval:
@@ -53,7 +51,7 @@ def test_a_method_that_promises_too_much_is_found_out() -> None:
 
     def normal(drawn: Drawn, seed: int) -> Interval:
         mean, error = drawn.values.mean(), drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
-        return Interval(mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0, 0.95)
+        return Interval(mean, mean - 1.96 * error, mean + 1.96 * error, "normal", len(drawn.values), 0)
 
     assert coverage(normal, any_number, 10, 0.95, repeats=REPEATS, seed=1).held < 0.8
 
@@ -62,13 +60,6 @@ def test_a_method_that_promises_too_much_is_found_out() -> None:
 def test_population_has_the_mean_that_it_is_said_to_have(population: Draw) -> None:
     values = population(np.random.default_rng(1), 100_000, 0.95).values
     assert values.mean() == pytest.approx(0.95, abs=0.005)
-
-
-REPEATS_OF_PAIRS = 300
-
-
-# 3.3 standard errors of a share of .95.
-TOLERANCE_OF_PAIRS = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS_OF_PAIRS)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +74,8 @@ TOLERANCE_OF_PAIRS = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS_OF_PAIRS)
     ],
 )
 def test_where_t_covers_so_does_ours_with_its_width_and_power(name: str, size: int) -> None:
-    cell = measure(SHAPES[name], size, repeats=REPEATS_OF_PAIRS, seed=1)
-    assert cell.held >= 0.95 - TOLERANCE_OF_PAIRS
+    cell = measure(SHAPES[name], size, repeats=REPEATS, seed=1)
+    assert cell.held >= 0.95 - TOLERANCE
     assert cell.width <= 1.15 * cell.t_width
     if SHAPES[name].differs:
         assert cell.power >= max(cell.t_power, cell.flip_power) - 0.05
@@ -95,8 +86,8 @@ def test_where_t_covers_so_does_ours_with_its_width_and_power(name: str, size: i
     [("3 % down by 1", 25), ("10 % down by 1/3", 10), ("5 % up, uniform", 50), ("90 % down by 0.2", 10)],
 )
 def test_where_few_pairs_moved_ours_covers_and_t_does_not(name: str, size: int) -> None:
-    cell = measure(SHAPES[name], size, repeats=REPEATS_OF_PAIRS, seed=1)
-    assert cell.held >= 0.95 - TOLERANCE_OF_PAIRS
+    cell = measure(SHAPES[name], size, repeats=REPEATS, seed=1)
+    assert cell.held >= 0.95 - TOLERANCE
     assert cell.t_held < 0.9
     assert cell.narrowest > 0
 
@@ -108,13 +99,6 @@ def test_a_shape_has_the_mean_that_it_is_said_to_have(name: str) -> None:
     assert np.abs(values).max() <= 1
 
 
-CORRECTED_REPEATS = 150
-
-
-# Four standard errors beside the band: one false alarm in some hundred runs of all cells.
-CORRECTED_TOLERANCE = 4 * math.sqrt(0.95 * 0.05 / CORRECTED_REPEATS)
-
-
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize(
     "setting",
@@ -124,16 +108,16 @@ CORRECTED_TOLERANCE = 4 * math.sqrt(0.95 * 0.05 / CORRECTED_REPEATS)
     ],
 )
 def test_the_intervals_hold_the_truth(setting: Setting, judge: str) -> None:
-    found = corrected_coverage(setting, JUDGES[judge], repeats=CORRECTED_REPEATS, seed=1)
-    assert found["corrected"].share >= 0.93 - CORRECTED_TOLERANCE
-    assert found["corrected"].mean == pytest.approx(0.8, abs=0.02)
+    held = corrected_coverage(setting, JUDGES[judge], repeats=CORRECTED_REPEATS, seed=1)
+    assert held["corrected"].share >= 0.93 - CORRECTED_TOLERANCE
+    assert held["corrected"].mean == pytest.approx(0.8, abs=0.02)
 
 
 def test_the_simulation_sees_that_a_judge_is_biased() -> None:
     """The judge's own interval, which knows nothing of its errors, hardly ever holds the truth."""
-    found = corrected_coverage(Setting(120, 0.8, False, False, 50), JUDGES["strict"], repeats=CORRECTED_REPEATS, seed=1)
-    assert found["judge"].share < 0.1
-    assert found["judge"].mean == pytest.approx(0.8 * 0.6 + 0.2 * 0.05, abs=0.02)
+    held = corrected_coverage(Setting(120, 0.8, False, False, 50), JUDGES["strict"], repeats=CORRECTED_REPEATS, seed=1)
+    assert held["judge"].share < 0.1
+    assert held["judge"].mean == pytest.approx(0.8 * 0.6 + 0.2 * 0.05, abs=0.02)
 
 
 @pytest.mark.parametrize("clustered", [False, True])

@@ -7,19 +7,13 @@
 Invariant: a verdict is bit-identical whatever else is asked, in any order, with any number of threads. What keeps it:
 
 - One sequence, stack discipline. A path occupies cells 0 .. length-1; nothing else is resident while a verdict is
-  decoded. Going to the next request removes cells from the end (a recurrent memory, which cannot be cut, gets the
-  state back that was saved there) and evaluates what is new.
+  decoded. Going to the next request removes cells from the end, or restores the state that was saved there.
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
-- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Giving each
-  statement whole slots of 16 or 64 cells, alone and together, keeps the bits of most Q8_0 and Q4_0 models, but not of
-  F16 and Q4_K ones (measured: 0 to 12 and 23 to 51 of 59 logit vectors moved). So each goes alone,
-  which costs a pass more for each: as much as about 15 tokens of a batch, on two cores.
+- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. A pass more for
+  each costs as much as about 15 tokens of a batch, on two cores. Decoding several answers as forks of their shared
+  path took 1 / 1.08 of the time (1 / 1.56 with reasons) on a 0.5 B model, and was taken out.
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
-
-Decoding several answers at once, as forks of the path that they share, gave up the third of these and was taken out:
-with a 0.5 B instruct model (Q4_K_M, two cores) it took 1 / 1.08 of the processor time, and 1 / 1.56 with reasons before
-verdicts.
 """
 
 from contextlib import ExitStack
@@ -28,11 +22,9 @@ from typing import Any
 
 from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, RequestTokenizer, TokenizedRequest
 from localjudge.engine.llamacpp import gguf
-from localjudge.engine.llamacpp.gguf import UBATCH
-from localjudge.engine.llamacpp.kv_cache import KVCache, PrefixCache, TokenRun
-from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load, used_gpu_layers
-from localjudge.engine.llamacpp.model import open_model
+from localjudge.engine.llamacpp.model import llama_cpp, open_model
 from localjudge.engine.protocol import EngineSettings, ModelOutline
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
@@ -41,18 +33,13 @@ from localjudge.words import option_name
 
 def outline_of(file: ModelFile, settings: EngineSettings) -> ModelOutline:
     """The outline of the engine that would run the file. Raises ModelError for a model that cannot judge."""
-    checked = gguf.check(file.path)
-    n_ctx = gguf.context_for(checked, settings.n_ctx or file.n_ctx)
-    gpu_layers = used_gpu_layers(settings)
-    return ModelOutline(
-        identity=_identity(file, n_ctx=n_ctx, gpu_layers=gpu_layers),
-        n_ctx=n_ctx,
-        memory_bytes=gguf.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH).total,
-        uses_gpu=bool(gpu_layers),
-    )
+    header, gpu_layers = gguf.check(file.path), used_gpu_layers(settings)
+    n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
+    memory_bytes = gguf.needed(header, n_ctx=n_ctx).total
+    return ModelOutline(_identity(file, n_ctx, gpu_layers), n_ctx, memory_bytes, bool(gpu_layers))
 
 
-def _identity(file: ModelFile, *, n_ctx: int, gpu_layers: int) -> dict[str, Any]:
+def _identity(file: ModelFile, n_ctx: int, gpu_layers: int) -> dict[str, Any]:
     """The part of an engine's identity that needs no model: build, processor features, every setting."""
     return {
         "engine": "llama.cpp",
@@ -63,7 +50,7 @@ def _identity(file: ModelFile, *, n_ctx: int, gpu_layers: int) -> dict[str, Any]
         "llguidance": version("llguidance"),
         "system": llama_cpp.llama_print_system_info().decode().strip(),
         "n_ctx": n_ctx,
-        "n_ubatch": UBATCH,
+        "n_ubatch": gguf.UBATCH,
         "flash_attention": False,
         "gpu_layers": gpu_layers,
         "batching": "isolated",
@@ -71,8 +58,7 @@ def _identity(file: ModelFile, *, n_ctx: int, gpu_layers: int) -> dict[str, Any]
 
 
 class VocabularyCounter(RequestTokenizer):
-    """Counts tokens of requests for a model whose weights are not loaded. A tenth of a second, for a process that
-    leaves answering to others.
+    """Counts tokens of requests for a model whose weights are not loaded, in a process that leaves answering to others.
 
     Raises ModelError if llama.cpp refuses the file. One that a self-check has not tried may end the process.
     """
@@ -116,7 +102,6 @@ class LlamaCppEngine(DecodingEngine):
                 rewind_mode=loaded.self_check.rewind_mode,
             )
             undo.pop_all()
-        self._prefix = PrefixCache(self._cache)
         self.name = file.name
         self.metadata = model.metadata
         self.shape = loaded.shape
@@ -129,8 +114,8 @@ class LlamaCppEngine(DecodingEngine):
         """Model, build, processor features and every setting that can move a logit."""
         check, model = self._loaded.self_check, self._loaded.model
         return {
-            **_identity(self._file, n_ctx=self.capacity, gpu_layers=self._loaded.gpu_layers),
-            "architecture": model.architecture,
+            **_identity(self._file, self.capacity, self._loaded.gpu_layers),
+            "architecture": model.metadata["general.architecture"],
             "quantisation": model.quantisation,
             "begin_of_text": bool(self._begin),
             "self_check": check.verdict,
@@ -148,7 +133,7 @@ class LlamaCppEngine(DecodingEngine):
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
         """Only what its path does not share with the one before is evaluated."""
-        run = TokenRun(self._prefix.hold(request.path[:-1]), request.path[-1])
+        run = TokenRun(self._cache.hold(request.path[:-1]), request.path[-1])
         try:
             while not answer.finished:
                 answer.take(self._cache.logits_behind(run))
@@ -156,5 +141,5 @@ class LlamaCppEngine(DecodingEngine):
                 if not answer.finished:
                     request.require_room(run.end)
         except SampleError:
-            self._prefix.wipe()  # the cells may hold what is not a number
+            self._cache.clear()  # the cells may hold what is not a number
             raise

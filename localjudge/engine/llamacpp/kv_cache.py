@@ -6,11 +6,7 @@
 
 Every node is a step of its own, whether or not anything is shared, and a place to go back to. Cells of attention are
 cut. A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which
-the next token overwrites: it is copied out at the ends of nodes, and back in. The copy is exact, so what follows is
-bit-identical to an evaluation from scratch.
-
-The batch is filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python
-takes as long as evaluating them with a small model.
+the next token overwrites: it is copied out at the ends of nodes, and back in, to the bit.
 """
 
 import ctypes
@@ -21,65 +17,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.decoding import TokenPath, shared_nodes
+from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.gguf import UBATCH
-from localjudge.engine.llamacpp.library import complaints, interrupts_held_back, listen, llama_cpp
-from localjudge.engine.prefix_tree import TokenPath, shared_nodes
+from localjudge.engine.llamacpp.model import complaints, interrupts_held_back, listen, llama_cpp
 from localjudge.errors import ModelError, OutOfResource
 
-_KEPT = 4
+_STATES_KEPT = 4
 _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-
-
-class _Checkpoint(NamedTuple):
-    position: int
-    state: Any
-
-
-class StateCheckpoints:
-    """Saved states of one sequence, along the path that it holds.
-
-    A path of many nodes keeps the state behind its first node, which other samples share, and the last few, where
-    statements part.
-    """
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self._saved: list[_Checkpoint] = []
-
-    def save(self, position: int) -> None:
-        """Save the state of the sequence, which holds `position` tokens."""
-        size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
-        state = (ctypes.c_uint8 * size)()
-        llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _RECURRENT_PART)
-        self._saved.append(_Checkpoint(position, state))
-        if len(self._saved) > _KEPT:
-            del self._saved[1]
-
-    def restore(self, position: int) -> int:
-        """Go back to the last saved place that is not behind `position`; tokens that the sequence holds then.
-
-        Attention cells behind that place, if the model has any, are still to be cut.
-        """
-        while self._saved and self._saved[-1].position > position:
-            self._saved.pop()
-        if not self._saved:
-            return 0
-        last = self._saved[-1]
-        restored = llama_cpp.llama_state_seq_set_data_ext(
-            self._context, last.state, len(last.state), _SEQUENCE, _RECURRENT_PART
-        )
-        if not restored:
-            self._saved.clear()
-            return 0
-        return last.position
-
-    def clear(self) -> None:
-        """Forget every saved state."""
-        self._saved.clear()
-
-
 RewindMode = Literal["cut", "checkpoint", "recompute"]
 """How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
 
@@ -106,11 +52,36 @@ class KVCache:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        self._checkpoints = StateCheckpoints(self._context)
+        self._checkpoints: list[tuple[int, Any]] = []
+        """Saved states along the path, each with the tokens that the cells held: that behind the first node, which
+        other samples share, and the last few, where statements part."""
+        self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
-        self._batch = _Batch()
+        self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
+        # Seen as NumPy arrays: to fill 512 tokens one by one takes as long as to evaluate them with a small model.
+        self._tokens, self._positions, counts, self._logits = (
+            np.ctypeslib.as_array(array, shape=(UBATCH,))
+            for array in (batch.token, batch.pos, batch.n_seq_id, batch.logits)
+        )
+        counts[:] = 1
+        for row in range(UBATCH):
+            batch.seq_id[row][0] = _SEQUENCE
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
+
+    def hold(self, path: TokenPath) -> int:
+        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
+        shared = shared_nodes(self._path, path)
+        self._path = ()
+        held = self.rewind(sum(map(len, path[:shared])))
+        position = 0
+        for node in path:
+            if position >= held:
+                self.evaluate(TokenRun(position, node))
+                self.checkpoint(position + len(node))
+            position += len(node)
+        self._path = path
+        return position
 
     def evaluate(self, run: TokenRun) -> None:
         """Put the run into the cells.
@@ -128,7 +99,12 @@ class KVCache:
     def checkpoint(self, position: int) -> None:
         """Remember that the cells hold `position` tokens now, as a place to go back to."""
         if self._rewind_mode == "checkpoint":
-            self._checkpoints.save(position)
+            size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
+            state = (ctypes.c_uint8 * size)()
+            llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _RECURRENT_PART)
+            self._checkpoints.append((position, state))
+            if len(self._checkpoints) > _STATES_KEPT:
+                del self._checkpoints[1]
 
     def rewind(self, position: int) -> int:
         """Forget what is behind `position`, a checkpoint; how many tokens the cells still hold.
@@ -138,71 +114,55 @@ class KVCache:
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
-            position = self._checkpoints.restore(position)
-        if position and llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
+            position = self._restore(position)
+        if position and llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, position, -1):
             return position
         self._checkpoints.clear()
-        llama_cpp.llama_memory_seq_rm(self._memory, 0, 0, -1)
+        llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, 0, -1)
         return 0
 
+    def _restore(self, position: int) -> int:
+        """Put back the last state that is not behind `position`; the tokens that it holds, 0 without one."""
+        while self._checkpoints and self._checkpoints[-1][0] > position:
+            self._checkpoints.pop()
+        if not self._checkpoints:
+            return 0
+        held, state = self._checkpoints[-1]
+        context = self._context
+        restored = llama_cpp.llama_state_seq_set_data_ext(context, state, len(state), _SEQUENCE, _RECURRENT_PART)
+        return held if restored else 0
+
     def clear(self) -> None:
-        """Forget everything."""
+        """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
+
+        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
+        """
+        self._path = ()
         self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
         """Free the memory."""
+        llama_cpp.llama_batch_free(self._batch)
         llama_cpp.llama_free(self._context)
 
     def _feed(self, run: TokenRun, *, logits: bool) -> None:
         for offset in range(0, len(run.tokens), UBATCH):
-            step = run.tokens[offset : offset + UBATCH]
-            is_last = offset + len(step) == len(run.tokens)
-            batch = self._batch.of(TokenRun(run.position + offset, step), logits=logits and is_last)
+            step, position = run.tokens[offset : offset + UBATCH], run.position + offset
+            count = len(step)
+            self._tokens[:count] = step
+            self._positions[:count] = np.arange(position, position + count)
+            self._logits[:] = 0
+            self._logits[count - 1] = logits and offset + count == len(run.tokens)
+            self._batch.n_tokens = count
             started = time.perf_counter()
-            status = llama_cpp.llama_decode(self._context, batch)
+            status = llama_cpp.llama_decode(self._context, self._batch)
             llama_cpp.llama_synchronize(self._context)
             self.seconds_inside += time.perf_counter() - started
-            self.evaluated_tokens += len(step)
+            self.evaluated_tokens += count
             if status != 0:
                 self.clear()
-                raise ModelError(f"llama.cpp could not evaluate {len(step)} tokens (status {status})")
-
-
-class _Batch:
-    """Up to `UBATCH` tokens of sequence 0 in the arrays that llama.cpp reads."""
-
-    def __init__(self) -> None:
-        self._tokens = np.zeros(UBATCH, dtype=np.int32)
-        self._positions = np.zeros(UBATCH, dtype=np.int32)
-        self._sequence_counts = np.ones(UBATCH, dtype=np.int32)
-        self._sequences = np.zeros(UBATCH, dtype=np.int32)
-        self._logits = np.zeros(UBATCH, dtype=np.int8)
-        rows = self._sequences.ctypes.data + np.arange(UBATCH) * self._sequences.itemsize
-        self._sequence_pointers = rows.astype(np.uintp)
-        self._struct = llama_cpp.llama_batch(
-            0,
-            _pointer(self._tokens, llama_cpp.llama_token),
-            None,
-            _pointer(self._positions, llama_cpp.llama_pos),
-            _pointer(self._sequence_counts, ctypes.c_int32),
-            _pointer(self._sequence_pointers, ctypes.POINTER(llama_cpp.llama_seq_id)),
-            _pointer(self._logits, ctypes.c_int8),
-        )
-
-    def of(self, step: TokenRun, *, logits: bool) -> llama_cpp.llama_batch:
-        """The tokens of one step for llama.cpp; `logits` asks for those behind its last token."""
-        count = len(step.tokens)
-        self._tokens[:count] = step.tokens
-        self._positions[:count] = np.arange(step.position, step.end)
-        self._logits[:] = 0
-        self._logits[count - 1] = logits
-        self._struct.n_tokens = count
-        return self._struct
-
-
-def _pointer(array: NDArray[Any], kind: Any) -> Any:
-    return ctypes.cast(array.ctypes.data, ctypes.POINTER(kind))
+                raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
 
 def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
@@ -222,37 +182,7 @@ def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     if not context:
         reason = complaints()
         message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {reason or 'it gave no reason'}"
-        if reason and not memory.was_refused(reason):
+        if reason and not gguf.was_refused(reason):
             raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
-        raise OutOfResource(message, hint=memory.what_to_do())
+        raise OutOfResource(message, hint=gguf.what_to_do())
     return context
-
-
-class PrefixCache:
-    """The nodes that are in the cache."""
-
-    def __init__(self, cache: KVCache) -> None:
-        self._cache = cache
-        self._held: TokenPath = ()
-
-    def hold(self, path: TokenPath) -> int:
-        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
-        shared = shared_nodes(self._held, path)
-        self._held = ()
-        there = self._cache.rewind(sum(map(len, path[:shared])))
-        position = 0
-        for node in path:
-            if position >= there:
-                self._cache.evaluate(TokenRun(position, node))
-                self._cache.checkpoint(position + len(node))
-            position += len(node)
-        self._held = path
-        return position
-
-    def wipe(self) -> None:
-        """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
-
-        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
-        """
-        self._held = ()
-        self._cache.clear()

@@ -16,15 +16,13 @@ import json
 import logging
 import os
 import platform
-import re
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +30,9 @@ from pydantic import Field, ValidationError
 
 from localjudge import model_registry, resources
 from localjudge.engine.hardware import processor_name
-from localjudge.engine.llamacpp import gguf as memory
-from localjudge.engine.llamacpp import gguf as model_check
-from localjudge.engine.llamacpp.gguf import UBATCH
+from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
-from localjudge.engine.llamacpp.library import llama_cpp
-from localjudge.engine.llamacpp.model import OpenModel, open_model
+from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
@@ -57,13 +52,12 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
-_log = logging.getLogger(__name__)
-_FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
 _OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
 """How a process ends that runs instructions which its processor does not have, or has with other rules: by signals, and
 by the same exceptions of Windows."""
 _KILLED = -9
-_ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
+_ALL_LAYERS = -1
+_log = logging.getLogger(__name__)
 
 
 class SelfCheckInput(Record):
@@ -75,19 +69,9 @@ class SelfCheckInput(Record):
     threads: int
     repack: bool = True
 
-    @property
-    def settings(self) -> str:
-        """What another check of the same model may differ in, as a person reads it."""
-        differences = [f"a context of {self.n_ctx:,} tokens"]
-        if self.gpu_layers:
-            differences.append(
-                "all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU"
-            )
-        return ", ".join(differences)
-
 
 class SelfCheckResult(Record):
-    """How the engine may go back to a shared prefix, as it was found on this machine."""
+    """How the engine may go back to a shared prefix on this machine."""
 
     rewind_mode: RewindMode
     difference: float = Field(ge=0)
@@ -103,34 +87,106 @@ class SelfCheckResult(Record):
         return "bit-identical" if self.difference == 0 else "within tolerance"
 
 
+class LoadedModel(NamedTuple):
+    """An open model with the context that it gets, and what its self-check found."""
+
+    model: OpenModel
+    shape: ModelShape
+    n_ctx: int
+    memory_bytes: int
+    gpu_layers: int
+    self_check: SelfCheckResult
+
+    def close(self) -> None:
+        """Free the memory."""
+        self.model.close()
+
+
+def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
+    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
+    header = gguf.check(file.path)
+    most = header.size("context_length")
+    n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
+    if settings.n_ctx and settings.n_ctx > most:
+        _log.warning(f"{option_name('n_ctx')} {settings.n_ctx:,} exceeds the model's context: {most:,} tokens are used")
+    gpu_layers = used_gpu_layers(settings)
+    need = gguf.needed(header, n_ctx=n_ctx)
+    if not gpu_layers:  # what is free on a GPU is not known
+        gguf.require(header, need, n_ctx=n_ctx)
+    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
+    try:
+        self_check = self_check_of(file.sha256, wanted)
+        model = _open_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
+    except OutOfResource as error:
+        if gpu_layers:
+            raise
+        numbers = gguf.beside_free(need, n_ctx)
+        raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
+    shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
+    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, self_check)
+
+
+def used_gpu_layers(settings: EngineSettings) -> int:
+    """All layers, or as many as were asked for, if the build has a GPU backend; none if it has not."""
+    if not llama_cpp.llama_supports_gpu_offload():
+        return 0
+    return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
+
+
+def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
+    """The model, read from the bytes that its checksum is of. Raises ModelError if they changed before or meanwhile."""
+    with ExitStack() as undo:
+        try:
+            before = _state(file.path)
+            model = open_model(file.path, gpu_layers=gpu_layers, repack=repack)
+            undo.callback(model.close)
+            unchanged = _state(file.path) == before and model_registry.sha256_of(file.path) == file.sha256
+        except OSError:
+            unchanged = False
+        if not unchanged:
+            raise ModelError(
+                f"{file.path} was changed since its checksum was taken",
+                hint="once nothing writes to it any more, run the same command again",
+            )
+        undo.pop_all()
+    return model
+
+
+def _state(path: Path) -> list[tuple[int, ...]]:
+    """What changes when a file is written or replaced, for each part of the model."""
+    facts = [part.stat() for part in parts(path)]
+    return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
+
+
 def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
     """What is remembered of this model on this machine, or what checking it now gives.
 
     Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
     """
-    file = _file_of(model_sha256, wanted)
+    key = {
+        "model_sha256": model_sha256,
+        "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
+        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
+    }
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
     try:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        _log.info(
-            "%s has not been used on this machine like this: trying it once, before anything rests on it", wanted.path
-        )
-        _log.debug(
-            "engine: does llama.cpp load it with %s, and give the same numbers behind a shared prompt?", wanted.settings
-        )
-        result = _tried(wanted)
+        _log.info("%s is used for the first time on this machine with these settings: a self-test", wanted.path)
+        result = _try_in_child(wanted)
     resources.remember(file, result.model_dump_json())
     return result
 
 
-def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
+def _try_in_child(wanted: SelfCheckInput) -> SelfCheckResult:
     """What a child process finds, with plain weights if the process dies of repacked ones.
 
     Raises its error, or ModelError or OutOfResource with how it ended.
     """
-    done = _in_child(wanted)
+    done = _run_child(wanted)
     if done.returncode in _OF_THE_BUILD:
-        plain = _in_child(wanted.model_copy(update={"repack": False}))
+        plain = _run_child(wanted.model_copy(update={"repack": False}))
         if plain.returncode == 0:
             _log.warning(
                 "llama.cpp ended with %s on weights repacked for this processor: it uses them as they stand in the "
@@ -139,24 +195,14 @@ def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
             )
             done = plain
     if done.returncode:
-        raise _ended(wanted.path, done)
+        raise _child_error(wanted.path, done)
     reply: dict[str, Any] = json.loads(done.stdout)
     if "error" in reply:
         raise (OutOfResource if reply["out_of_resource"] else ModelError)(reply["error"], hint=reply["hint"])
     return SelfCheckResult.model_validate(reply)
 
 
-def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
-    key = {
-        "model_sha256": model_sha256,
-        "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
-        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
-    }
-    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
-
-
-def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
+def _run_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
     environment = {"GGML_NO_BACKTRACE": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(
         [sys.executable, "-P", "-m", __name__],
@@ -169,27 +215,24 @@ def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
+def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
     """The error for a process that did not come to a result."""
     ending = f"the process that tried it ended with {_ending(done)}"
-    if done.returncode == _KILLED or memory.was_refused(done.stderr):
-        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.what_to_do())
-    hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
-    if done.returncode in _OF_THE_BUILD:
-        hint += (
-            "; or this build of llama.cpp does not suit the processor: build it without what only some have, "
-            "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
-            "llama-cpp-python"
-        )
-    return ModelError(f"llama.cpp cannot use {path}: {ending}", hint=hint)
+    if done.returncode == _KILLED or gguf.was_refused(done.stderr):
+        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=gguf.what_to_do())
+    return ModelError(
+        f"llama.cpp cannot use {path}: {ending}",
+        hint="the file is damaged, or this llama.cpp does not know it or does not suit the processor: download it "
+        "again, or build llama-cpp-python anew (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall "
+        "--no-cache-dir --no-binary llama-cpp-python llama-cpp-python)",
+    )
 
 
 def _ending(done: "subprocess.CompletedProcess[str]") -> str:
-    """What ended the child, and its last words if they say why."""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    telling = next((line for line in lines if _ABORT.search(line)), lines[-1] if lines else "")
+    """What ended the child, and its last words."""
+    *_, last = ["", *done.stderr.strip().splitlines()]
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-    return f"{name} ({_FOLDERS.sub('', telling)})" if telling else name
+    return f"{name} ({last.strip()})" if last else name
 
 
 def main() -> None:
@@ -243,11 +286,11 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
     """How far the logits behind the second text are from those from scratch, once the first has been there.
 
-    Infinite if there is no way back.
+    A share of their range, in which a token that is impossible in both does not count; infinite without a way back.
     """
     behind = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))
-    expected = cache.logits_behind(behind).copy()
+    expected: NDArray[np.float32] = cache.logits_behind(behind).copy()
     if not np.isfinite(expected.max()):
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
     cache.clear()
@@ -256,100 +299,12 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
     cache.evaluate(TokenRun(len(prefix), first))
     if cache.rewind(len(prefix)) != len(prefix):
         return float("inf")
-    return _distance(cache.logits_behind(behind), expected)
-
-
-def _distance(shared: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
-    """Largest difference as a share of the range; a token that is impossible in both does not count."""
-    finite = np.isfinite(scratch)
+    shared, finite = cache.logits_behind(behind), np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
-    apart = np.abs(shared[finite] - scratch[finite]).max(initial=0)
-    return float(apart / max(np.ptp(scratch[finite]), np.finfo(np.float32).tiny))
+    apart = np.abs(shared[finite] - expected[finite]).max(initial=0)
+    return float(apart / max(np.ptp(expected[finite]), np.finfo(np.float32).tiny))
 
 
 if __name__ == "__main__":
     main()
-
-
-_ALL_LAYERS = -1
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """An open model with the context that it gets, and what its self-check found."""
-
-    model: OpenModel
-    shape: ModelShape
-    n_ctx: int
-    memory_bytes: int
-    gpu_layers: int
-    self_check: SelfCheckResult
-
-    def close(self) -> None:
-        """Free the memory."""
-        self.model.close()
-
-
-def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
-    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
-    checked = model_check.check(file.path)
-    most = checked.number("context_length")
-    n_ctx = memory.context_for(checked, settings.n_ctx or file.n_ctx)
-    if settings.n_ctx and settings.n_ctx > most:
-        _log.warning(
-            f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
-            "used"
-        )
-    gpu_layers = used_gpu_layers(settings)
-    need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
-    if not gpu_layers:
-        memory.require(checked, need, n_ctx=n_ctx)
-    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
-    try:
-        self_check = self_check_of(file.sha256, wanted)
-        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
-    except OutOfResource as error:
-        if gpu_layers:  # what is free there is not known
-            raise
-        raise OutOfResource(
-            f"{error.message}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
-        ) from error
-    shape = ModelShape(
-        layers=checked.number("block_count"), width=checked.number("embedding_length"), trained_context=most
-    )
-    return LoadedModel(
-        opened, shape, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check
-    )
-
-
-def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
-    """The model, read from the bytes that its checksum is of. Raises ModelError if they changed before or meanwhile."""
-    with ExitStack() as undo:
-        try:
-            before = _state(file.path)
-            opened = open_model(file.path, gpu_layers=gpu_layers, repack=repack)
-            undo.callback(opened.close)
-            unchanged = _state(file.path) == before and model_registry.sha256_of(file.path) == file.sha256
-        except OSError:
-            unchanged = False
-        if not unchanged:
-            raise ModelError(
-                f"{file.path} was changed since its checksum was taken",
-                hint="once nothing writes to it any more, run the same command again",
-            )
-        undo.pop_all()
-    return opened
-
-
-def _state(path: Path) -> list[tuple[int, ...]]:
-    """What changes when a file is written or replaced, for each part of the model."""
-    facts = [part.stat() for part in parts(path)]
-    return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
-
-
-def used_gpu_layers(settings: EngineSettings) -> int:
-    """All layers, or as many as were asked for, if the build has a GPU backend; none if it has not."""
-    if not llama_cpp.llama_supports_gpu_offload():
-        return 0
-    return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers

@@ -1,31 +1,106 @@
-"""Gives a file to llama.cpp, and says in its words why it was refused.
+"""llama.cpp itself, and a file that is given to it: `from localjudge.engine.llamacpp.model import llama_cpp`.
+
+The bindings load a compiled library when they are imported; one that does not fit this system is one error of ours.
+llama.cpp tells of errors in its log: they are kept for our own messages. An interrupt that arrives inside a callback of
+llama.cpp would be raised there, printed and lost: it is noted instead, and raised when the native call is over.
 
 The weights in memory are a copy of our own, not a mapping of the file: what is written over a mapped file while a run
 goes on would be read as weights without a word, and a mapped file that is cut off ends the process (SIGBUS). The copy
-takes about half a second for a gigabyte of F16 or Q8_0, and next to nothing for the 4-bit quantisations, which
-llama.cpp lays out anew when it loads them and would then hold twice. Two processes do not share it.
+takes half a second for a gigabyte of F16 or Q8_0, and next to nothing for the 4-bit quantisations, which llama.cpp lays
+out anew anyway. Two processes do not share it.
 """
 
 import ctypes
 import os
+import signal
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from localjudge.engine.llamacpp import gguf as memory
-from localjudge.engine.llamacpp.library import complaints, interrupts_held_back, listen, llama_cpp
+from localjudge.engine.llamacpp import gguf
+from localjudge.engine.protocol import EngineBuild
 from localjudge.engine.tokens import ChatTemplate, TokenTable, Vocabulary, is_reserved
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
+# OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
+# that has anything else to do, two threads were then ten times slower than one. Waiting cannot move a number.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+try:
+    import llama_cpp
+except (ImportError, OSError, RuntimeError, AttributeError) as error:
+    # RuntimeError: what the bindings make of the loader's OSError. AttributeError: a function that this build lacks.
+    raise ModelError(
+        f"llama.cpp cannot be loaded: {error}",
+        hint="install the system's package of a missing library (libgomp1 for libgomp.so.1), or build it on this "
+        "machine, which takes about ten minutes: "
+        "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
+    ) from error
+
+__all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model"]
+
 WHO_IT_IS = ("general.architecture", "general.basename", "general.name")
 """Keys of a GGUF file that say which model it holds."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOG_LEVEL_ERROR = 4
+_GPU_BACKENDS = ("cuda", "hip", "metal", "musa", "sycl", "vulkan")
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
-_UNKNOWN_ARCHITECTURE = "unknown model architecture"
+_complaints: deque[str] = deque(maxlen=8)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Raise KeyboardInterrupt behind the block if one arrived in it. Does nothing outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if received:
+        raise KeyboardInterrupt
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
+    if level == _LOG_LEVEL_ERROR:
+        _complaints.append(text.decode(errors="replace").strip())
+
+
+def listen() -> None:
+    """Forget what was said so far; keep what llama.cpp says of errors from now on, and drop the rest of its log."""
+    llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
+    _complaints.clear()
+
+
+def complaints() -> str:
+    """The errors in llama.cpp's own words, each once; "" if it named none."""
+    return "; ".join(dict.fromkeys(_complaints))
+
+
+def build() -> EngineBuild:
+    """Which llama.cpp this is. Backends for GPUs are libraries of their own beside it."""
+    files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
+    libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
+    backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
+    offloads = bool(llama_cpp.llama_supports_gpu_offload())
+    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads, backends)
 
 
 @dataclass(frozen=True)
@@ -34,7 +109,6 @@ class OpenModel:
 
     pointer: Any
     vocabulary: Vocabulary
-    architecture: str
     quantisation: str
     template: ChatTemplate | None
     metadata: Mapping[str, str]
@@ -74,7 +148,6 @@ def open_model(
     return OpenModel(
         pointer=pointer,
         vocabulary=vocabulary,
-        architecture=_metadata(pointer, "general.architecture"),
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         template=ChatTemplate(text, *ends) if text else None,
         metadata={key: _metadata(pointer, key) for key in WHO_IT_IS},
@@ -90,15 +163,15 @@ def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
 
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
-    if memory.was_refused(complaint):
+    if gguf.was_refused(complaint):
         return OutOfResource(
-            f"llama.cpp was refused memory or threads to load {path}: {complaint}", hint=memory.what_to_do()
+            f"llama.cpp was refused memory or threads to load {path}: {complaint}", hint=gguf.what_to_do()
         )
-    if _UNKNOWN_ARCHITECTURE in complaint:
-        hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
-    else:
-        hint = "the file is damaged, or made for another version of llama.cpp: use another conversion of the model"
-    return ModelError(f"llama.cpp cannot load {path}: {complaint}", hint=hint)
+    return ModelError(
+        f"llama.cpp cannot load {path}: {complaint}",
+        hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or "
+        "use another conversion of the model",
+    )
 
 
 def _metadata(pointer: Any, key: str) -> str:
@@ -109,27 +182,28 @@ def _metadata(pointer: Any, key: str) -> str:
 
 def loaded_tokens(pointer: Any) -> TokenTable:
     """Those of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive the table."""
-    size = llama_cpp.llama_vocab_n_tokens(pointer)
     exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
+    size = llama_cpp.llama_vocab_n_tokens(pointer)
     pieces = [_piece(pointer, token) for token in range(size)]
     if not exact:
         pieces = [piece.removeprefix(b" ") for piece in pieces]  # marks the start of a word: not in the text
     attributes = [llama_cpp.llama_vocab_get_attr(pointer, token) for token in range(size)]
     # The unknown token is reserved, except in vocabularies that fold text: there it is what a rare character becomes.
     unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if exact else 0)
+    tokens = list(enumerate(zip(pieces, attributes, strict=True)))
     bos = llama_cpp.llama_vocab_bos(pointer)
     return TokenTable(
         pieces=pieces,
         exact=exact,
         reserved={
-            token: pieces[token]
-            for token, attribute in enumerate(attributes)
-            if attribute & unwanted and is_reserved(pieces[token], control=bool(attribute & _CONTROL))
+            token: piece
+            for token, (piece, attribute) in tokens
+            if attribute & unwanted and is_reserved(piece, control=bool(attribute & _CONTROL))
         },
         bytes_alone={
-            pieces[token]: token
-            for token, attribute in enumerate(attributes)
-            if len(pieces[token]) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE
+            piece: token
+            for token, (piece, attribute) in tokens
+            if len(piece) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE
         },
         bos=bos,
         eos=llama_cpp.llama_vocab_eos(pointer),
@@ -138,21 +212,14 @@ def loaded_tokens(pointer: Any) -> TokenTable:
     )
 
 
-def _tokenized(pointer: Any, data: bytes) -> list[int]:
-    room = len(data) + 16
-    while True:
-        buffer = (llama_cpp.llama_token * room)()
-        count = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
-        if count >= 0:
-            return list(buffer[:count])
-        room = -count
+def _tokenized(pointer: Any, data: bytes, room: int | None = None) -> list[int]:
+    room = room or len(data) + 16
+    buffer = (llama_cpp.llama_token * room)()
+    count = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
+    return list(buffer[:count]) if count >= 0 else _tokenized(pointer, data, -count)
 
 
-def _piece(pointer: Any, token: int) -> bytes:
-    room = 64
-    while True:
-        buffer = ctypes.create_string_buffer(room)
-        length = llama_cpp.llama_token_to_piece(pointer, token, buffer, room, 0, True)
-        if length >= 0:
-            return bytes(buffer.raw[:length])
-        room = -length
+def _piece(pointer: Any, token: int, room: int = 64) -> bytes:
+    buffer = ctypes.create_string_buffer(room)
+    length = llama_cpp.llama_token_to_piece(pointer, token, buffer, room, 0, True)
+    return bytes(buffer.raw[:length]) if length >= 0 else _piece(pointer, token, -length)

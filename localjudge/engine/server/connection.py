@@ -1,31 +1,67 @@
 """The one place that opens a connection: to the server that a judge is named by, and to nothing else.
 
-    name ──look up──> addresses, each this machine's or allowed?   no: refused before a packet is sent
-    connected to      this machine's or allowed?                   no: closed before a byte of the user's is sent
+    http://127.0.0.1:8080   the address: a host and its port; /v1 behind it is taken for the usual path
 
-Proxies of the environment are not read, and a redirect is an error: the texts go where the user said. What comes back
-is a stranger's: it has a size and a time, and it is JSON or it is refused.
+    host ──look up──> addresses, each this machine's or allowed?   no: refused before a packet is sent
+
+Proxies of the environment are not read, and redirects are not followed. What comes back is a stranger's: its size and
+its time are limited, and it is JSON or it is refused.
 """
 
 import http.client
 import json
-import logging
+import re
 import socket
-import sys
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack, closing
-from time import monotonic, sleep
+from ipaddress import IPv6Address, ip_address
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn
 
-from localjudge.engine.server.address import ServerAddress, is_this_machine, require_allowed
-from localjudge.errors import ModelError, OutOfResource
-from localjudge.words import printable
+from localjudge.errors import InputError, ModelError, OutOfResource
+from localjudge.words import option, printable
 
-_log = logging.getLogger(__name__)
-_OK, _LOADING, _UNAUTHORISED, _FORBIDDEN, _FAULT_OF_THE_SERVER = 200, 503, 401, 403, 500
-_REDIRECTS = range(300, 400)
+_HTTP = re.compile(r"http://(?P<host>\[[0-9a-f:.]+\]|[^\s:/?#@\[\]]+)(?::(?P<port>\d{1,5}))?(?:/v1)?/?", re.IGNORECASE)
+_LAST_PORT = 65_535
 _SHOWN = 300
-_BETWEEN_TRIES = 1.0
+
+
+class ServerAddress(NamedTuple):
+    """A host and its port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """As a judge is named: `http://127.0.0.1:8080`."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
+def read_address(judge: str) -> ServerAddress:
+    """The address that a judge is named by. Raises InputError for one that cannot be used."""
+    match = _HTTP.fullmatch(judge)
+    port = int(match["port"] or 80) if match else 0
+    if not match or not 0 < port <= _LAST_PORT:
+        raise InputError(
+            f"{judge!r:.200} is not the address of a server",
+            hint="use a host and a port, as in http://127.0.0.1:8080; for https, forward the server's port to this "
+            "machine (ssh -L 8080:localhost:8080 HOST)",
+        )
+    return ServerAddress(match["host"].strip("[]"), port)
+
+
+def is_loopback(address: ServerAddress) -> bool:
+    """Whether an address is this machine's by what is written, with nothing looked up."""
+    return address.host.casefold() == "localhost" or ("%" not in address.host and is_this_machine(address.host))
+
+
+def is_this_machine(numeric: str) -> bool:
+    """Whether a numeric address, as a connection has it, leads back to this machine."""
+    try:
+        address = ip_address(numeric.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 class Patience(NamedTuple):
@@ -33,33 +69,28 @@ class Patience(NamedTuple):
 
     connecting: float = 10
     describing: float = 120
-    """What a server says of itself may wait behind a prompt of somebody else's."""
+    """A description of the server may wait behind somebody else's prompt."""
     answering: float = 900
     """A prompt of thousands of tokens takes minutes on a few cores."""
-    loading: float = 600
     most_bytes: int = 1 << 27
     """A list of a whole vocabulary has 14 MB for 152,000 tokens."""
 
 
 class Refused(ModelError):
-    """A server that is there does not do what it was asked."""
+    """A server reports an error: its HTTP `status`, its words as `said`, and whether the request is at fault."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
-            f"the server at {address} refuses what it is asked (HTTP {status}): {said}",
-            hint="is it of a version that is too old?",
+            f"the server at {address} refuses a request (HTTP {status}): {said}",
+            hint="wait until it has loaded its model; use a recent version, started without --api-key",
         )
         self.status = status
         self.said = said
-
-    @property
-    def is_for_good(self) -> bool:
-        """Whether the request is at fault: asked again, it would be refused again."""
-        return self.status < _FAULT_OF_THE_SERVER
+        self.is_for_good = status < http.client.INTERNAL_SERVER_ERROR
 
 
 class _TimedSocket(socket.socket):
-    """A socket that gives up at one moment, however often a little comes until then."""
+    """A socket that gives up at one moment, however often a little arrives until then."""
 
     until = 0.0
 
@@ -74,9 +105,7 @@ class _TimedSocket(socket.socket):
 class ServerConnection:
     """A connection that is made when it is needed, and again when the server closed it.
 
-    `allowed` names hosts beside this machine. Raises OutOfResource where a server cannot be reached or is too slow,
-    ModelError for what is no answer of a model's server, Refused for an error that it reports, InputError for a host
-    that is not allowed.
+    `allowed` names hosts other than this machine that may be connected to.
     """
 
     def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
@@ -85,29 +114,31 @@ class ServerConnection:
         self._patience = patience or Patience()
         self._http: http.client.HTTPConnection | None = None
         self.made = 0
-        """How many connections there have been: behind each another server may be."""
-        self.peer = ""
-        """The numeric address at the other end; "" for a socket in the file system."""
-
-    def get(self, path: str) -> dict[str, Any]:
-        """What the server says there."""
-        return self._object(self._json("GET", path, None))
-
-    def get_rows(self, path: str) -> list[Any]:
-        """What the server lists there."""
-        rows = self._json("GET", path, None)
-        if not isinstance(rows, list):
-            raise ModelError(f"the server at {self.address} answered with what is no list: {rows!r:.80}")
-        return rows
-
-    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to a question. A server that is still loading its model is waited for."""
-        return self._object(self._json("POST", path, json.dumps(body, allow_nan=False).encode()))
+        """Connections made so far: each may lead to another server."""
+        self._peer = ""
 
     @property
     def is_local(self) -> bool:
         """Whether the other end is on this machine. Known once a question was asked."""
-        return bool(self.address.socket_path) or is_this_machine(self.peer)
+        return is_this_machine(self._peer)
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None, *, kind: type[Any] = dict) -> Any:
+        """The JSON value of this kind that answers a GET, or a POST if there is a body.
+
+        Raises OutOfResource for a server that cannot be reached or is too slow, Refused for an error that it reports,
+        ModelError for any other reply, InputError for a host that is not allowed.
+        """
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        status, reply = self._exchange(path, data)
+        if status != http.client.OK:
+            raise Refused(self.address, status, _error_in(reply))
+        try:
+            value = json.loads(reply, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, kind):
+            raise self._not_a_model_server(reply)
+        return value
 
     def close(self) -> None:
         """Close the connection; the next question makes another."""
@@ -115,160 +146,99 @@ class ServerConnection:
             self._http.close()
         self._http = None
 
-    def _object(self, reply: Any) -> dict[str, Any]:
-        if not isinstance(reply, dict):
-            start = _shown(json.dumps(reply).encode())
-            raise ModelError(f"the server at {self.address} answered with what is no object: {start}")
-        return reply
-
-    def _json(self, method: str, path: str, body: bytes | None) -> Any:
-        until, announced = monotonic() + self._patience.loading, False
-        while True:
-            status, data = self._reply(method, path, body)
-            if status != _LOADING or monotonic() > until:
-                break
-            if not announced:
-                _log.warning(f"the server at {self.address} is still loading its model: waiting for it")
-                announced = True
-            sleep(min(_BETWEEN_TRIES, self._patience.loading / 10))
-        if status != _OK:
-            self._not_ok(status, data)
-        try:
-            return json.loads(data, parse_constant=_no_number)
-        except (ValueError, RecursionError) as error:
-            raise ModelError(
-                f"the server at {self.address} answered with what is not JSON: {_shown(data)}",
-                hint="is it a model's server?",
-            ) from error
-
-    def _not_ok(self, status: int, data: bytes) -> NoReturn:
-        if status in _REDIRECTS:
-            raise ModelError(
-                f"the server at {self.address} sends us elsewhere (HTTP {status}), where localjudge does not go",
-                hint="name the address of the model's server itself",
-            )
-        if status in (_UNAUTHORISED, _FORBIDDEN):
-            raise ModelError(
-                f"the server at {self.address} wants a key, which localjudge has none of",
-                hint="start it without --api-key: on this machine's own address, nobody else can reach it",
-            )
-        if status == _LOADING:
-            raise OutOfResource(
-                f"the server at {self.address} has been loading for {self._patience.loading:.0f} s",
-                hint="look at what it says; once it is ready, run the same command again",
-            )
-        raise Refused(self.address, status, _error_in(data))
-
-    def _reply(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Status and content. A connection that was kept open may have been closed by now: once, another is made."""
-        reused = self._http is not None
-        try:
-            return self._exchanged(method, path, body)
-        except _Closed:
-            self.close()
-            if reused:
-                return self._reply(method, path, body)
-            raise self._gone("closed the connection without an answer") from None
-
-    def _exchanged(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Status and content, whole within the time for it, however slowly they come."""
-        opened = self._opened()
+    def _exchange(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Status and content, whole within the time for it. A connection that was closed meanwhile is made again."""
+        reused = self._http is not None and self._http.sock is not None
+        connection = self._connection()
         seconds = self._patience.describing if body is None else self._patience.answering
         self._socket.until = monotonic() + seconds
         self._socket.settimeout(seconds)
+        headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            opened.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
-            response = opened.getresponse()
+            connection.request("GET" if body is None else "POST", path, body, headers)
+            response = connection.getresponse()
             data = response.read(self._patience.most_bytes + 1)
         except TimeoutError as error:
             self.close()
             raise self._gone(f"gave no answer within {seconds:.0f} s") from error
         except (ConnectionError, http.client.IncompleteRead) as error:
-            raise _Closed from error
+            self.close()
+            if reused:
+                return self._exchange(path, body)
+            raise self._gone("closed the connection without an answer") from error
         except (http.client.HTTPException, OSError, ValueError) as error:
             self.close()
-            raise ModelError(
-                f"the server at {self.address} does not speak HTTP: {_shown(str(error).encode())}",
-                hint="is it a model's server?",
-            ) from error
+            raise self._not_a_model_server(str(error).encode()) from error
         if len(data) > self._patience.most_bytes:
             self.close()
             raise ModelError(f"the server at {self.address} sent more than {self._patience.most_bytes:,} bytes at once")
         return response.status, data
 
-    def _opened(self) -> http.client.HTTPConnection:
+    def _connection(self) -> http.client.HTTPConnection:
         if self._http is None or self._http.sock is None:
-            connection = http.client.HTTPConnection(self.address.host or "localhost", self.address.port or None)
-            connection.sock = self._socket = self._connected()
-            connection.auto_open = 0
-            self._http = connection
+            self._http = http.client.HTTPConnection(*self.address)
+            self._http.sock = self._socket = self._connect()
+            self._http.auto_open = 0
             self.made += 1
         return self._http
 
-    def _connected(self) -> _TimedSocket:
+    def _connect(self) -> _TimedSocket:
+        """A socket to the first address that answers; all of the name are checked before one is tried."""
         try:
-            return self._to_socket() if self.address.socket_path else self._to_port()
-        except OSError as error:
-            raise self._gone(f"cannot be reached: {error.strerror or error}") from error
-
-    def _to_socket(self) -> _TimedSocket:
-        if sys.platform == "win32":
-            raise OSError("Python has no such sockets on Windows")
-        made = _TimedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            made.settimeout(self._patience.connecting)
-            made.connect(self.address.socket_path)
-        except OSError:
-            made.close()
-            raise
-        return made
-
-    def _to_port(self) -> _TimedSocket:
-        try:
-            addresses = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-        except UnicodeError as error:  # a label of more than 63 characters
-            raise OSError(f"{self.address.host[:80]!r} is no name of a host") from error
+            addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
+            raise self._gone(f"cannot be reached: {error}") from error
         for *_, target in addresses:
-            require_allowed(self.address, str(target[0]), self._allowed)
-        failure: OSError = OSError("no address")
+            self._require_allowed(str(target[0]))
+        failure = OSError("no address")
         for family, kind, protocol, _, target in addresses:
-            with ExitStack() as undo:
-                made = undo.enter_context(closing(_TimedSocket(family, kind, protocol)))
-                try:
-                    made.settimeout(self._patience.connecting)
-                    made.connect(target)
-                    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self.peer = str(made.getpeername()[0])
-                except OSError as error:
-                    failure = error
-                    continue
-                require_allowed(self.address, self.peer, self._allowed)
-                undo.pop_all()
+            made = _TimedSocket(family, kind, protocol)
+            try:
+                made.settimeout(self._patience.connecting)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                made.connect(target)
+            except OSError as error:
+                made.close()
+                failure = error
+            else:
+                self._peer = str(target[0])
                 return made
-        raise failure
+        raise self._gone(f"cannot be reached: {failure.strerror or failure}") from failure
+
+    def _require_allowed(self, numeric: str) -> None:
+        """Raise InputError unless this is an address of this machine, or of a host that the user allows by its name."""
+        host = self.address.host
+        if not is_this_machine(numeric) and host not in self._allowed:
+            raise InputError(
+                f"{host}{'' if numeric == host else f', which is {numeric},'} is not this machine: the texts would "
+                "leave it",
+                hint=f"if you want that, use {option('allow_host', host)} (to repeat a run, with "
+                f"{option('judge', str(self.address))})",
+            )
 
     def _gone(self, what: str) -> OutOfResource:
         return OutOfResource(
             f"the server at {self.address} {what}",
-            hint="start it again with the same model, and run the same command: it goes on where it was",
+            hint="start it again with the same model, and run the same command to go on",
+        )
+
+    def _not_a_model_server(self, reply: bytes) -> ModelError:
+        return ModelError(
+            f"the server at {self.address} does not answer as a model's server: {_shown(reply)}",
+            hint="use the address of llama-server or llama_cpp.server",
         )
 
 
-class _Closed(Exception):
-    """The server closed the connection before it had answered."""
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _error_in(data: bytes) -> str:
-    """What a server says is wrong, in its own words where they are found."""
+    """What a server says is wrong, in its own words if they are where they usually are."""
     try:
-        reply = json.loads(data)
-        message = reply.get("error", reply.get("detail", reply.get("message")))
-        message = message.get("message", message) if isinstance(message, dict) else message
-    except (ValueError, RecursionError, AttributeError):
+        error = json.loads(data)["error"]
+        message = error["message"] if isinstance(error, dict) else error
+    except (ValueError, RecursionError, LookupError, TypeError):
         return _shown(data)
     return printable(str(message))[:_SHOWN]
 

@@ -31,5 +31,4 @@ def engine(fake: FakeServer) -> Iterator[ServerEngine]:
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the server's address were not this machine's."""
-    for module in ("address", "connection"):
-        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
+    monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)

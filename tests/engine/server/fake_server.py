@@ -140,7 +140,7 @@ class FakeServer:
 def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
     """The engine on a server that is being served."""
     settings = settings or EngineSettings()
-    return ServerEngine(open_server(served_model(fake.url, settings), settings), settings)
+    return open_server(served_model(fake.url, settings), settings)
 
 
 @contextmanager

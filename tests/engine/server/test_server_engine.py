@@ -3,15 +3,14 @@
 The server is a made-up one in a thread, over real sockets.
 """
 
-import io
 import json
 import math
 import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import localjudge
 from localjudge.engine.contract import check_engine, example_requests
@@ -36,14 +35,29 @@ ROWS = [
 ]
 
 
+def evaluate(fake: FakeServer, out: Path, **options: Any) -> localjudge.Run:
+    return localjudge.evaluate(options.pop("rows", ROWS), judge=fake.url, metrics=["faithfulness"], out=out, **options)
+
+
+def prompts(fake: FakeServer, since: int = 0) -> list[bytes]:
+    """Texts that were asked about."""
+    bodies = [body for path, body in fake.asked[since:] if path == "/completion"]
+    return [bytes(token for token in body["prompt"] if token < 256) for body in bodies]
+
+
 def test_a_server_engine_keeps_the_contract(fake: FakeServer) -> None:
     assert check_engine(lambda: engine_on(fake)) == []
 
 
 def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServer, engine: ServerEngine) -> None:
-    """p_yes = p(1) / (p(0) + p(1)), and the mass p(0) + p(1), of the tokens that were sent."""
+    """p_yes = p(1) / (p(0) + p(1)), and the mass p(0) + p(1), of the tokens that were sent.
+
+    `--mirostat 2` and `--grammar` of the server's start hold for each request that does not say otherwise.
+    """
     request = example_requests(engine)[0]
     [(_, answer)] = engine.answers([request])
+    plain = {"samplers": [], "temperature": 1.0, "mirostat": 0, "grammar": ""}
+    assert all(plain.items() <= body.items() for path, body in fake.asked if path == "/completion")
     prompt = [body["prompt"] for path, body in fake.asked if path == "/completion"][-1]
     said = log_probabilities(prompt)
     zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
@@ -53,32 +67,22 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert bytes(prompt[-14:]) == b'{"attributed":'
 
 
-def test_no_option_of_the_servers_start_is_left_on(fake: FakeServer, engine: ServerEngine) -> None:
-    """`--mirostat 2` and `--grammar` hold for each request that does not say otherwise."""
-    list(engine.answers(example_requests(engine)[:1]))
-    plain = {"samplers": [], "temperature": 1.0, "mirostat": 0, "grammar": ""}
-    bodies = [body for path, body in fake.asked if path == "/completion"]
-    assert bodies
-    assert all(plain.items() <= body.items() for body in bodies)
-
-
 def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer, engine: ServerEngine) -> None:
     """It is not among those that are listed: its share after sampling gives it the same probability."""
     request = example_requests(engine)[0]
     [(_, before)] = engine.answers([request])
 
-    def without_zero(status: int, reply: Any) -> tuple[int, Any]:
-        for told in reply.get("completion_probabilities", []):
-            if "top_logprobs" in told:
-                told["top_logprobs"] = [row for row in told["top_logprobs"] if row["id"] not in (48, 49)]
+    def without_digits(status: int, reply: Any) -> tuple[int, Any]:
+        for first in reply.get("completion_probabilities", []):
+            if "top_logprobs" in first:
+                first["top_logprobs"] = [row for row in first["top_logprobs"] if row["id"] not in (48, 49)]
         return status, reply
 
-    fake.spoil["/completion"] = without_zero
+    fake.spoil["/completion"] = without_digits
     [(_, after)] = engine.answers([request])
     assert isinstance(before, Answer)
     assert isinstance(after, Answer)
-    assert after.p_yes == pytest.approx(before.p_yes, abs=1e-9)
-    assert after.legal_mass == pytest.approx(before.legal_mass, abs=1e-9)
+    assert (after.p_yes, after.legal_mass) == pytest.approx((before.p_yes, before.legal_mass), abs=1e-9)
 
 
 def test_what_requests_share_is_evaluated_once(engine: ServerEngine) -> None:
@@ -92,13 +96,9 @@ def test_what_requests_share_is_evaluated_once(engine: ServerEngine) -> None:
 
 
 def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) -> None:
-    def forgets(status: int, reply: Any) -> tuple[int, Any]:
-        return status, {**reply, "timings": {"cache_n": 0}}
-
-    fake.spoil["/completion"] = forgets
-    engine = engine_on(fake)
-    answers = [answer for _, answer in engine.answers(example_requests(engine)[:2])]
-    engine.close()
+    fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 0}})
+    with closing(engine_on(fake)) as engine:
+        answers = [answer for _, answer in engine.answers(example_requests(engine)[:2])]
     assert not engine.shares_prefixes
     assert engine.identity["shared_prompts"] == "evaluated again"
     assert all(isinstance(answer, Answer) for answer in answers)
@@ -114,12 +114,9 @@ def test_somebody_else_in_the_slot_is_noticed(fake: FakeServer, engine: ServerEn
 
 def test_the_identity_names_the_server_and_promises_nothing(engine: ServerEngine) -> None:
     identity = engine.identity
-    assert identity["engine"] == "server"
-    assert identity["server_build"] == "b1-fake"
-    assert identity["model"] == "made-up"
-    assert identity["batching"] == "not isolated"
-    assert "model_sha256" not in identity
-    assert "host" not in identity
+    expected = {"engine": "server", "server_build": "b1-fake", "model": "made-up", "batching": "not isolated"}
+    assert expected.items() <= identity.items()
+    assert not {"model_sha256", "host"} & identity.keys()
     assert "127.0.0.1" not in json.dumps(identity)
 
 
@@ -141,7 +138,7 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
 ) -> None:
     """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
-    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", cache=True)
+    evaluate(fake, tmp_path / "run", cache=True)
     assert not cache_state().folder.exists()
 
 
@@ -150,18 +147,18 @@ def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.Monke
     settings = RunSettings(allow_host=("127.0.0.1",))
     with opened_judge(fake.url, None, settings) as opened:
         assert opened.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
-    noted: list[str] = []
-    told = Silence()
-    monkeypatch.setattr(told, "note", noted.append)
-    estimate_plan(plan(ROWS, ["faithfulness"], settings, Silence()), judge=fake.url, progress=told)
-    assert "the texts go to 127.0.0.1, unencrypted" in noted
+    notes: list[str] = []
+    progress = Silence()
+    monkeypatch.setattr(progress, "note", notes.append)
+    estimate_plan(plan(ROWS, ["faithfulness"], settings, Silence()), judge=fake.url, progress=progress)
+    assert "the texts go to 127.0.0.1, unencrypted" in notes
 
 
 def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manifest may be anybody's: the host that it names is not even looked up, and what it allows is not read."""
-    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    run = evaluate(fake, tmp_path / "run")
     file = run.directory / "manifest.json"
     manifest = json.loads(file.read_text())
     assert "allow_host" not in manifest["environment"]["settings"]
@@ -175,11 +172,8 @@ def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", refuse)
         for again in (verify, lambda directory: localjudge.Run.open(directory).rescore()):
-            with pytest.raises(
-                InputError, match=r"was judged by http://evil\.example:8080, which may be another"
-            ) as error:
+            with pytest.raises(InputError, match=r"http://evil\.example:8080"):
                 again(run.directory)
-            assert error.value.hint == "if you want that, name the judge yourself with judge=..."
     assert settings_of(localjudge.Run.open(run.directory).manifest).allow_host == ()
     assert verify(run.directory, judge=fake.url).result == "bit-identical"
 
@@ -187,48 +181,40 @@ def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
 def test_verify_and_rescore_take_a_host_that_is_allowed(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
-    for module in ("address", "connection"):
-        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
+    run = evaluate(fake, tmp_path / "run")
+    monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)
     with pytest.raises(InputError, match="is not this machine"):
         verify(run, judge=fake.url)
-    found = verify(run, judge=fake.url, allow_host="127.0.0.1")
-    assert [change.ingredient for change in found.judge_changes] == ["engine.host"]
+    verification = verify(run, judge=fake.url, allow_host="127.0.0.1")
+    assert [change.ingredient for change in verification.judge_changes] == ["engine.host"]
     assert "allow_host" in settings_with("rescorable")
 
 
-def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
+def test_a_server_with_too_small_a_context_is_refused(fake: FakeServer) -> None:
+    """One that hands requests on to others has none."""
     with pytest.raises(ModelError, match="takes 4,096 tokens at once"):
         engine_on(fake, EngineSettings(n_ctx=8192))
-
-
-def test_a_server_that_hands_on_to_others_is_refused(fake: FakeServer) -> None:
     fake.n_ctx = 0
-    with pytest.raises(ModelError, match="has no model of its own"):
+    with pytest.raises(ModelError):
         engine_on(fake)
 
 
 def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: Path) -> None:
-    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    run = evaluate(fake, tmp_path / "run")
     assert run.judge.name == "made-up"
     assert run.judge.sha256 is None
     assert "bytes not proved" in str(run.judge)
     assert run.manifest.environment["judge"] == fake.url
     assert verify(run).result == "bit-identical"
     before = len(fake.asked)
-    again = localjudge.evaluate(
-        ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "again", reuse=str(tmp_path / "run")
-    )
-    asked = [body["prompt"] for path, body in fake.asked[before:] if path == "/completion"]
+    again = evaluate(fake, tmp_path / "again", reuse=str(tmp_path / "run"))
     assert again.summary.signature == run.summary.signature
-    assert not any(b"Rome" in bytes(token for token in prompt if token < 256) for prompt in asked)
+    assert not any(b"Rome" in prompt for prompt in prompts(fake, before))
 
 
 def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp_path: Path) -> None:
-    """A thousandth less for every token: other bits, the same shares, and the reason is told."""
-    from localjudge.report.checks import verification_view
-
-    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    """A thousandth less for every token: other bits, the same shares."""
+    run = evaluate(fake, tmp_path / "run")
 
     def less(status: int, reply: Any) -> tuple[int, Any]:
         for first in reply.get("completion_probabilities", []):
@@ -238,30 +224,25 @@ def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp
         return status, reply
 
     fake.spoil["/completion"] = less
-    found = verify(run)
-    assert (found.result, found.isolated, found.verdicts_moved) == ("same verdicts", False, 0)
-    assert found.largest_move < 1e-9
-    told = io.StringIO()
-    Console(file=told, width=300).print(verification_view(found))
-    assert "its judge is not isolated" in told.getvalue()
+    verification = verify(run)
+    assert (verification.result, verification.isolated, verification.verdicts_moved) == ("same verdicts", False, 0)
+    assert verification.largest_move < 1e-9
 
 
 def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: Path) -> None:
     """Two statements in one answer: a reason is written for each, and each verdict is read in a call of its own."""
     fake.n_ctx = 20_000  # a token a byte
-    run = localjudge.evaluate(
-        ROWS[:1], judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", protocol="joint"
-    )
+    run = evaluate(fake, tmp_path / "run", rows=ROWS[:1], protocol="joint")
     rows = list(run.iter_verdicts())
     assert [row.reason for row in rows] == ["It says so."] * 2
     assert len({row.p_yes for row in rows}) == 2
 
 
 def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_path: Path) -> None:
-    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    evaluate(fake, tmp_path / "run")
     fake.named = "another.gguf"
-    with pytest.raises(RunDirectoryError, match=r"engine\.model: made-up there, another now"):
-        localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    with pytest.raises(RunDirectoryError, match=r"engine\.model"):
+        evaluate(fake, tmp_path / "run")
 
 
 def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
@@ -269,24 +250,19 @@ def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
     fake = FakeServer()
 
     def dies(status: int, reply: Any) -> tuple[int, Any]:
-        asked = fake.asked[-1][1]
-        if b"Rome" in bytes(token for token in asked["prompt"] if token < 256):
-            return 500, {"error": {"message": "out of memory"}}
-        return status, reply
+        return (500, {"error": {"message": "out of memory"}}) if b"Rome" in prompts(fake)[-1] else (status, reply)
 
     with serving(fake):
         fake.spoil["/completion"] = dies
         with pytest.raises(OutOfResource, match="failed: out of memory"):
-            localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+            evaluate(fake, tmp_path / "run")
     port, fake.spoil, fake.asked = fake.port, {}, []
     with pytest.raises(ModelError, match=rf"there is no server at http://127\.0\.0\.1:{port}"):
-        localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+        evaluate(fake, tmp_path / "run")
     with serving(fake, port):
-        run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
-        prompts = [body["prompt"] for path, body in fake.asked if path == "/completion"]
-        whole = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "whole")
-    texts = [bytes(token for token in prompt if token < 256) for prompt in prompts]
-    assert not any(b"It rains" in text for text in texts)
+        run = evaluate(fake, tmp_path / "run")
+        assert not any(b"It rains" in prompt for prompt in prompts(fake))
+        whole = evaluate(fake, tmp_path / "whole")
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
 
@@ -294,31 +270,22 @@ def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
 def test_what_is_exported_redacted_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
     from localjudge.report.redacted import redacted_lines
 
-    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
-    told = "".join(redacted_lines(run))
-    assert "127.0.0.1" not in told
-    assert "made-up" not in told
+    run = evaluate(fake, tmp_path / "run")
+    lines = "".join(redacted_lines(run))
+    assert "127.0.0.1" not in lines
+    assert "made-up" not in lines
 
 
 def test_doctor_looks_at_a_server(fake: FakeServer) -> None:
     from localjudge.doctor.examine import examine
 
-    found = {check.name: check for check in examine(fake.url, injections=0, probes=0).checks}
-    assert found["model file"].status == "warning"
-    assert "its bytes are not proved" in found["model file"].found
-    assert found["shared prompts"].status == "ok"
-    assert found["prompts"].status == "ok"
-    assert "gpu" not in found
-
-
-def test_doctor_of_an_address_that_is_none_is_a_failed_check() -> None:
-    from localjudge.doctor.examine import examine
-
-    found = {check.name: check for check in examine("http://127.0.0.1:99999", injections=0, probes=0).checks}
-    assert found["model file"].status == "failed"
+    checks = {check.name: check.status for check in examine(fake.url, injections=0, probes=0).checks}
+    assert (checks["model file"], checks["shared prompts"], checks["prompts"]) == ("warning", "ok", "ok")
+    assert "gpu" not in checks
+    checks = {check.name: check.status for check in examine("http://127.0.0.1:99999", injections=0, probes=0).checks}
+    assert checks["model file"] == "failed"
 
 
 def test_what_has_no_effect_on_a_server_is_said(fake: FakeServer) -> None:
     with opened_judge(fake.url, None, RunSettings(threads=2)) as opened:
-        said = opened.announcement.splitlines()
-    assert said[1:] == ["threads has no effect on made-up: its server says how it runs"]
+        assert any("threads" in line for line in opened.announcement.splitlines()[1:])

@@ -1,0 +1,136 @@
+"""Options are called as whoever reads of them gives them; names are suggested; no text acts on the terminal."""
+
+import json
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import localjudge
+from localjudge import ScriptedEngine
+from localjudge.cli.main import main
+from localjudge.errors import LocaljudgeError
+from localjudge.words import as_typed, call, option, option_name, printable, printable_lines, suggestion
+
+ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
+FLAG = re.compile(r"--[a-z]")
+NAMES = ("context_recall", "matrix_recall", "document_recall", "context_relevancy", "document_mrr", "recall@k")
+
+
+@pytest.mark.parametrize(
+    ("setting", "in_python", "typed"),
+    [
+        (("out",), "out=...", "--out"),
+        (("quiet", True), "quiet=True", "--quiet"),
+        (("threads", 4), "threads=4", "--threads 4"),
+        (("protocol", "joint"), "protocol='joint'", 'protocol = "joint" in localjudge.toml'),
+        (("n_ctx",), "n_ctx=...", "n_ctx = ... in localjudge.toml"),
+        (
+            ("mapping", {"reference": "a b", "id": "k"}),
+            "mapping={'reference': 'a b', 'id': 'k'}",
+            "--map 'reference=a b' --map id=k",
+        ),
+    ],
+)
+def test_an_option_is_spelled_as_it_is_given(setting: tuple[Any, ...], in_python: str, typed: str) -> None:
+    assert option(*setting) == in_python
+    with as_typed():
+        assert option(*setting) == typed
+    assert option(*setting) == in_python
+
+
+def test_a_bare_name_and_a_command_are_spelled_likewise() -> None:
+    command = ("verify", "my runs/a", "judge", "b.gguf")
+    assert (option_name("criteria"), option_name("prompts")) == ("criteria", "prompts")
+    assert call(*command) == "Run.open('my runs/a').verify(judge='b.gguf')"
+    with as_typed():
+        assert (option_name("criteria"), option_name("prompts")) == ("--criterion", "prompts")
+        assert call(*command) == "localjudge verify 'my runs/a' --judge b.gguf"
+
+
+def evaluate(row: Any = ROW, **options: Any) -> None:
+    localjudge.evaluate([row], **{"engine": ScriptedEngine({}, default=1.0), "out": "run", **options})
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "words"),
+    [
+        (ROW, {"max_failed": -1}, "max_failed must be at least 0"),
+        (ROW, {"abbreviations": 3}, "abbreviations must be a list of words"),
+        (ROW, {"out": "."}, "name another directory with out=..."),
+        (
+            {"question": "Q?", "documents": ["A text."], "chunks": ["A text."]},
+            {},
+            "say which one counts: mapping={'retrieved_contexts': 'documents'}",
+        ),
+        ({**ROW, "reference": 3}, {}, "leave them out: skip_bad_rows=True"),
+        ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value for every sample"),
+        (ROW, {"protocol": "joint", "reasons": "after"}, "leave out reasons='after' or protocol='joint'"),
+    ],
+)
+def test_an_error_in_python_names_arguments_and_no_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Any, options: dict[str, Any], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("letter.txt").touch()
+    with pytest.raises(LocaljudgeError) as caught:
+        evaluate(row, **options)
+    assert words in str(caught.value)
+    assert not FLAG.search(str(caught.value))
+
+
+def test_the_same_error_on_the_command_line_names_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.jsonl").write_text(json.dumps({**ROW, "document": None}))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "data.jsonl", "--cluster-by", "document"])
+    assert ended.value.code == 1
+    assert "--cluster-by needs a value for every sample" in capfd.readouterr().err
+    assert option("out") == "out=..."
+
+
+def test_what_is_written_to_a_run_is_the_same_whoever_began_it(tmp_path: Path) -> None:
+    """A reason why there is no verdict names an option, and it is in `scores.jsonl`."""
+    engine = {"engine": ScriptedEngine({}, default=1.0, capacity=10), "metrics": ["context_recall"]}
+    evaluate(**engine, out=tmp_path / "python")
+    with as_typed():
+        evaluate(**engine, out=tmp_path / "typed")
+    files = [(tmp_path / name / "scores.jsonl").read_bytes() for name in ("python", "typed")]
+    assert files[0] == files[1]
+    assert b"failed" in files[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("contxt_recall", "did you mean context_recall?"),
+        ("faith", f"the metrics are {', '.join(NAMES)}"),
+        ("answer_relevancy", f"the metrics are {', '.join(NAMES)}"),
+        ("mrr", "did you mean document_mrr?"),
+        ("recall", "did you mean recall@k, context_recall, matrix_recall?"),
+    ],
+)
+def test_only_what_is_alike_is_suggested(name: str, hint: str) -> None:
+    assert suggestion(name, NAMES, "the metrics") == hint
+    rows = [f"row-{number}" for number in range(1_000)]
+    assert suggestion("nope", rows, "its samples").endswith(", row-19 and 980 more")
+
+
+@given(st.text(st.characters(categories=None, exclude_categories=())))
+def test_what_is_printed_holds_no_control_character(text: str) -> None:
+    """Of all of Unicode: no control (Cc), no surrogate (Cs), no line or paragraph separator."""
+    assert not {unicodedata.category(character) for character in printable(text)} & {"Cc", "Cs", "Zl", "Zp"}
+    printable(text).encode()
+
+
+@pytest.mark.parametrize("text", ["Größe 5 %", "日本語。", "مرحبا", "👩‍👩‍👧 family", "a\\nb"])
+def test_ordinary_text_of_any_script_is_left_as_it_is(text: str) -> None:
+    assert printable(text) == text
+    assert printable(f"{text}\x1b[31m\n\x9b\u202e") == f"{text}\\x1b[31m\\n\\x9b\\u202e"
+    assert printable_lines(f"{text}\ntwo\x07") == f"{text}\ntwo\\x07"
