@@ -5,7 +5,6 @@ It is read by markdown-it, which follows CommonMark, with GitHub's tables.
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,11 +14,10 @@ from markdown_it.token import Token
 
 from localjudge import Run
 from localjudge.analysis.check import check
-from localjudge.report.ci import run_markdown, unfinished_markdown
+from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
-from tests.cli.conftest import called
 
 ScriptedRun = Callable[..., Run]
 HOSTILE = (
@@ -128,10 +126,6 @@ def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
     assert run_markdown(after, check(after)).startswith("## localjudge: 1 sample scored\n")
 
 
-def test_a_run_that_did_not_finish_says_so() -> None:
-    assert unfinished_markdown() == "## localjudge: the run did not finish\n"
-
-
 @given(HOSTILE_TEXT)
 def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
     """The metric of another package may have any name: with control characters, backticks and pipes as escapes."""
@@ -150,15 +144,3 @@ HARMLESS = {
     "td_close",
 }  # fmt: skip
 """No link, no image, no tag, no list, no emphasis, no paragraph."""
-
-
-def test_the_command_writes_it_and_leaves_none_of_an_earlier_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A run that stops at its data leaves the file that says so."""
-    monkeypatch.chdir(tmp_path)
-    Path("ci.md").write_text("## localjudge: all gates passed (1)\n")
-    code, _, errors = called(capfd, "run", "nothing.jsonl", "--markdown", "ci.md")
-    assert code == 1
-    assert Path("ci.md").read_text() == unfinished_markdown()
-    assert "markdown" not in errors

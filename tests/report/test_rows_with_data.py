@@ -96,10 +96,3 @@ def test_data_of_another_order_is_not_put_beside_the_wrong_rows(run: Run) -> Non
         store.execute("UPDATE sample SET position = 2 - position")
     with pytest.raises(RunDirectoryError, match="in another order than their scores"):
         exported(run, "jsonl", "scores", BOTH)
-
-
-def test_a_run_without_rows_has_none(tmp_path: Path, run: Run) -> None:
-    """No sample has a verdict: no row, whatever is added."""
-    rows: list[dict[str, Any]] = [{"id": "a", "retrieved_contexts": [], "reference": None}]
-    empty = evaluate(rows, metrics=["context_recall"], out=tmp_path / "empty", engine=ScriptedEngine({}))
-    assert exported(empty, "jsonl", "verdicts", BOTH) == b""

@@ -263,11 +263,6 @@ def test_the_worst_come_first_each_once_failures_before_low_scores(run: Run, fai
     assert [name for name, _ in worst(noise, "noise_sensitivity")] == ["0.9", "0.4"]
 
 
-def test_the_worst_samples_have_their_question_on_one_line(runs: tuple[Run, Run]) -> None:
-    lines = printed(worst_view(runs[0], count=10), 80).splitlines()
-    assert len([line for line in lines if "sample-with-a-rather-lo…" in line and "Which of the" in line]) == 3
-
-
 def _wet_is_sure(request: VerdictRequest) -> float:
     """A context that says `wet` supports what rains."""
     text = "".join(piece.text for node in request.path for piece in node)
