@@ -127,7 +127,7 @@ def verification_view(verification: Verification) -> Table:
         ("changed since", verification.judge_changes),
         ("changed in the stored data", verification.data_changes),
     ):
-        lines += [f"{title}: {one.ingredient}: {_cut(one.before)} then, {_cut(one.after)} now" for one in changes]
+        lines += [f"{title}: {item.ingredient}: {_cut(item.before)} then, {_cut(item.after)} now" for item in changes]
     if not changed:
         lines.append("data, requests and result files are as the run left them")
     if verification.combined_from:

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +55,6 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
     (judge,) = [line for line in errors.splitlines() if line.startswith("judge reference: lexical")]
     assert "not what they mean; name a larger model with --judge (sha256" in judge
     assert len(textwrap.wrap(judge, 80)) == 2
-
-
-def test_quiet_says_nothing_but_warnings_and_the_result(data: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert exit_code("run", data, "--quiet") == 0
-    assert capfd.readouterr().err == (
-        "every sample has exactly 1 context: if several stand in one text, context_separator splits it\n"
-    )
 
 
 def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -163,10 +155,7 @@ def test_2_when_a_metric_of_another_package_raises(
 def test_errors_have_their_exit_codes(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
 ) -> None:
-    def fail(**_options: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(command_line.command_line, "get_command", returning(click.Command("run", callback=fail)))
+    fail_with(monkeypatch, error)
     assert exit_code("run") == code
     assert message in capfd.readouterr().err
 
@@ -182,33 +171,27 @@ def test_errors_have_their_exit_codes(
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_only_a_run_promises_to_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    arguments: list[str],
-    hint: str,
-    error: BaseException,
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], hint: str, error: Any
 ) -> None:
     """They keep answers; the others keep nothing."""
+    fail_with(monkeypatch, error)
+    assert exit_code(*arguments) == 4
+    assert capfd.readouterr().err.endswith(f"{hint}\n")
+
+
+def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Every command raises the error, whatever it is given."""
 
     def fail(**_options: Any) -> None:
         raise error
 
     parameters = [click.Argument(["rest"], nargs=-1), click.Option(["--dry-run"], is_flag=True)]
-    command = click.Command(arguments[0], callback=fail, params=list[click.Parameter](parameters))
-    monkeypatch.setattr(command_line.command_line, "get_command", returning(command))
-    assert exit_code(*arguments) == 4
-    assert capfd.readouterr().err.endswith(f"{hint}\n")
-
-
-def returning(value: Any) -> Callable[..., Any]:
-    return lambda *_: value
+    command = click.Command("run", callback=fail, params=list[click.Parameter](parameters))
+    monkeypatch.setattr(command_line.command_line, "get_command", lambda *_: command)
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(**_options: Any) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(command_line.command_line, "get_command", returning(click.Command("run", callback=fail)))
+    fail_with(monkeypatch, ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         command_line.main(["run"])
 

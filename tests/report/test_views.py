@@ -132,16 +132,15 @@ def test_no_text_is_taken_for_html(text: str) -> None:
 def test_one_table_has_three_writers() -> None:
     """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; in fewer it is folded."""
     table = Table(("name", "first", "next"), [("ten_letter", "1", "12345")], ["a <note>"], titles=["of it"])
-    rule = " ────────────────────────"
-    numbers = " ten_letter      1  12345"
-    assert printed(table, 26, colour=True).splitlines() == [
+    lines = [
         " of it",
         " name        first   next",
-        rule,
-        numbers,
+        " ────────────────────────",
+        " ten_letter      1  12345",
         "",
         " a <note>",
     ]
+    assert printed(table, 26, colour=True).splitlines() == lines
     plain = Table(table.headings, table.rows)
     assert printed(plain, 22).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
     assert as_html(table) == (
