@@ -127,12 +127,9 @@ def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(random_gguf.read_bytes()[:100_000])
     code, checks, not_made = diagnosed(capfd, "--judge", cut)
-    assert (code, checks["model"]["status"], checks["model"]["advice"]) == (
-        1,
-        "failed",
-        "download or copy the model again",
-    )
-    assert f"{cut} is cut off: it has 100,000 bytes" in checks["model"]["found"]
+    assert (code, checks["model"]["status"]) == (1, "failed")
+    assert str(cut) in checks["model"]["found"]
+    assert "the file is damaged" in checks["model"]["advice"]
     assert list(checks) == [*OF_THE_MACHINE, "model file", "model"]
     assert "answers" in not_made
 
