@@ -222,8 +222,9 @@ class Run(record.Run):
         """
         from localjudge.report.html_page import write_report
 
-        gates = _texts(gates, "gates")
-        return write_report(self, baseline=baseline, gates=gates, undecided=undecided, labels=labels, out=out)
+        before = None if baseline is None else record.as_run(baseline)
+        checked = self.check(gates, baseline=before, undecided=undecided)
+        return write_report(self, checked, before, out, None if labels is None else self.corrected_means(labels))
 
     def export(
         self,

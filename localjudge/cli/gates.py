@@ -1,10 +1,4 @@
-"""What a run is checked against once it is scored: a baseline, gates, and files for CI systems and people about both.
-
-    begin()   JUnit and Markdown that say "unfinished": nobody takes those of an earlier run for this one's
-    check()   the comparison and the decisions; both files again
-
-All that can be refused is refused before anything is judged.
-"""
+"""What a run is checked against: a baseline and gates, all of which can be refused before anything is judged."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,7 +11,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from localjudge.analysis.check import Check
-    from localjudge.analysis.correct import CorrectedMeans
     from localjudge.record.run import Run
 
 
@@ -32,27 +25,22 @@ class Checks:
         from localjudge.record.run import Run
 
         self._gates = [parse_gate(gate) for gate in arguments.get("gates", ())]
-        self._baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
+        self.baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
         self._undecided = arguments.get("undecided", "fail")
-        self._files: dict[str, Path] = {
-            name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)
-        }
-        check_baseline(self._gates, self._baseline)
+        self._files = {name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)}
+        check_baseline(self._gates, self.baseline)
         if "junit" in self._files and not self._gates:
-            raise InputError(
-                "--junit writes the outcome of gates, and there are none", hint="add --gate, or omit --junit"
-            )
+            raise InputError("--junit writes the outcome of gates", hint="add --gate, or omit --junit")
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise InputError for a gate about a metric that is not going to be computed."""
         from localjudge.analysis.check import check_metrics
 
         check_metrics(self._gates, metrics)
-        if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
-            it_has = ", ".join(self._baseline.summary.metrics)
+        if self.baseline is not None and not set(self.baseline) & set(metrics):
             raise InputError(
-                f"the baseline {self._baseline.directory} has no metric in common with this run",
-                hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
+                f"the baseline {self.baseline.directory} has no metric in common with this run",
+                hint=f"it has {', '.join(self.baseline)}; name one of them with --metrics, or another baseline",
             )
 
     def begin(self) -> None:
@@ -66,18 +54,10 @@ class Checks:
         from localjudge.analysis.check import check
         from localjudge.report.ci import finished, run_markdown
 
-        result = check(run, gates=list(map(str, self._gates)), baseline=self._baseline, undecided=self._undecided)
+        result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
         self._write(junit=finished(result.decisions, properties), markdown=run_markdown(run, result))
         return result
-
-    def report(
-        self, run: "Run", result: "Check", out: Path | None = None, corrected: "CorrectedMeans | None" = None
-    ) -> Path:
-        """Write the run as a page, with the result of the check: into its directory, if no file is named."""
-        from localjudge.report.html_page import write_checked_report
-
-        return write_checked_report(run, result, self._baseline, out, corrected)
 
     def _write(self, **contents: str) -> None:
         for name, file in self._files.items():
@@ -86,12 +66,8 @@ class Checks:
 
 def values(result: "Check") -> dict[str, Any]:
     """For JSON: `comparison` and `gates`, where they were asked for."""
-    parts: dict[str, Any] = {}
-    if result.comparison:
-        parts["comparison"] = result.comparison.model_dump(mode="json")
-    if result.decisions:
-        parts["gates"] = [decision.model_dump(mode="json") for decision in result.decisions]
-    return parts
+    parts = result.model_dump(mode="json")
+    return {name: parts[part] for name, part in (("comparison", "comparison"), ("gates", "decisions")) if parts[part]}
 
 
 def views(result: "Check", report: Path | None = None) -> "list[RenderableType]":
@@ -101,4 +77,4 @@ def views(result: "Check", report: Path | None = None) -> "list[RenderableType]"
 
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
-    return [*parts, Table((), (), [f"report {report}"])] if report else parts
+    return [*parts, Table(notes=[f"report {report}"])] if report else parts

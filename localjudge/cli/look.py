@@ -1,29 +1,15 @@
 """The commands that only read runs: `show`, `report`, `export`, `redact`, `compare`."""
 
-import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
-from localjudge.cli.options import (
-    PATH,
-    GroupedCommand,
-    count_option,
-    gate_options,
-    grouped,
-    json_option,
-    label_options,
-    metrics,
-    out_option,
-    print_result,
-    run_argument,
-    typed_arguments,
-)
 from localjudge.errors import InputError
 from localjudge.resources import write_output
 
@@ -33,27 +19,23 @@ if TYPE_CHECKING:
     from localjudge.record.run import Run
     from localjudge.report.export import Format, Rows
 
-_Names = Sequence[str] | None
+_ROWS = ("scores", "verdicts", "samples")
+_FORMATS = ("ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet")
 
 
-def _each(names: _Names) -> Sequence[str | None]:
-    """The metrics to show one by one; None for all at once."""
-    return names or [None]
-
-
-@click.command("show", cls=GroupedCommand, example="localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
-@run_argument
+@cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
+@cli.run_argument
 @click.argument("sample", required=False)
-@metrics("Only these metrics.")
-@count_option("Output", "--worst", "How many of the worst samples to show.", default=10)
-@grouped("Data", "--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
-@grouped("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
-@label_options
-@json_option
+@cli.metrics("Only these metrics.")
+@cli.count_option("Output", "--worst", "How many of the worst samples to show.", default=10)
+@cli.option("Data", "--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
+@cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
+@cli.label_options
+@cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
-    A run that is still running, or was stopped, is shown as far as it is. SAMPLE is an id, the beginning of one, or a
+    A run that is still running, or was stopped, is shown up to where it is. SAMPLE is an id, the beginning of one, or a
     row of the data, counted from 1.
     """
     from localjudge.record.run import Run
@@ -72,62 +54,61 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
         worst = options["worst"]
-        print_result(as_json, lambda: _values(run, names, worst), lambda: _views_of_run(run, names, worst))
+        cli.print_result(as_json, lambda: _values(run, names, worst), lambda: _views_of_run(run, names, worst))
 
 
-def _views_of_run(run: "Run", names: _Names, worst: int) -> "list[RenderableType]":
+def _views_of_run(run: "Run", names: Sequence[str] | None, worst: int) -> "list[RenderableType]":
     from localjudge.report.tables import summary_view, worst_view
 
     views: list[RenderableType] = []
-    for metric in _each(names):
-        views.append(summary_view(run, max_failed=run.max_failed, metric=metric))
+    for metric in names or (None,):
+        views.append(summary_view(run, metric=metric))
         views += [worst_view(run, metric=metric, count=worst)] if worst else []
     return views
 
 
-def _show_corrected(run: "Run", names: _Names, labels: Path, as_json: bool) -> None:
-    from localjudge.analysis.correct import corrected_means
-    from localjudge.report.label_tables import corrected_view
+def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, Any]:
+    from localjudge.report.tables import summary_values, worst_samples
 
-    corrected = corrected_means(run, labels)
-    print_result(
+    summary, names = summary_values(run), names or list(run)
+    return {
+        **summary,
+        "metrics": {name: summary["metrics"][name] for name in names},
+        "run": str(run.directory),
+        "finished": run.so_far is None,
+        "worst": [
+            {"row": row, "user_input": question, **vars(score)}
+            for row, question, score in worst_samples(run, names, worst)
+        ],
+    }
+
+
+def _show_corrected(run: "Run", names: Sequence[str] | None, labels: Path, as_json: bool) -> None:
+    from localjudge.analysis.correct import corrected_means
+    from localjudge.report.tables import corrected_view
+
+    means = corrected_means(run, labels)
+    cli.print_result(
         as_json,
-        lambda: {**_values(run, names, 0), "corrected": corrected.model_dump(mode="json")},
-        lambda: [*_views_of_run(run, names, 0), *(corrected_view(corrected, metric=metric) for metric in _each(names))],
+        lambda: {**_values(run, names, 0), "corrected": means.model_dump(mode="json")},
+        lambda: [*_views_of_run(run, names, 0), *(corrected_view(means, metric=name) for name in names or (None,))],
     )
 
 
-def _show_slices(run: "Run", column: str, names: _Names, as_json: bool) -> None:
+def _show_slices(run: "Run", column: str, names: Sequence[str] | None, as_json: bool) -> None:
     from localjudge.analysis.compare import slices
     from localjudge.report.tables import slices_view
 
-    by_value = slices(run, column)
-    print_result(
-        as_json,
-        by_value,
-        lambda: [slices_view(run, by_value, metric=metric, max_failed=run.max_failed) for metric in _each(names)],
-    )
+    parts = slices(run, column)
+    cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
 
 
-def _values(run: "Run", names: _Names, worst: int) -> dict[str, Any]:
-    from localjudge.report.tables import summary_values, worst_samples
-
-    summary = summary_values(run)
-    names = names or list(run)
-    summary["metrics"] = {name: summary["metrics"][name] for name in names}
-    rows = [
-        {"row": sample.row, "user_input": sample.question, **vars(sample.score)}
-        for sample in worst_samples(run, names, worst)
-    ]
-    return {**summary, "run": str(run.directory), "finished": run.so_far is None, "worst": rows}
-
-
-def _show_sample(run: "Run", named: str, names: _Names, prompts: bool, as_json: bool) -> None:
+def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bool, as_json: bool) -> None:
     from localjudge.record.result_rows import row_values
     from localjudge.report.sample import find_sample, prompts_view, sample_view
 
-    sample, listed = find_sample(run, named), names or list(run)
-    print_result(
+    sample, listed = find_sample(run, name), names or list(run)
+    cli.print_result(
         as_json,
         lambda: {
             "schema_version": run.summary.schema_version,
@@ -137,18 +118,18 @@ def _show_sample(run: "Run", named: str, names: _Names, prompts: bool, as_json: 
             "verdicts": [row_values(row) for row in run.verdicts_of(sample.id) if row.metric in listed],
         },
         lambda: [
-            *(sample_view(run, sample.id, metric=metric) for metric in _each(names)),
-            *(prompts_view(run, sample.id, name) for name in (listed if prompts else ())),
+            *(sample_view(run, sample.id, metric=metric) for metric in names or (None,)),
+            *(prompts_view(run, sample.id, metric) for metric in (listed if prompts else ())),
         ],
     )
 
 
-@click.command("report", cls=GroupedCommand, example="localjudge report runs/new --baseline runs/old")
-@run_argument
-@gate_options
-@label_options
-@out_option("The page.  [default: report.html in RUN]", metavar="FILE")
-@json_option
+@cli.command("report", "localjudge report runs/new --baseline runs/old")
+@cli.run_argument
+@cli.gate_options
+@cli.label_options
+@cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
+@cli.json_option
 def report_command(directory: Path, out: Path | None, as_json: bool, **options: Any) -> int:
     """Write RUN as one HTML page: metrics, every sample with its judged sentences, and what moved since a baseline.
 
@@ -160,15 +141,16 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
     from localjudge.analysis.correct import corrected_means
     from localjudge.cli.gates import Checks, values, views
     from localjudge.record.run import Run
+    from localjudge.report.html_page import write_report
 
-    checks, labels = Checks(typed_arguments()), options["labels"]
+    checks, labels = Checks(cli.typed_arguments()), options["labels"]
     run = Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
     corrected = corrected_means(run, labels) if labels else None
-    page = checks.report(run, result, out, corrected)
+    page = write_report(run, result, checks.baseline, out, corrected)
     by_labels = {"corrected": corrected.model_dump(mode="json")} if corrected else {}
-    print_result(
+    cli.print_result(
         as_json,
         lambda: {"file": str(page), "bytes": page.stat().st_size, **by_labels, **values(result)},
         lambda: views(result, page),
@@ -176,32 +158,17 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
     return ExitCode.DONE if result.kept else ExitCode.GATE_MISSED
 
 
-@click.command(
-    "export", cls=GroupedCommand, example="localjudge export runs/data-3f9a1c2e --format csv --out scores.csv"
-)
-@run_argument
-@grouped(
-    "Output",
-    "--format",
-    "as_format",
-    required=True,
-    type=click.Choice(
-        ["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
-    ),
-    help="The format.",
-)
-@grouped(
-    "Data",
-    "--rows",
-    type=click.Choice(["scores", "verdicts", "samples"]),
-    default="scores",
-    show_default=True,
-    help="One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet).",
-)
-@grouped("Data", "--with-texts", "texts", is_flag=True, help="Add the texts of the sample to each row.")
-@grouped("Data", "--with-columns", "columns", is_flag=True, help="Add the other columns of your data to each row.")
-@out_option("Default: standard output.", metavar="FILE")
-@json_option
+_rows = "One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet)."
+
+
+@cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
+@cli.run_argument
+@cli.option("Output", "--format", "as_format", required=True, type=click.Choice(_FORMATS), help="The format.")
+@cli.option("Data", "--rows", type=click.Choice(_ROWS), default="scores", show_default=True, help=_rows)
+@cli.option("Data", "--with-texts", "texts", is_flag=True, help="Add the texts of the sample to each row.")
+@cli.option("Data", "--with-columns", "columns", is_flag=True, help="Add the other columns of your data to each row.")
+@cli.out_option("Default: standard output.", metavar="FILE")
+@cli.json_option
 def export_command(
     directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool, **added: bool
 ) -> None:
@@ -219,67 +186,49 @@ def export_command(
     from localjudge.record.run import Run
     from localjudge.report.export import Added, exported_parts
 
-    encoding = as_format.rpartition("-")[2]
-    if as_json and out is None and encoding in {"csv", "parquet"}:
-        raise InputError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
-    if encoding == "parquet" and out is None and sys.stdout.isatty():
+    if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    written = _write(exported_parts(Run.open(directory), as_format, rows, Added(**added)), out)
-    if as_json and out is not None:
-        click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": written}))
+    _write(exported_parts(Run.open(directory), as_format, rows, Added(**added)), out, as_format, as_json)
 
 
-@click.command("redact", cls=GroupedCommand, example="localjudge redact runs/data-3f9a1c2e --out carried.jsonl")
-@run_argument
-@out_option("Default: standard output.", metavar="FILE")
-@grouped("Data", "--salt", type=PATH, metavar="FILE", help="Hash ids with this salt.  [default: salt.key in RUN]")
-@grouped("Data", "--keep-ids", is_flag=True, help="Leave the ids of the samples as they are.")
-@json_option
-def redact_command(directory: Path, out: Path | None, salt: Path | None, keep_ids: bool, as_json: bool) -> None:
+@cli.command("redact", "localjudge redact runs/data-3f9a1c2e --out carried.jsonl")
+@cli.run_argument
+@cli.out_option("Default: standard output.", metavar="FILE")
+@cli.option("Data", "--keep-ids", is_flag=True, help="Leave the ids of the samples as they are.")
+@cli.json_option
+def redact_command(directory: Path, out: Path | None, keep_ids: bool, as_json: bool) -> None:
     """Write the numbers of RUN as JSON lines, without any text: scores, verdicts and where they stand, intervals.
 
-    Salted hashes take the place of ids; salt.key in RUN is made if it is not there. What the file still tells is
-    printed. FILE.sha256 is written too, for sha256sum -c and to be signed. localjudge verify RUN FILE checks that the
-    file is of this run.
+    Salted hashes take the place of ids; salt.key in RUN is made if it is not there. The same run and salt give the same
+    bytes. What the file still tells is printed.
     """
     from localjudge.record.run import Run
-    from localjudge.report.redacted import redacted_lines, salt_in, salt_of, still_tells
+    from localjudge.report.redacted import redacted_lines, salt_of, still_tells
 
-    if salt and keep_ids:
-        raise InputError("--salt and --keep-ids cannot both be given", hint="omit one of them")
-    if out is not None and (not out.name.isprintable() or "\\" in out.name):
-        raise InputError(f"{out.name!r} cannot stand in a list of checksums", hint="name another file with --out")
-    run, sha256 = Run.open(directory), hashlib.sha256()
-    key = b"" if keep_ids else salt_in(salt) if salt else salt_of(run)
-
-    def parts() -> Iterator[bytes]:
-        for line in redacted_lines(run, key):
-            sha256.update(part := line.encode())
-            yield part
-
-    written = _write(parts(), out)
-    for line in still_tells(key):
+    run = Run.open(directory)
+    salt = b"" if keep_ids else salt_of(run)
+    _write((line.encode() for line in redacted_lines(run, salt)), out, "redacted", as_json)
+    for line in still_tells(salt):
         click.echo(line, err=True)
+
+
+def _write(parts: Iterable[bytes], out: Path | None, as_format: str, as_json: bool) -> None:
+    """Write all parts to standard output, or to the file, of which the JSON says how large it is."""
     if out is None:
+        for part in parts:
+            sys.stdout.buffer.write(part)
         return
-    checksums = out.with_name(f"{out.name}.sha256")
-    _write([f"{sha256.hexdigest()}  {out.name}\n".encode()], checksums)
+    size = write_output(out, parts)
     if as_json:
-        figures = {"file": str(out), "format": "redacted", "bytes": written, "checksums": str(checksums)}
-        click.echo(json.dumps({**figures, "sha256": sha256.hexdigest()}))
+        click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": size}))
 
 
-def _write(parts: Iterable[bytes], out: Path | None) -> int:
-    """Write all parts to the file, or to standard output; how many bytes these were."""
-    return sum(map(sys.stdout.buffer.write, parts)) if out is None else write_output(out, parts)
-
-
-@click.command("compare", cls=GroupedCommand, example="localjudge compare runs/before runs/after --moved 3")
-@click.argument("baseline", metavar="A", type=PATH)
-@click.argument("run", metavar="B", type=PATH)
-@count_option("Output", "--moved", "How many of the samples that moved most to show.", default=5)
-@grouped("Data", "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of the data of B.")
-@json_option
+@cli.command("compare", "localjudge compare runs/before runs/after --moved 3")
+@click.argument("baseline", metavar="A", type=cli.PATH)
+@click.argument("run", metavar="B", type=cli.PATH)
+@cli.count_option("Output", "--moved", "How many of the samples that moved most to show.", default=5)
+@cli.option("Data", "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of B's data.")
+@cli.json_option
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
@@ -291,4 +240,4 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
         raise InputError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
-    print_result(as_json, comparison, lambda: comparison_view(comparison))
+    cli.print_result(as_json, comparison, lambda: comparison_view(comparison))

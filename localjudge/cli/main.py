@@ -1,11 +1,5 @@
 """The command line: which commands there are, and what every one of them does about errors.
 
-    exit code   0   done, all scored or undefined
-                1   usage or input error, nothing judged
-                2   finished, some samples failed
-                3   a gate failed
-                4   interrupted or out of a resource: run the same command again to go on
-
 Commands are imported when they are called, so that `localjudge --help` answers at once.
 """
 
@@ -21,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from localjudge.errors import NO_ROOM, InputError, LocaljudgeError, OutOfResource, UnfinishedRun
+from localjudge.errors import NO_ROOM, InputError, LocaljudgeError, OutOfResource
 from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
@@ -49,11 +43,11 @@ _COMPLETION = "_LOCALJUDGE_COMPLETE"
 class ExitCode(IntEnum):
     """What a script can rely on."""
 
-    DONE = 0
-    NOTHING_JUDGED = 1
-    SOME_FAILED = 2
+    DONE = 0  # all scored or undefined
+    NOTHING_JUDGED = 1  # usage or input error
+    SOME_FAILED = 2  # finished, some samples failed
     GATE_MISSED = 3
-    GO_ON_LATER = 4
+    GO_ON_LATER = 4  # interrupted or out of a resource: the same command goes on
 
 
 class _LazyGroup(click.Group):
@@ -100,12 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @contextmanager
 def _log_to_stderr() -> Iterator[None]:
-    """The library's own messages go to stderr: that it tries a new model, that a language has no rules.
-
-    Only while `main` runs: a program that calls it has a log of its own.
-    """
+    """The library's own messages go to stderr while `main` runs: a program that calls it has a log of its own."""
     messages = logging.StreamHandler(sys.stderr)
-    messages.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")
     level = logger.level
     logger.addHandler(messages)
@@ -117,7 +107,7 @@ def _log_to_stderr() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _exit_code(arguments: Sequence[str]) -> int:
+def _exit_code(arguments: list[str]) -> int:
     try:
         # Not `command_line.main`: it has exit codes of its own.
         with as_typed(), command_line.make_context("localjudge", list(arguments)) as context:
@@ -129,8 +119,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
         error.show()
         return ExitCode.NOTHING_JUDGED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return ExitCode.DONE
     except (LocaljudgeError, OSError, MemoryError, click.Abort, KeyboardInterrupt) as error:
         message, code = _reported(error, _advice(arguments))
@@ -138,21 +127,19 @@ def _exit_code(arguments: Sequence[str]) -> int:
     return code or ExitCode.DONE
 
 
-def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
-    match error:
-        case UnfinishedRun():
-            from localjudge.cli.options import resume_command
-            from localjudge.record.run import read_manifest
+def _leave_stdout() -> None:
+    """Write no more to an output that takes none: Python would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-            if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
-                error.hint = f"go on with it: {command}"
-            return str(error), ExitCode.NOTHING_JUDGED
+
+def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
+    if isinstance(error, OSError):
+        error = _file_error(error, advice)
+    match error:
         case OutOfResource():
             return str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():
             return str(error), ExitCode.NOTHING_JUDGED
-        case OSError():
-            return _reported(_file_error(error, advice), advice)
         case MemoryError():
             return f"out of memory\n  hint: free some, or take a smaller model; {advice}", ExitCode.GO_ON_LATER
     return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
@@ -160,12 +147,13 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
 
 def _file_error(error: OSError, advice: str) -> LocaljudgeError:
     """An error of the system that the library did not translate: what it is, and of which file if it names one."""
-    if error.filename is None and error.errno in NO_ROOM:
-        # Our output goes to a full disk; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {advice}")
     message = f"{error.filename or 'a file'}: {error.strerror or error}"
-    return OutOfResource(message, hint=f"make room; {advice}") if error.errno in NO_ROOM else InputError(message)
+    if error.errno not in NO_ROOM:
+        return InputError(message)
+    if error.filename is None:  # our output goes to a full disk
+        _leave_stdout()
+        message = f"the output cannot be written: {error.strerror}"
+    return OutOfResource(message, hint=f"make room; {advice}")
 
 
 def _advice(arguments: Sequence[str]) -> str:

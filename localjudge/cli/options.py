@@ -1,23 +1,17 @@
 """Options as commands share them: sections of a help, settings of a run, a suite in the place of what is not typed.
 
-    threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(default=0.5, ge=0, le=1)
-        Scoring:
-          --threshold P   The decision threshold. From 0 to 1.  [default: 0.5]
-
-    localjudge.toml < what is typed          -> `arguments`, one mapping, from which a command takes what it needs
-
 A setting has an option if its field names a section; all others are set in the suite file. What is typed takes the
 place of what the suite says, key by key.
 """
 
+import json
 import logging
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from pydantic import BaseModel
@@ -25,10 +19,8 @@ from pydantic.fields import FieldInfo
 
 from localjudge.doctor.health_check import USES
 from localjudge.errors import InputError
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
-from localjudge.record.manifest import Manifest
 from localjudge.run.settings import SETTINGS, RunSettings
-from localjudge.words import flag, printable
+from localjudge.words import flag
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,13 +30,10 @@ if TYPE_CHECKING:
 PATH = click.Path(path_type=Path)
 SECTIONS = ("Data", "Judge", "Scoring", "Evidence", "Output")
 _FEW = 10
-_LONGEST = 2_000
 _NO_SUITE = "none"
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_SERVER = re.compile("https?://", re.IGNORECASE)
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_Decorator = Callable[[_Command], _Command]
+_Decorator = Callable[[Any], Any]
 
 
 class GroupedOption(click.Option):
@@ -64,35 +53,40 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group that the command has options of."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
-                sections.setdefault(getattr(parameter, "group", "Output"), []).append(record)
-        if sum(map(len, sections.values())) <= _FEW:
-            sections = {"Options": [record for records in sections.values() for record in records]}
-        for section in sorted(sections, key=(*SECTIONS, "Options").index):
-            with formatter.section(section):
-                formatter.write_dl(sections[section])
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        for section in SECTIONS if len(options) > _FEW else ["Options"]:
+            records = [
+                option.get_help_record(ctx)
+                for option in options
+                if section in ("Options", getattr(option, "group", "Output"))
+            ]
+            if rows := list(filter(None, records)):
+                with formatter.section(section):
+                    formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example, each command on a line of its own that can be copied."""
+        """Write the example on a line of its own that can be copied."""
         with formatter.section("Example"):
-            for line in self._example.splitlines():
-                formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+            formatter.write(f"{' ' * formatter.current_indent}{self._example}\n")
 
 
-def grouped(section: str, *names: str, **attributes: Any) -> _Decorator[Any]:
+def command(name: str, example: str) -> _Decorator:
+    """Make a function a command, with an example at the end of its help."""
+    return click.command(name, cls=GroupedCommand, example=example)
+
+
+def option(section: str, *names: str, **attributes: Any) -> _Decorator:
     """Give a command an option, in a section of its help."""
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
-def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator[Any]:
+def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator:
     """Give a command an option whose value is a number of things."""
     kind = click.IntRange(min=least)
-    return grouped(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
+    return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
 
 
-def stacked(*decorators: _Decorator[Any]) -> _Decorator[Any]:
+def stacked(*decorators: _Decorator) -> _Decorator:
     """Several options as one decorator, in their order."""
 
     def decorate(command: Any) -> Any:
@@ -103,11 +97,11 @@ def stacked(*decorators: _Decorator[Any]) -> _Decorator[Any]:
     return decorate
 
 
-def settings(*names: str) -> _Decorator[Any]:
+def settings(*names: str) -> _Decorator:
     """Give a command an option for each of these settings that has one; for all if none is named."""
     return stacked(
         *(
-            grouped(SETTINGS[name].group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))
+            option(SETTINGS[name].group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))
             for name in names or SETTINGS
             if SETTINGS[name].group
         )
@@ -121,10 +115,10 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
         for side in ("ge", "le")
     )
     bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
-    attributes: dict[str, Any] = {"help": f"{field.description}{bounds}", "metavar": SETTINGS[name].metavar}
-    kind = field.annotation
+    words, kind = f"{field.description}{bounds}", field.annotation
     if kind is bool:
-        return {"help": attributes["help"], "is_flag": True}
+        return {"help": words, "is_flag": True}
+    attributes: dict[str, Any] = {"help": words, "metavar": SETTINGS[name].metavar}
     if get_origin(kind) is Literal:
         return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
     if get_origin(kind) is Mapping:
@@ -132,10 +126,9 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     if get_origin(kind) is tuple:
         return {**attributes, "multiple": True}
     simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
-    if simple is int:
-        attributes["metavar"] = "N"
     default = field.default if isinstance(field.default, int | float | str) else None
-    return {**attributes, "type": simple, "default": default, "show_default": default is not None}
+    metavar = "N" if simple is int else SETTINGS[name].metavar
+    return {"help": words, "metavar": metavar, "type": simple, "default": default, "show_default": default is not None}
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
@@ -148,9 +141,9 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[st
     return mapping
 
 
-def metrics(words: str) -> _Decorator[Any]:
+def metrics(words: str) -> _Decorator:
     """Give a command the option `--metrics`, several names in one text or in several."""
-    return grouped("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
+    return option("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
@@ -158,10 +151,10 @@ def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
     return [name for name in dict.fromkeys(names) if name] if texts else None
 
 
-def judge_option(default: str = "reference") -> _Decorator[Any]:
+def judge_option(default: str = "reference") -> _Decorator:
     """Give a command the option `--judge`."""
     words = f"Registered name, GGUF file, a name from localjudge models, or a server's address.  [default: {default}]"
-    return grouped("Judge", "--judge", multiple=True, callback=_one_judge, metavar="NAME|PATH|URL", help=words)
+    return option("Judge", "--judge", multiple=True, callback=_one_judge, metavar="NAME|PATH|URL", help=words)
 
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
@@ -170,46 +163,28 @@ def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tup
     return judges[0] if judges else None
 
 
-def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator[Any]:
+def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator:
     """Give a command the option `--out`."""
-    return grouped("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
+    return option("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
 
 
-quiet_option = grouped("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
-json_option = grouped("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
+quiet_option = option("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
+json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
-require_option = grouped(
-    "Judge",
-    "--require",
-    "required",
-    type=click.Choice(USES),
-    help="Fail unless the judge is fit for this, by the limits of localjudge doctor.",
-)
-label_options = grouped(
-    "Evidence",
-    "--labels",
-    type=PATH,
-    metavar="FILE",
-    help="Correct each mean by human labels: see localjudge label.",
+_use = "Fail unless the judge is fit for this, by the limits of localjudge doctor."
+require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)
+_labels = "Correct each mean by human labels: see localjudge label."
+label_options = option("Evidence", "--labels", type=PATH, metavar="FILE", help=_labels)
+_gate = (
+    "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
+    "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
 )
 gate_options = stacked(
-    grouped("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
-    grouped(
-        "Evidence",
-        "--gate",
-        "gates",
-        multiple=True,
-        metavar="GATE",
-        help="A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
-        "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails.",
-    ),
+    option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
+    option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate),
 )
-suite_option = grouped(
-    "Data",
-    "--suite",
-    metavar="FILE",
-    help=f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]",
-)
+_suite = f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]"
+suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 
 def typed_arguments() -> dict[str, Any]:
@@ -259,55 +234,11 @@ def print_result(
     as_json: bool, values: BaseModel | Callable[[], Any], view: "Callable[[], list[RenderableType] | RenderableType]"
 ) -> None:
     """Print a result on standard output: its values as JSON, or its views."""
-    import json
-
     from localjudge.report.terminal import put, show
 
-    if as_json and isinstance(values, BaseModel):
-        put(f"{values.model_dump_json(indent=2)}\n")
-    elif as_json and not isinstance(values, BaseModel):
-        put(f"{json.dumps(values(), indent=2)}\n")
+    if as_json:
+        text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
+        put(f"{text}\n")
     else:
         views = view()
         show(*views if isinstance(views, list) else [views])
-
-
-def resume_command(directory: Path, manifest: Manifest) -> str | None:
-    """The command that goes on with a run, put together from its manifest, on one line that a shell reads.
-
-    The manifest may be a stranger's, and the command is advice: it names no address, and nothing that is written but
-    the directory. None for a run that Python code began, with rows or an engine of its own; for one with a setting that
-    has no option, or of which the manifest holds the words and not the file; for one that asks about labels of people,
-    whose judge is a server, or that no line can hold.
-    """
-    environment, names = manifest.environment, manifest.judge["metrics"]
-    judge, sources = environment.get("judge"), environment.get("sources")
-    if not judge or _SERVER.match(judge) or not sources or sources == ["rows"]:
-        return None
-    if names.keys() & {ATTRIBUTION_LABELS, RELEVANCE_LABELS}:
-        return None
-    words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(names), "--out", str(directory)]
-    defaults = RunSettings().model_dump(mode="json")
-    for name, value in environment["settings"].items():
-        if value in (None, False, [], {}) or value == defaults.get(name):
-            continue
-        if name not in defaults or (option := _typed_option(name, value)) is None:
-            return None
-        words += option
-    line = shlex.join([*words, "--", *("-" if source == "stdin" else source for source in sources)])
-    return line if line == printable(line) and len(line) <= _LONGEST else None
-
-
-def _typed_option(name: str, value: Any) -> list[str] | None:
-    """A setting as it is typed; None for one that cannot be."""
-    pairs = get_origin(RunSettings.model_fields[name].annotation) is Mapping
-    if not SETTINGS[name].group or isinstance(value, Mapping) != pairs:
-        return None
-    if value is True:
-        return [flag(name)]
-    if pairs:
-        value = [f"{key}={item}" for key, item in value.items()]
-    values = value if isinstance(value, list) else [value]
-    if any(isinstance(item, Mapping) for item in values):
-        return None
-    return [word for item in values for word in (flag(name), str(item))]

@@ -9,31 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
-from localjudge.cli.options import (
-    PATH,
-    GroupedCommand,
-    count_option,
-    gate_options,
-    grouped,
-    json_option,
-    judge_option,
-    metrics,
-    out_option,
-    print_result,
-    progress_shown,
-    quiet_option,
-    run_argument,
-    settings,
-    settings_in,
-    suite_option,
-    typed_arguments,
-    with_suite,
-)
 from localjudge.errors import InputError
 from localjudge.run.settings import settings_with
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from localjudge.cli.gates import Checks
     from localjudge.progress import Progress
     from localjudge.record.run import Run
@@ -42,24 +25,29 @@ if TYPE_CHECKING:
 
 _DEMO_METRIC = "context_recall"
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
+_accept = "What counts as verified: the same bits, or the same verdicts."
+_weights = (
+    "Calibration of a combined run of these judges (calibrate --weights), whose weights and threshold decide the "
+    "metrics that ask its question (may be repeated)."
+)
 
 
-@click.command("run", cls=GroupedCommand, example="localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
+@cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
 @click.argument("data", nargs=-1, type=click.Path())
-@grouped("Data", "--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
-@suite_option
-@judge_option()
-@metrics("Default: those that the data allow. Options in parentheses: 'document_map(compare_by=id)'.")
-@grouped("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
-@grouped("Scoring", "--rescore", type=PATH, metavar="RUN", help="Score RUN again with other metrics or thresholds.")
-@settings()
-@gate_options
-@grouped("Evidence", "--junit", type=PATH, metavar="FILE", help="Write the gates as JUnit XML.")
-@grouped("Evidence", "--markdown", type=PATH, metavar="FILE", help="Write table, gates and changes, without texts.")
-@out_option("Run directory.  [default: runs/<data>-<hash>]")
-@grouped("Output", "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory.")
-@quiet_option
-@json_option
+@cli.option("Data", "--demo", is_flag=True, help="Score the bundled example and show its verdicts.")
+@cli.suite_option
+@cli.judge_option()
+@cli.metrics("Default: those that the data allow. Options in parentheses: 'document_map(compare_by=id)'.")
+@cli.option("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
+@cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
+@cli.settings()
+@cli.gate_options
+@cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
+@cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
+@cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
+@cli.option("Output", "--dry-run", is_flag=True, help="Only estimate verdicts, tokens, time and memory.")
+@cli.quiet_option
+@cli.json_option
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
@@ -68,39 +56,35 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     needed: only what RUN did not ask is asked, and the rest is as in RUN.
     """
     from localjudge.cli.gates import Checks, values, views
+    from localjudge.report.html_page import write_report
     from localjudge.report.sample import verdicts_view
-    from localjudge.report.tables import summary_values, summary_view
+    from localjudge.report.tables import summary_view
     from localjudge.run.job import run_plan
+    from localjudge.run.judges import DEFAULT_JUDGE
     from localjudge.run.settings import checked
 
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)
-    checks, run_settings = Checks(arguments), checked(settings_in(arguments))
+    checks, run_settings = Checks(arguments), checked(cli.settings_in(arguments))
+    judge = arguments.get("judge") or DEFAULT_JUDGE
     if not options["dry_run"]:
         checks.begin()
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         if options["rescore"]:
             run = _rescore(options["rescore"], arguments, checks, progress)
         else:
             planned = _plan(arguments, run_settings, suite, progress)
             checks.refuse_unknown([metric.name for metric in planned.metrics])
             if options["dry_run"]:
-                return _estimate(planned, arguments, progress, as_json)
-            run = run_plan(planned, judge=_judge(arguments), out=arguments.get("out"), progress=progress)
+                return _estimate(planned, judge, progress, as_json)
+            run = run_plan(planned, judge=judge, out=arguments.get("out"), progress=progress)
     result = checks.check(run)
-    report = checks.report(run, result) if arguments.get("report") else None
+    report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
-    print_result(
-        as_json,
-        lambda: {"run": str(run.directory), **written, **summary_values(run), **values(result)},
-        lambda: [
-            *([verdicts_view(run, metric=_DEMO_METRIC)] if options["demo"] else []),
-            summary_view(run, max_failed=run.max_failed),
-            *views(result, report),
-        ],
-    )
-    return _exit_code(run) if result.kept else ExitCode.GATE_MISSED
+    demo = [verdicts_view(run, metric=_DEMO_METRIC)] if options["demo"] else []
+    code = _print_run(run, as_json, {**written, **values(result)}, [*demo, summary_view(run), *views(result, report)])
+    return code if result.kept else ExitCode.GATE_MISSED
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -111,11 +95,9 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
     alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if alone and data:
         raise InputError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
-    if options["demo"] and options["suite"]:
-        raise InputError("--demo takes no suite", hint="omit --suite")
     if options["rescore"] and options["dry_run"]:
         raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
-    arguments, suite = with_suite(options["suite"] or ("none" if alone else None))
+    arguments, suite = cli.with_suite(options["suite"] or ("none" if alone else None))
     if options["demo"]:
         from localjudge import resources
 
@@ -135,12 +117,6 @@ def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any,
     return planned._replace(suite=suite.for_manifest if suite else None)
 
 
-def _judge(arguments: Mapping[str, Any]) -> str:
-    from localjudge.run.judges import DEFAULT_JUDGE
-
-    return arguments.get("judge") or DEFAULT_JUDGE
-
-
 def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", progress: "Progress") -> "Run":
     from localjudge.record.run import Run
     from localjudge.run.job import rescore_run
@@ -148,16 +124,16 @@ def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", pr
     before, names = Run.open(directory), arguments.get("metrics")
     checks.refuse_unknown(list(before) if names is None else names)
     where = {name: arguments.get(name) for name in ("out", "judge")}
-    return rescore_run(before, names, settings_in(arguments), **where, progress=progress)
+    return rescore_run(before, names, cli.settings_in(arguments), **where, progress=progress)
 
 
-def _estimate(planned: "Plan", arguments: Mapping[str, Any], progress: "Progress", as_json: bool) -> int:
+def _estimate(planned: "Plan", judge: str, progress: "Progress", as_json: bool) -> int:
     from localjudge.report.tables import estimate_view
     from localjudge.run.estimate import estimate_plan
 
-    estimate = estimate_plan(planned, judge=_judge(arguments), progress=progress)
+    estimate = estimate_plan(planned, judge=judge, progress=progress)
     progress.close()
-    print_result(as_json, estimate, lambda: estimate_view(estimate))
+    cli.print_result(as_json, estimate, lambda: estimate_view(estimate))
     return ExitCode.DONE
 
 
@@ -166,34 +142,27 @@ def _list_metrics(as_json: bool) -> int:
     from localjudge.report.checks import metric_list
 
     listed = described()
-    print_result(
-        as_json,
-        lambda: [{**metric._asdict(), "about": metric.about._asdict()} for metric in listed],
-        lambda: metric_list(listed),
-    )
+    values = [{**metric._asdict(), "about": metric.about._asdict()} for metric in listed]
+    cli.print_result(as_json, lambda: values, lambda: metric_list(listed))
     return ExitCode.DONE
 
 
-def _exit_code(run: "Run") -> ExitCode:
+def _print_run(
+    run: "Run", as_json: bool, more: Mapping[str, Any] | None = None, views: "list[RenderableType] | None" = None
+) -> ExitCode:
+    """Print the summary, with more of it, and give the exit code that it deserves."""
+    from localjudge.report.tables import summary_values, summary_view
+
+    values = {"run": str(run.directory), **summary_values(run), **(more or {})}
+    cli.print_result(as_json, lambda: values, lambda: views or summary_view(run))
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
 
 
-def _print_run(run: "Run", as_json: bool) -> ExitCode:
-    from localjudge.report.tables import summary_values, summary_view
-
-    print_result(
-        as_json,
-        lambda: {"run": str(run.directory), **summary_values(run)},
-        lambda: summary_view(run, max_failed=run.max_failed),
-    )
-    return _exit_code(run)
-
-
-@click.command("merge", cls=GroupedCommand, example="localjudge merge runs/data-3f9a1c2e-shard-* --out whole")
-@click.argument("shards", metavar="DIR...", nargs=-1, required=True, type=PATH)
-@out_option("Directory of the whole run.", required=True)
-@quiet_option
-@json_option
+@cli.command("merge", "localjudge merge runs/data-3f9a1c2e-shard-* --out whole")
+@click.argument("shards", metavar="DIR...", nargs=-1, required=True, type=cli.PATH)
+@cli.out_option("Directory of the whole run.", required=True)
+@cli.quiet_option
+@cli.json_option
 def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
     """Make one run of all shards that `localjudge run --shard I/N` left in these directories, in any order.
 
@@ -202,24 +171,17 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
     """
     from localjudge.record.merge import merge_shards
 
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         run = merge_shards(shards, out, progress)
     return _print_run(run, as_json)
 
 
-@click.command("combine", cls=GroupedCommand, example="localjudge combine runs/by-a runs/by-b --out runs/both")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
-@out_option("Directory of the new run.", required=True)
-@grouped(
-    "Scoring",
-    "--weights",
-    multiple=True,
-    metavar="NAME|FILE",
-    help="Calibration of a combined run of these judges (calibrate --weights), whose weights and threshold decide the "
-    "metrics that ask its question (may be repeated).",
-)
-@quiet_option
-@json_option
+@cli.command("combine", "localjudge combine runs/by-a runs/by-b --out runs/both")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=cli.PATH)
+@cli.out_option("Directory of the new run.", required=True)
+@cli.option("Scoring", "--weights", multiple=True, metavar="NAME|FILE", help=_weights)
+@cli.quiet_option
+@cli.json_option
 def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...], quiet: bool, as_json: bool) -> int:
     """Combine runs of different judges on the same data, with the same metrics: the mean of their log odds decides.
 
@@ -227,60 +189,33 @@ def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...],
     """
     from localjudge.run.combine import combine_runs
 
-    with progress_shown(quiet=quiet) as progress:
+    with cli.progress_shown(quiet=quiet) as progress:
         run = combine_runs(runs, out, weights=weights, progress=progress)
     return _print_run(run, as_json)
 
 
-@click.command("verify", cls=GroupedCommand, example="localjudge verify runs/data-3f9a1c2e --sample 200")
-@run_argument
-@click.argument("redacted", metavar="[FILE]", required=False, type=PATH)
-@count_option("Data", "--sample", "Ask for N random answers again.", least=1)
-@judge_option("the judge of RUN")
-@grouped(
-    "Scoring",
-    "--accept",
-    type=click.Choice(list(_SAME)),
-    default="identical",
-    show_default=True,
-    help="What counts as verified: the same bits, or the same verdicts.",
-)
-@grouped("Evidence", "--salt", type=PATH, metavar="FILE", help="Salt of the redacted FILE.  [default: salt.key in RUN]")
-@settings(*settings_with("place"))
-@quiet_option
-@json_option
-def verify_command(directory: Path, redacted: Path | None, quiet: bool, as_json: bool, **options: Any) -> int:
+@cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
+@cli.run_argument
+@cli.count_option("Data", "--sample", "Ask for N random answers again.", least=1)
+@cli.judge_option("the judge of RUN")
+@cli.option("Scoring", "--accept", type=click.Choice(list(_SAME)), default="identical", show_default=True, help=_accept)
+@cli.settings(*settings_with("place"))
+@cli.quiet_option
+@cli.json_option
+def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     """Re-run the judge of RUN and report what is the same: bit-identical, same verdicts, or different.
 
     The judge is asked for the stored answers again; sentences, scores and intervals are computed again from the stored
     data, and the result files are compared byte for byte. RUN is not changed, and DATA is not needed. Bits are the same
     on the same kind of processor; on another, use --accept verdicts.
 
-    With a FILE of localjudge redact nothing is judged: FILE is compared with what RUN gives without its texts.
-
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.
     """
-    if redacted is not None:
-        return _check_redacted(directory, redacted, options["salt"], as_json)
-    if options["salt"]:
-        raise InputError("--salt is about a redacted file", hint="name the file after RUN")
     from localjudge.report.checks import verification_view
     from localjudge.run.verify import verify_run
 
-    place = {name: value for name, value in typed_arguments().items() if name in settings_with("place")}
-    with progress_shown(quiet=quiet) as progress:
+    place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
+    with cli.progress_shown(quiet=quiet) as progress:
         result = verify_run(directory, judge=options["judge"], count=options["sample"], progress=progress, **place)
-    print_result(as_json, result, lambda: verification_view(result))
+    cli.print_result(as_json, result, lambda: verification_view(result))
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED
-
-
-def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:
-    from localjudge.record.run import Run
-    from localjudge.report.redacted import check_redacted, salt_in
-    from localjudge.report.terminal import safe_text
-
-    result = check_redacted(Run.open(directory), file, salt_in(salt) if salt else None)
-    same = f"{file} belongs to {directory}: {result.lines:,} lines, every byte the same"
-    differs = f"{file} is not what {directory} gives: line {result.first_difference} differs"
-    print_result(as_json, result, lambda: safe_text(same if result.belongs else differs))
-    return ExitCode.DONE if result.belongs else ExitCode.GATE_MISSED

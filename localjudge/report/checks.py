@@ -1,17 +1,10 @@
-"""The doctor's findings, the metrics and models that there are, and what came of judging a run again.
-
-ok       model file      reference-judge.gguf, 10.7 MiB, sha256 4844085b4a92 as pinned in the registry
-warning  plain cases     9 of 16 obvious cases right ...; a coin does as well
-                         -> name a larger ... model (--judge)
-
-same verdicts: 2,318 of 2,318 stored answers asked for again, 2,290 the same; 0 of 2,318 verdicts moved, ...
-changed since: engine.system: ...
-data, requests and result files are as the run left them
-"""
+"""What people are shown of judges: the doctor's findings, a run judged again, labels, calibrations, metrics, models."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -19,32 +12,42 @@ from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fi
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
-from localjudge.report.tables import label_cell
-from localjudge.report.terminal import Table, View, safe_text
-from localjudge.run.verify import RowChange, Verification
-from localjudge.words import numbered, printable
+from localjudge.record.manifest import Calibration, Figure
+from localjudge.report.terminal import Table, View, number, safe_text
+from localjudge.run.verify import Verification
+from localjudge.words import call, numbered, printable
 
-_STATUS_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
+if TYPE_CHECKING:
+    from localjudge.analysis.label_sheet import Labelling
+
+KEYS = {"1": "yes", "0": "no", "s": "skip", "u": "undo", "q": "quit"}
+_STYLE = {
+    **{"ok": "green", "warning": "yellow", "failed": "red"},
+    **{"bit-identical": "green", "same verdicts": "yellow", "different": "red"},
+}
 _STATUS_WIDTH, _NAME_WIDTH = 7, 14
-"""Of `warning` and of `reasons before`: each check is printed by itself, and they stand below each other."""
+"""Of `warning` and of `reasons before`: each check is printed separately, and they stand below each other."""
 _LEGEND = (
     "* computed where no metric is named: the first of those for one question whose columns the data has.",
     "verdicts: the judge gives one for each of these, in every sample.",
 )
 _DIGITS = 12
-_RESULT = {
-    "bit-identical": ("bit-identical", "green"),
-    "same verdicts": ("same verdicts", "yellow"),
-    "different": ("not verified", "red"),
-}
-_ROWS_SHOWN = 20
 _PLACES_SHOWN = 3
 _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_FIGURES = {
+    "auc": "AUC",
+    "auc_gain": "AUC gained by the weights",
+    "brier": "Brier score",
+    "f1": "F1",
+    "cohen_kappa": "Cohen's kappa",
+    "mcc": "MCC",
+    "gain": "gain in balanced accuracy",
+}
 
 
 def check_view(check: HealthCheck) -> Table:
     """One row: status, name, what was found, and under that what to do."""
-    status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STATUS_STYLE[check.status])
+    status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
     finding = safe_text(check.found)
     if check.advice:
         finding.append(f"\n-> {printable(check.advice)}", style="bold")
@@ -65,18 +68,16 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
     """A table for each metric, and what the marks mean."""
-    legend = [safe_text(text, style="dim") for text in _LEGEND]
-    return View([*map(_metric, metrics), Table(notes=legend)])
+    return View([*map(_metric, metrics), Table(notes=_LEGEND)])
 
 
 def _metric(metric: MetricDescription) -> Table:
-    options = ", ".join(f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items())
     remarks = ["only a judge that reads instructions can be asked"] if metric.instructions else []
     remarks += ["lower is better"] if metric.lower_is_better else []
     lines = {
         "asks": metric.about.asks,
         "needs": ", ".join(metric.fields),
-        "options": options,
+        "options": ", ".join(f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()),
         "verdicts": metric.about.verdicts,
         "source": metric.about.source,
         "remark": "; ".join(remarks),
@@ -86,25 +87,17 @@ def _metric(metric: MetricDescription) -> Table:
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
-    """The models that can judge, two lines each; those that cannot and what was skipped, counted, or with the reasons.
-
-    Plain lines, which no table cuts or folds: a name is there to be copied.
-    """
+    """The models that can judge, and what cannot, counted or with reasons, in lines that no table folds."""
     judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
-    left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge is not None]
+    left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     left_out += [(entry.where, entry.reason) for entry in inventory.skipped]
-    lines = [
-        f" {indent}{printable(text)}"
-        for entry in (*judges, *(left_out if verbose else ()))
-        for indent, text in zip(("", "  "), entry, strict=True)
-    ]
+    entries = [*judges, *(left_out if verbose else ())]
+    lines = [f" {printable(name)}\n   {printable(text)}" for name, text in entries]
     room = "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory are free"
     lines.append(f" {numbered(len(judges), 'model')} that can be loaded as a judge{room}")
     if left_out:
         advice = "" if verbose else ": --verbose says why"
-        lines.append(
-            f" {len(left_out):,} more {'was' if len(left_out) == 1 else 'were'} found and cannot be used{advice}"
-        )
+        lines.append(f" {numbered(len(left_out), 'more file')} cannot be used{advice}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -120,32 +113,40 @@ def _facts(model: ListedModel) -> str:
     return ", ".join(fact for fact in facts if fact)
 
 
-def verification_view(verification: Verification) -> View:
-    """The result, what it rests on, which ingredients changed, and the rows that differ."""
-    name, style = _RESULT[verification.result]
-    headline = safe_text(f"{name}: {_headline(verification)}", style=style)
-    rows = [_row(row) for row in verification.rows[:_ROWS_SHOWN]]
-    more = len(verification.rows) - _ROWS_SHOWN
-    notes = [f"and {more:,} more rows (--json lists all)"] if more > 0 else []
-    return View(
-        [Table(notes=[headline, *_verification_lines(verification)]), *([Table((), rows, notes)] if rows else [])]
-    )
-
-
-def _headline(verification: Verification) -> str:
+def verification_view(verification: Verification) -> Table:
+    """The result, what it rests on and which ingredients changed."""
     changed = list(_changed(verification))
+    name = "not verified" if verification.result == "different" else verification.result
+    headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
+    lines: list[str | Text] = [headline, f"judge {verification.judge}"]
+    if verification.other_machine:
+        lines.append("this machine is of another kind than the run's: bytes are promised per kind of processor")
+    if not verification.isolated and verification.identical < verification.asked_again:
+        lines.append("its judge is not isolated: bits may depend on what else a server is asked (--accept verdicts)")
+    for title, changes in (
+        ("changed since", verification.judge_changes),
+        ("changed in the stored data", verification.data_changes),
+    ):
+        lines += [f"{title}: {item.ingredient}: {_cut(item.before)} then, {_cut(item.after)} now" for item in changes]
+    if not changed:
+        lines.append("data, requests and result files are as the run left them")
     if verification.combined_from:
-        return "; ".join(["the same runs were combined again", *changed])
+        lines.append(f"combined from {' and '.join(verification.combined_from)}: verify each of them, too")
+    lines.append(f"signature {verification.signature}")
+    return Table(notes=lines)
+
+
+def _headline(verification: Verification, changed: Sequence[str]) -> str:
     stored, again, identical = verification.stored_requests, verification.asked_again, verification.identical
-    if not stored:
-        return "; ".join(["the run asked its judge nothing", *changed])
-    if again == identical and verification.result == "different":
-        return f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"
+    if verification.combined_from or not stored:
+        nothing = "the run asked its judge nothing"
+        return "; ".join(["the same runs were combined again" if verification.combined_from else nothing, *changed])
     asked = f"{again:,} of {stored:,} stored answers asked for again"
     if again == identical:
-        return f"{asked}, every bit the same" if again else asked
+        repeats = f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"
+        return repeats if changed else f"{asked}, every bit the same"
     moved = f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts moved"
-    largest = f"probabilities by at most {verification.largest_move:.2g}"
+    largest = f"probabilities by at most {verification.largest_move:.2g} (--json lists the rows)"
     return "; ".join([f"{asked}, {identical:,} the same", f"{moved}, {largest}", *changed])
 
 
@@ -160,36 +161,79 @@ def _changed(verification: Verification) -> Iterator[str]:
         yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
 
 
-def _verification_lines(verification: Verification) -> Iterator[str]:
-    yield f"judge {verification.judge}"
-    if verification.other_machine:
-        yield (
-            "this machine is of another kind than the run's: bytes are promised per kind of processor, not across; "
-            f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts moved"
-        )
-    if not verification.isolated and verification.identical < verification.asked_again:
-        yield (
-            "its judge is not isolated: bits may depend on what else a server is asked; --accept verdicts is content "
-            "with the same verdicts"
-        )
-    for change in verification.judge_changes:
-        yield f"changed since: {change.ingredient}: {_cut(change.before)} then, {_cut(change.after)} now"
-    for change in verification.data_changes:
-        there, stored = _cut(change.before), _cut(change.after)
-        yield f"stored data is not the manifest's: {change.ingredient}: {there} there, {stored} stored"
-    if not any(_changed(verification)):
-        yield "data, requests and result files are as the run left them"
-    if verification.combined_from:
-        yield f"combined from {' and '.join(verification.combined_from)}: verify each of them, too"
-    yield f"signature {verification.signature}"
-
-
-def _row(row: RowChange) -> tuple[str | Text, ...]:
-    labels = Text(f"{label_cell(row.before)} -> {label_cell(row.after)}", style="red" if row.moved else "")
-    before, after = ("-" if p_yes is None else f"{p_yes:.6f}" for p_yes in (row.p_before, row.p_after))
-    return labels, f"{before} -> {after}", f"{row.sample_id} {row.metric} {row.position}: {row.text}"
-
-
 def _cut(value: object) -> str:
     """The value, of checksums the beginning."""
     return _CHECKSUM.sub(r"\1", str(value))
+
+
+def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
+    """The row of a sheet, after how many of all have a label: what is asked, by which texts, and about which."""
+    contexts = row.get("contexts")
+    texts = {"user_input": row.get("user_input")}
+    texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
+    texts |= {name: row.get(name) for name in ("reference", "response")}
+    about = [(Text(name, style="dim"), text) for name, text in texts.items() if text and isinstance(text, str)]
+    metric, asks, unit = (str(row.get(name)) for name in ("metric", "asks", "text"))
+    return View(
+        [
+            Table(titles=[f"{labelled:,} of {total:,} labelled   {metric}"], notes=[asks]),
+            Table(rows=about),
+            Table(titles=[f"> {unit}"]),
+            Table(notes=[Text(keys_line(), style="dim")]),
+        ]
+    )
+
+
+def keys_line() -> str:
+    """What each key does."""
+    return ", ".join(f"{key} {what}" for key, what in KEYS.items())
+
+
+def ended_view(labelling: "Labelling", directory: Path) -> Table:
+    """How many rows are labelled, where, and what to do with them."""
+    left = len(labelling) - labelling.labelled
+    lines = [f"{left:,} are left: the same command goes on"] if left else []
+    lines.append(f"then: {call('show', str(directory), 'labels', str(labelling.path))}")
+    return Table(titles=[f"{labelling.labelled:,} of {len(labelling):,} labelled, in {labelling.path}"], notes=lines)
+
+
+def calibration_view(calibration: Calibration) -> View:
+    """All but the reliability of single probabilities, for a terminal of 80 columns."""
+    labels, rule = calibration.labels, calibration.combining_rule
+    lines = [f"judge {calibration.card}"]
+    if rule is not None:
+        weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in rule.weights.items())
+        lines.append(f"log odds weighed: {weights}; intercept {number(rule.intercept)}; every figure is held out")
+    lines.append(
+        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
+        f"{labels.clusters:,} groups by {labels.clustered_by}"
+    )
+    sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
+    decisions = [
+        (_words(name), *(_figure(side.get(name)) for side in sides))
+        for name in dict.fromkeys(name for side in sides for name in side)
+    ]
+    threshold = (
+        f"threshold {number(calibration.threshold)}, chosen on all labels; held out: decided by the thresholds of "
+        f"{len(folds)} folds, {number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
+    )
+    notes = [*(f"{_words(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
+    return View(
+        [
+            Table(titles=[f"calibration {calibration.name}: {calibration.question}"], notes=lines),
+            Table(rows=[(_words(name), _figure(figure)) for name, figure in calibration.figures.items()]),
+            Table(("", "at 0.5", "held out"), decisions, [threshold]),
+            Table(notes=notes),
+        ]
+    )
+
+
+def _figure(figure: Figure | None) -> str:
+    return "" if figure is None else f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
+
+
+def _words(name: str) -> str:
+    """`held_out.f1` as `F1, held out`."""
+    where, _, bare = name.rpartition(".")
+    words = _FIGURES.get(bare, bare.replace("_", " "))
+    return f"{words}, {where.replace('_', ' ')}" if where else words

@@ -6,16 +6,9 @@
     the run did not finish                 ... with <error>
 
 There is no standard of JUnit files; this is the part that Jenkins, GitLab, GitHub actions and pytest agree on.
-Characters that XML cannot hold are written as visible escapes.
 
-    ## localjudge: 1 of 2 gates failed
-    | metric | mean | ...
-    | outcome | gate | why |
-
-The Markdown is of GitHub's flavour. It holds no text and no id of a sample, since it is made for
-places that keep it: samples are called by their row in the data, as `localjudge show RUN ROW` takes them. Texts of
-users, models and other packages stand in code alone: there no pipe ends a cell, nothing is a tag, a link, a mention or
-a reference to an issue. Long ones are cut: a comment has 65,536 characters.
+The Markdown is of GitHub's flavour, and holds no text and no id of a sample, since it is made for places that keep it.
+Names of other packages stand in code alone, where nothing is a tag, a link, a mention or a reference to an issue.
 """
 
 import re
@@ -25,16 +18,16 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from localjudge.analysis.check import Check, Gate, GateDecision
-from localjudge.analysis.compare import RunComparison, SampleChange
+from localjudge.analysis.compare import RunComparison
 from localjudge.record.archive import stored_ids
 from localjudge.record.directory import STORE
 from localjudge.record.run import Run
-from localjudge.report.tables import comparison_view, gates_view, label_cell, summary_view
+from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import as_markdown, markdown_block, number
 from localjudge.words import numbered, printable
 
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
-_MOST_LINES = 60
+"""What XML cannot hold besides what no terminal is shown."""
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
 _Problem = tuple[str, str, str] | None
@@ -54,8 +47,7 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 def unfinished(gates: Sequence[Gate]) -> str:
     """The JUnit file to have in place while the run goes on: it must not be taken for an earlier one that passed."""
-    problem = ("error", "unfinished", "the run did not finish")
-    return _junit({str(gate): problem for gate in gates}, {})
+    return _junit({str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {})
 
 
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
@@ -83,8 +75,11 @@ def _legal(text: str) -> str:
 
 def run_markdown(run: Run, checked: Check) -> str:
     """The run's gates, its comparison with the baseline, its table, and who judged."""
-    summary = summary_view(run, max_failed=run.max_failed)
-    parts = [f"## localjudge: {_headline(run, checked)}", as_markdown(replace(summary, notes=()))]
+    failed, count = sum(not decision.kept for decision in checked.decisions), len(checked.decisions)
+    passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
+    headline = f"{failed} of {count} gates failed" if failed else passed
+    summary = summary_view(run)
+    parts = [f"## localjudge: {headline}", as_markdown(replace(summary, notes=()))]
     if checked.decisions:
         gates = gates_view(checked.decisions)
         rows = [(_SIGN[str(outcome)], *cells) for outcome, *cells in gates.rows]
@@ -99,28 +94,14 @@ def unfinished_markdown() -> str:
     return "## localjudge: the run did not finish\n"
 
 
-def _headline(run: Run, checked: Check) -> str:
-    if failed := sum(not decision.kept for decision in checked.decisions):
-        return f"{failed} of {len(checked.decisions)} gates failed"
-    count = len(checked.decisions)
-    return f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
-
-
 def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:
-    moved = [(name, sample) for name, change in comparison.metrics.items() for sample in change.moved]
     unmoved = {name: change.model_copy(update={"moved": ()}) for name, change in comparison.metrics.items()}
     yield from map(as_markdown, comparison_view(comparison.model_copy(update={"metrics": unmoved, "by": None})))
-    lines = list(_moved_rows(run, moved))
-    if len(lines) > _MOST_LINES:
-        lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES:,} more lines"]
+    rows = {sample_id: row for row, sample_id in enumerate(stored_ids(run.directory / STORE), 1)}
+    lines = [
+        f"row {rows[sample.sample_id]:,}: {name} {number(sample.before)} -> {number(sample.after)}"
+        for name, change in comparison.metrics.items()
+        for sample in change.moved
+    ]
     if lines:
         yield f"<details><summary>Samples that moved most</summary>\n\n{markdown_block(lines)}\n\n</details>"
-
-
-def _moved_rows(run: Run, moved: Sequence[tuple[str, SampleChange]]) -> Iterator[str]:
-    rows = {sample_id: row for row, sample_id in enumerate(stored_ids(run.directory / STORE), 1)}
-    for metric, sample in moved:
-        flips = Counter(f"{label_cell(unit.before)} -> {label_cell(unit.after)}" for unit in sample.units)
-        verdicts = ", ".join(f"{count:,} x {flip}" for flip, count in sorted(flips.items()))
-        scores = f"{metric} {number(sample.before)} -> {number(sample.after)}"
-        yield f"row {rows[sample.sample_id]:,}: {scores}{verdicts and f' (verdicts: {verdicts})'}"

@@ -5,33 +5,31 @@
     inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
     jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
-A column that has the name of another one gets `data.` in front. Its type does not depend on what is in it, but for the
-user's own. A metric without a score, undefined or failed, is null in JSON and Parquet, NaN in pandas and empty in CSV:
-never a number. So are contexts of which only the ids are known. In CSV and Parquet a list or an object is JSON text,
-and so is a Parquet column of numbers and texts; for ragas, lists stand in a CSV as Python prints them, which its
-`ast.literal_eval` reads. In a CSV a text that a spreadsheet would take for a formula gets an apostrophe in front. What
-inspect (0.3.) reads as `precomputed_scores` has NaN where there is no score: a null would count as 0.
+A column with the name of another one gets `data.` in front. A metric without a score, undefined or failed, is null in
+JSON and Parquet, NaN in pandas and inspect, and empty in CSV: never a number. In CSV and Parquet a list or an object is
+JSON text, and so is a Parquet column of numbers and texts; for ragas, lists stand in a CSV as Python prints them, which
+its `ast.literal_eval` reads. In a CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
 """
 
 import csv
 import io
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from itertools import chain, groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.record.directory import excerpt
 from localjudge.record.manifest import combination_of
-from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
+from localjudge.record.result_rows import ScoreRow, VerdictRow, evaluations_of, flat_values, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
-from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
+from localjudge.types import CONTEXT_FIELDS, Sample, Verdict, known_texts
 from localjudge.words import inert, option_name
 
 if TYPE_CHECKING:
@@ -43,8 +41,8 @@ Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications",
 Rows = Literal["scores", "verdicts", "samples"]
 CLASSIFIED_METRIC = "context_recall"
 ROWS_OF_GROUP = 65_536
-MOST_COLUMNS = 1_000
 _LARGEST = 2**63
+_BLOCK = 1 << 20
 _Kind = Literal["text", "texts", "number", "whole", "flag"]
 _TEXTS: dict[str, _Kind] = {
     "user_input": "text",
@@ -59,13 +57,6 @@ _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
 """All others are texts; `against`, which is a number or `reference`, is one, too."""
-_OF_TYPES: dict[frozenset[str], _Kind] = {
-    frozenset({"int"}): "whole",
-    frozenset({"float"}): "number",
-    frozenset({"int", "float"}): "number",
-    frozenset({"bool"}): "flag",
-}
-_NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
 
 
 class Added(NamedTuple):
@@ -100,8 +91,7 @@ _NOTHING_ADDED = Added()
 def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
     """Scores, verdicts or samples, with what is added behind them.
 
-    Raises InputError for other rows and too many columns, RunDirectoryError where scores and samples are not of one
-    order.
+    Raises InputError for other rows, RunDirectoryError where scores and samples are not of one order.
     """
     kinds = _kinds(run, rows)
     if not any(added):
@@ -133,13 +123,11 @@ def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     """The rows as flat objects, all with the same keys."""
-    match rows:
-        case "scores":
-            return (dict(vars(row)) for row in run.iter_scores())
-        case "verdicts":
-            return map(flat_values, run.iter_verdicts())
-        case "samples":
-            return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
+    if rows == "scores":
+        return (dict(vars(row)) for row in run.iter_scores())
+    if rows == "verdicts":
+        return map(flat_values, run.iter_verdicts())
+    return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
 
 
 def _sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterable[str]) -> Row:
@@ -151,35 +139,35 @@ def _sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterabl
 
 
 def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
+    kinds: dict[str, _Kind] = {"sample_id": "text"}
     match rows:
-        case "scores":
-            return {field.name: _KINDS.get(field.name, "text") for field in fields(ScoreRow)}
-        case "verdicts":
-            names = [field.name for field in fields(VerdictRow) if field.name != "judges"]
-            combination = combination_of(run.manifest)
-            judges: dict[str, _Kind] = {f"p_yes of {name}": "number" for name in combination.ids} if combination else {}
-            return {name: _KINDS.get(name, "text") for name in names} | judges
+        case "scores" | "verdicts":
+            row = ScoreRow if rows == "scores" else VerdictRow
+            kinds |= {field.name: _KINDS.get(field.name, "text") for field in fields(row) if field.name != "judges"}
+            if rows == "verdicts" and (combination := combination_of(run.manifest)):
+                kinds |= {f"p_yes of {name}": "number" for name in combination.ids}
         case "samples":
-            kinds: dict[str, _Kind] = {"sample_id": "text"}
             for metric in run.summary.metrics:
                 kinds |= {metric: "number", f"{metric}_status": "text"}
-            return kinds
-    raise InputError(f"there are no rows {rows!r}", hint='rows are "samples", "scores" and "verdicts"')
+        case _:
+            raise InputError(f"there are no rows {rows!r}", hint='rows are "samples", "scores" and "verdicts"')
+    return kinds
 
 
 def _own_kinds(run: Run) -> dict[str, _Kind]:
     """The user's columns in the order in which they appear, and of which kind their values are."""
-    types: dict[str, set[str]] = {}
+    types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
-            large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
-            types.setdefault(name, set()).add("large" if large else type(value).__name__)
-        if len(types) > MOST_COLUMNS:
-            raise InputError(
-                f"the data has more than {MOST_COLUMNS:,} columns, such as {excerpt(next(iter(types)))}",
-                hint="leave out --with-columns",
-            )
-    return {name: _OF_TYPES.get(frozenset(of_column - {"NoneType"}), "text") for name, of_column in types.items()}
+            too_large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
+            types.setdefault(name, set()).add(str if too_large else type(value))
+    kinds: dict[str, _Kind] = {}
+    for name, of_column in types.items():
+        of_column.discard(type(None))
+        simple: dict[type, _Kind] = {int: "whole", float: "number", bool: "flag"}
+        kind = simple.get(next(iter(of_column)), "text") if len(of_column) == 1 else "text"
+        kinds[name] = "number" if of_column == {int, float} else kind
+    return kinds
 
 
 def _of_kind(value: Any, kind: _Kind) -> Any:
@@ -202,12 +190,9 @@ def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
     types = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
     table = _frame_table(run, rows)
     entries = list(table.rows())
-    own = set(table.own.values())
-    values = table.columns(entries) | {name: [row[name] for row in entries] for name in own}
-    columns = {
-        name: pandas.Series(values[name], dtype=None if name in own else types[kind])
-        for name, kind in table.kinds.items()
-    }
+    values = table.columns(entries)
+    columns = {name: pandas.Series(values[name], dtype=types.get(kind)) for name, kind in table.kinds.items()}
+    columns |= {name: pandas.Series([row[name] for row in entries]) for name in table.own.values()}
     frame = pandas.DataFrame(columns)
     if rows != "samples" or not run.index:
         return frame
@@ -227,13 +212,8 @@ def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
     _require("polars")
     import polars
 
-    types: dict[_Kind, Any] = {
-        "text": polars.String,
-        "texts": polars.List(polars.String),
-        "number": polars.Float64,
-        "whole": polars.Int64,
-        "flag": polars.Boolean,
-    }
+    kinds = (polars.String, polars.List(polars.String), polars.Float64, polars.Int64, polars.Boolean)
+    types: dict[str, Any] = dict(zip(get_args(_Kind), kinds, strict=True))
     table = _frame_table(run, rows)
     schema = {name: types[kind] for name, kind in table.kinds.items()}
     return polars.DataFrame(table.columns(table.rows()), schema=schema)
@@ -263,10 +243,7 @@ def exported_parts(
     """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
     tool, _, encoding = as_format.rpartition("-")
     if any(added) and as_format.startswith(("ragas", "inspect")):
-        raise InputError(
-            f"{as_format} has the columns that {tool or as_format} has",
-            hint="texts and columns go with jsonl, csv, parquet",
-        )
+        raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
     match as_format:
         case "ragas-classifications":
             return map(_json_bytes, _classifications(run))
@@ -276,12 +253,9 @@ def exported_parts(
             table = _ragas_table(run)
         case _:
             table = table_of(run, rows, added)
-    match encoding:
-        case "csv":
-            return _csv(table, lists_as_json=not tool)
-        case "parquet":
-            return _parquet(table)
-    return map(_json_bytes, table.rows())
+    if encoding == "csv":
+        return _csv(table, lists_as_json=not tool)
+    return _parquet(table) if encoding == "parquet" else map(_json_bytes, table.rows())
 
 
 def _ragas_table(run: Run) -> FlatTable:
@@ -299,19 +273,13 @@ def _classifications(run: Run) -> Iterator[Row]:
             f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
             hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
         )
-    verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
-    groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)
-    sample_id, of_sample = next(groups, _NO_GROUP)
-    for score in run.iter_scores():
-        if score.metric == CLASSIFIED_METRIC:
-            rows: list[Row] = []
-            if sample_id == score.sample_id:
-                rows = [
-                    {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
-                    for verdict in of_sample
-                ]
-                sample_id, of_sample = next(groups, _NO_GROUP)
-            yield {"id": score.sample_id, "classifications": rows}
+    for sample_id, metric, _, units in evaluations_of(run.iter_scores(), run.iter_verdicts()):
+        if metric == CLASSIFIED_METRIC:
+            rows = []
+            for unit, verdict in units:
+                reason, label = (verdict.reason, verdict.label) if isinstance(verdict, Verdict) else (None, None)
+                rows.append({"statement": unit.span.text, "reason": reason or "", "attributed": label})
+            yield {"id": sample_id, "classifications": rows}
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:
@@ -344,11 +312,8 @@ def _json_bytes(row: Row) -> bytes:
 
 
 def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
-    """A line of names and one for each row; nothing but an empty line where there are no rows."""
-    rows = table.rows()
-    first = next(rows, None)
-    lines = [] if first is None else [list(table.kinds), list(first.values())]
-    for cells in chain(lines or [[]], (row.values() for row in rows)):
+    """A line of names and one for each row."""
+    for cells in chain([table.kinds], (row.values() for row in table.rows())):
         text = io.StringIO(newline="")
         as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)
         csv.writer(text).writerow(map(inert, as_json if lists_as_json else cells))
@@ -361,35 +326,13 @@ def _parquet(table: FlatTable) -> Iterator[bytes]:
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet
 
-    types = {
-        "text": pyarrow.string(),
-        "texts": pyarrow.list_(pyarrow.string()),
-        "number": pyarrow.float64(),
-        "whole": pyarrow.int64(),
-        "flag": pyarrow.bool_(),
-    }
+    kinds = (pyarrow.string(), pyarrow.list_(pyarrow.string()), pyarrow.float64(), pyarrow.int64(), pyarrow.bool_())
+    types = dict(zip(get_args(_Kind), kinds, strict=True))
     schema = pyarrow.schema([(name, types[kind]) for name, kind in table.kinds.items()])
-    rows, sink = table.rows(), _Sink()
-    with parquet.ParquetWriter(sink, schema) as writer:
-        while block := list(islice(rows, ROWS_OF_GROUP)):
-            writer.write_table(pyarrow.table(table.columns(block), schema=schema))
-            yield sink.taken()
-    yield sink.taken()
-
-
-class _Sink(io.BytesIO):
-    """What was written, until it is taken."""
-
-    _taken = 0
-
-    def tell(self) -> int:
-        """How much was written so far, taken or not."""
-        return self._taken + super().tell()
-
-    def taken(self) -> bytes:
-        """What was written since this was asked last."""
-        part = self.getvalue()
-        self._taken += len(part)
-        self.seek(0)
-        self.truncate()
-        return part
+    rows = table.rows()
+    with tempfile.TemporaryFile() as file:  # which has no name, so that nobody else can open it
+        with parquet.ParquetWriter(file, schema) as writer:
+            while block := list(islice(rows, ROWS_OF_GROUP)):
+                writer.write_table(pyarrow.table(table.columns(block), schema=schema))
+        file.seek(0)
+        yield from iter(lambda: file.read(_BLOCK), b"")

@@ -9,60 +9,40 @@
 
 A block is gzipped JSON in base64: no character of a user's text stands in the page as it is. An outcome is a score, or
 the first letter of "undefined" and "failed"; null for a sample that has none. Of a baseline only the texts that differ
-are written. The page may load nothing and send nothing, not even what a text in it might ask for, and markup cannot be
-made of strings in it (trusted types).
-
-Places of verdicts count UTF-16 code units, as scripts in a browser count; the record counts Unicode code points: of
-"a😀b." the verdict on "b." is at 2 to 4 in the record and at 3 to 5 in the page.
-
-The invariant: the same run, and the same baseline and gates, give the same bytes (with the same build of zlib).
+are written. Places of verdicts count UTF-16 code units, as scripts in a browser count; the record counts code points.
+The same run, and the same baseline and gates, give the same bytes (with the same build of zlib).
 """
 
 import base64
 import gzip
 import hashlib
 import os
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from localjudge.analysis.check import Check, Undecided, check
+from localjudge.analysis.check import Check
 from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
-from localjudge.analysis.correct import CorrectedMeans, corrected_means
+from localjudge.analysis.correct import CorrectedMeans
 from localjudge.engine.hardware import readable
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
 from localjudge.record.directory import open_regular
 from localjudge.record.files import NEAR
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
-from localjudge.record.run import Run, as_run
-from localjudge.report.label_tables import corrected_view
+from localjudge.record.run import Run
+from localjudge.report import tables
 from localjudge.report.sample import outcome_of, remark_on
-from localjudge.report.tables import (
-    calibration_lines,
-    change_remarks,
-    count_cells,
-    decidedness_line,
-    metric_remarks,
-    reason_of,
-    score_cells,
-    shared_samples,
-    why,
-)
 from localjudge.report.terminal import number
 from localjudge.resources import write_output
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
 from localjudge.words import as_typed, printable
 
-REPORT = "report.html"
 _BINS = 10
 """Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
 _FOLDER = Path(__file__).with_name("page")
@@ -72,7 +52,6 @@ _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.j
 _BEGINNING = (
     b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="localjudge">\n'
 )
-_SAMPLES_READ_AT_ONCE = 64
 _SAMPLES_OF_A_LIST = 2_000
 _LETTERS_OF_DETAILS = 256 << 10
 _LETTERS_OF_A_QUESTION = 200
@@ -85,50 +64,26 @@ Values = dict[str, Any]
 
 
 def write_report(
-    run: Run | str | Path,
-    *,
-    baseline: Run | str | Path | None = None,
-    gates: Sequence[str] = (),
-    undecided: Undecided = "fail",
-    labels: str | Path | None = None,
-    out: str | Path | None = None,
-) -> Path:
-    """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
-
-    Takes a baseline and gates as `check` does, labels as `corrected_means` does, and raises what
-    these raise. An earlier report is replaced; InputError for another file of that name, and for one that cannot be
-    written.
-    """
-    run = as_run(run)
-    before = None if baseline is None else as_run(baseline)
-    checked = check(run, gates=gates, baseline=before, undecided=undecided)
-    corrected = None if labels is None else corrected_means(run, labels)
-    return write_checked_report(run, checked, before, out, corrected)
-
-
-def write_checked_report(
     run: Run,
     checked: Check,
     baseline: Run | None = None,
     out: str | Path | None = None,
     corrected: CorrectedMeans | None = None,
 ) -> Path:
-    """The same of a run whose gates were decided, compared with its baseline and corrected by labels before."""
-    path = run.directory / REPORT if out is None else Path(os.path.expanduser(out))
-    _check_replaceable(path)
-    write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
-    return path
+    """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 
-
-def _check_replaceable(path: Path) -> None:
-    """Raise InputError if something at the path is not a report."""
-    if not os.path.lexists(path):
-        return
+    Its gates were decided, compared with its baseline and corrected by labels before. An earlier report is replaced;
+    InputError for another file of that name, and for one that cannot be written.
+    """
+    path = Path(os.path.expanduser(out or run.directory / "report.html"))
     if path.is_dir():
         raise InputError(f"{path} is a directory", hint="name a file with --out")
-    with open_regular(path) as file:
-        if file.read(len(_BEGINNING)) != _BEGINNING:
-            raise InputError(f"{path} is not a report of localjudge", hint="name another file with --out")
+    if os.path.lexists(path):
+        with open_regular(path) as file:
+            if file.read(len(_BEGINNING)) != _BEGINNING:
+                raise InputError(f"{path} is not a report of localjudge", hint="name another file with --out")
+    write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
+    return path
 
 
 def page(
@@ -149,18 +104,14 @@ def page(
         "compared": baseline is not None,
         "samples": run.summary.samples,
     }
-    return (
-        _environment()
-        .get_template("page.html")
-        .generate(
-            **first_screen,
-            version=version("localjudge"),
-            policy=_policy(style, script),
-            style=Markup(style),
-            script=Markup(script),
-            config=config,
-            blocks=data_blocks(run, baseline),
-        )
+    return _template().generate(
+        **first_screen,
+        version=version("localjudge"),
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        config=config,
+        blocks=data_blocks(run, baseline),
     )
 
 
@@ -174,28 +125,18 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _environment() -> Environment:
+def _template() -> Template:
+    """The page, every text in it with escapes for what would act on a reader; markup stays as it is."""
     environment = Environment(
         autoescape=True,
-        finalize=_visible,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         loader=FileSystemLoader(_FOLDER),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"number": number, "describe_distribution": _describe_distribution}
-    return environment
-
-
-def _visible(value: Any) -> Any:
-    """Every text that the template prints, with escapes for what would act on a reader; markup stays as it is."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _describe_distribution(distribution: list[int]) -> str:
-    """For who does not see the drawing: `0 to 0.1: 5, 0.9 to 1: 12 samples`."""
-    parts = [f"{at / _BINS:g} to {(at + 1) / _BINS:g}: {count:,}" for at, count in enumerate(distribution) if count]
-    return f"{', '.join(parts)} samples" if parts else "no score"
+    environment.filters["number"] = number
+    return environment.get_template("page.html")
 
 
 def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) -> Values:
@@ -207,36 +148,35 @@ def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) 
         "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
         "facts": list(_facts(run)),
         "metrics": _metrics(run),
-        "gates": [(decision.outcome, decision.gate, reason_of(decision)) for decision in checked.decisions],
+        "gates": [(decision.outcome, decision.gate, tables.reason_of(decision)) for decision in checked.decisions],
         "comparison": checked.comparison and _comparison(checked.comparison),
-        "corrected": corrected and {"warnings": corrected.warnings, "table": corrected_view(corrected)},
+        "corrected": corrected and {"warnings": corrected.warnings, "table": tables.corrected_view(corrected)},
     }
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     judge, summary = run.judge, run.summary
-    if model := [fact for fact in (readable(judge.size) if judge.size is not None else "", judge.quantisation) if fact]:
-        yield "Model", ", ".join(model)
-    if judge.sha256:
-        yield "sha256", judge.sha256
+    size = None if judge.size is None else readable(judge.size)
     others = ", of the metrics without a calibration" if summary.thresholds else ""
-    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
-    yield from (("Calibration", line) for line in calibration_lines(run))
-    yield "Verdicts", decidedness_line(summary.verdicts)
-    if summary.skipped_rows:
-        yield "Left out", f"{summary.skipped_rows:,} rows of the data could not be used"
-    yield "Signature", summary.signature
+    skipped = f"{summary.skipped_rows:,} rows of the data could not be used"
+    facts = [
+        ("Model", ", ".join(filter(None, (size, judge.quantisation)))),
+        ("sha256", judge.sha256),
+        ("Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"),
+        *(("Calibration", line) for line in tables.calibration_lines(run)),
+        ("Verdicts", tables.decidedness_line(summary.verdicts)),
+        ("Left out", skipped if summary.skipped_rows else None),
+        ("Signature", summary.signature),
+    ]
+    return ((name, fact) for name, fact in facts if fact)
 
 
 def _metrics(run: Run) -> list[Values]:
     """`mean` and `interval` are None where too many failed or nothing was scored."""
     distributions = {name: [0] * _BINS for name in run.summary.metrics}
-    reasons: dict[str, Counter[str]] = {name: Counter() for name in run.summary.metrics}
     for row in run.iter_scores():
         if row.metric in distributions and row.score is not None:
             distributions[row.metric][min(int(row.score * _BINS), _BINS - 1)] += 1
-        elif row.metric in reasons and row.status == "failed":
-            reasons[row.metric][row.detail or ""] += 1
     withheld = run.summary.failed_beyond(run.max_failed)
     return [
         {
@@ -245,13 +185,7 @@ def _metrics(run: Run) -> list[Values]:
             "interval": None if name in withheld else metric.ci95,
             "counts": metric,
             "distribution": distributions[name],
-            "remarks": [
-                *metric_remarks(metric, withheld=name in withheld),
-                *(
-                    f"why{f', most often ({count:,})' if len(reasons[name]) > 1 else ''}: {reason}"
-                    for reason, count in reasons[name].most_common(1)
-                ),
-            ],
+            "remarks": list(tables.metric_remarks(metric, withheld=name in withheld)),
         }
         for name, metric in run.summary.metrics.items()
     ]
@@ -261,11 +195,11 @@ def _comparison(comparison: RunComparison) -> Values:
     changes: list[Values] = [
         {
             "name": name,
-            "scores": score_cells(change.scores),
-            "counts": count_cells(name, change),
+            "scores": tables.score_cells(change.scores),
+            "counts": tables.count_cells(name, change),
             "difference": change.scores and change.scores.difference,
             "interval": change.scores and change.scores.ci95,
-            "remarks": list(change_remarks(name, change)),
+            "remarks": list(tables.change_remarks(name, change)),
         }
         for name, change in comparison.metrics.items()
     ]
@@ -274,7 +208,7 @@ def _comparison(comparison: RunComparison) -> Values:
         "changes": changes,
         "widest": max([*ends, 0.05]),
         "notes": [
-            shared_samples(comparison.samples),
+            tables.shared_samples(comparison.samples),
             *(f"warning: {warning}" for warning in comparison.warnings),
             f"Baseline (A): judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
             f"This run (B): judge {comparison.judge}, signature {comparison.signature}",
@@ -292,55 +226,43 @@ class DataBlock(NamedTuple):
 
 def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
     """All samples of the run in the order of the data, with what they were in the baseline."""
-    listed, details = _Block("list"), _Block("details")
-    for row, values in _samples(run, baseline):
-        listed.add(row)
-        details.add(values)
-        if len(listed.lines) >= _SAMPLES_OF_A_LIST:
-            yield listed.take()
-        if details.letters >= _LETTERS_OF_DETAILS:
-            yield details.take()
-    yield from (block.take() for block in (listed, details) if block.lines)
+    lines: dict[str, list[str]] = {"list": [], "details": []}
+    first = dict.fromkeys(lines, 0)
 
-
-class _Block:
-    """Values that are gathered until they are taken as one block."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind, self._first = kind, 0
-        self.lines: list[str] = []
-        self.letters = 0
-
-    def add(self, values: Any) -> None:
-        self.lines.append(json_line(values))
-        self.letters += len(self.lines[-1])
-
-    def take(self) -> DataBlock:
-        packed = gzip.compress(f"[{','.join(self.lines)}]".encode(), mtime=0)
-        block = DataBlock(self._kind, self._first, base64.b64encode(packed).decode("ascii"))
-        self._first += len(self.lines)
-        self.lines, self.letters = [], 0
+    def packed(kind: str) -> DataBlock:
+        content = base64.b64encode(gzip.compress(f"[{','.join(lines[kind])}]".encode(), mtime=0))
+        block = DataBlock(kind, first[kind], content.decode("ascii"))
+        first[kind] += len(lines[kind])
+        lines[kind].clear()
         return block
+
+    letters = 0
+    for row, values in _samples(run, baseline):
+        lines["list"].append(json_line(row))
+        lines["details"].append(json_line(values))
+        letters += len(lines["details"][-1])
+        if len(lines["list"]) >= _SAMPLES_OF_A_LIST:
+            yield packed("list")
+        if letters >= _LETTERS_OF_DETAILS:
+            letters = 0
+            yield packed("details")
+    yield from (packed(kind) for kind in lines if lines[kind])
 
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     """Row of the list and details of each sample."""
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     before = _Baseline(baseline, side) if baseline is not None else None
-    scored = enumerate(run.iter_scored_samples())
-    while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
+    for position, (sample, scores) in enumerate(run.iter_scored_samples()):
+        verdicts = {metric: side.verdicts(metric, position) for metric in scores}
+        asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
+        outcomes = [_outcome(scores.get(metric)) for metric in metrics]
+        row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
+        values = _sample_values(sample, scores, verdicts)
         if before:
-            before.read(position for position, _ in some)
-        for position, (sample, scores) in some:
-            verdicts = {metric: side.verdicts(metric, position) for metric in scores}
-            asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
-            outcomes = [_outcome(scores.get(metric)) for metric in metrics]
-            row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
-            values = _sample_values(sample, scores, verdicts)
-            if before:
-                row.append([before.score(position, metric) for metric in metrics])
-                values["before"] = before.values(position, sample, verdicts)
-            yield row, values
+            row.append([before.score(position, metric) for metric in metrics])
+            values["before"] = before.values(position, sample, verdicts)
+        yield row, values
 
 
 def _outcome(score: ScoreRow | None) -> float | str | None:
@@ -356,7 +278,7 @@ def _sample_values(
     metrics = {
         name: {
             "outcome": outcome_of(score),
-            "why": why(score, verdicts[name]) if score.status == "scored" else "",
+            "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
             "verdicts": [_verdict_values(sample, verdict) for verdict in verdicts[name]],
         }
         for name, score in scores.items()
@@ -385,12 +307,7 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
 
 def place_in_browser(text: str, place: int) -> int:
     """The place as UTF-16 counts it: one further for each character before it that takes two code units."""
-    return place + bisect_left(_characters_of_two_units(text), place)
-
-
-@lru_cache(maxsize=8)
-def _characters_of_two_units(text: str) -> list[int]:
-    return [] if text.isascii() else [at for at, character in enumerate(text) if character > _LAST_OF_ONE_UNIT]
+    return place if text.isascii() else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
 
 
 def _rounded(p_yes: float | None) -> float | None:
@@ -398,20 +315,11 @@ def _rounded(p_yes: float | None) -> float | None:
 
 
 class _Baseline:
-    """The samples of a run, which is one `side`, as they were in its baseline, by their positions in the run.
-
-    In memory: some numbers of each sample, and the texts of those that were read last.
-    """
+    """The samples of a run, one `side`, as they were in its baseline, by their positions in the run."""
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
         self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)}
-        self._samples: dict[int, Sample] = {}
-
-    def read(self, positions: Iterable[int]) -> None:
-        """Hold the baseline's samples that belong to these. Raises RunDirectoryError if they cannot be read."""
-        partners = [self._partner[position] for position in positions if position in self._partner]
-        self._samples = self._side.run.samples_at(partners)
 
     def score(self, position: int, metric: str) -> float | None:
         """The sample's score in the baseline; None without one."""
@@ -423,7 +331,7 @@ class _Baseline:
         """Fields that were others, and of each metric score and verdicts; None for a sample of this run only."""
         if (partner := self._partner.get(position)) is None:
             return None
-        old = self._samples[partner]
+        old = self._side.run.samples_at([partner])[partner]
         before, after = _text_values(old), _text_values(sample)
         differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
         metrics = {}

@@ -4,13 +4,10 @@
     {"row": "score", "sample": "danube", "metric": "context_recall", "score": 0.5, ...}            each score
     {"row": "verdict", "sample": "danube", ..., "start": 0, "end": 41, "p_yes": 0.9, "label": 1}   each verdict
 
-Only what is named here goes out: numbers, fixed words of ours, hashes. A text that a user, a model or a file has given
-never does: no reason, error, detail, path, host, column, setting; a metric with a name that is not ours is called by
-its place, `metric-2`. Ids are HMAC-SHA256 with a salt as the key, and so is each judged text, so that whoever has the
-salt can say which it was. The salt is that of the run, which its first export leaves in its directory, or one that the
-user names. Without one ids stand as they are and no text is hashed: the hash of a short text can be guessed.
-
-The same run and salt give the same bytes, so a redacted file belongs to a run if the run gives it again.
+Only what is named here goes out: numbers, fixed words of ours, hashes. A text of a user, a model or a file never does;
+a metric with a name that is not ours is called by its place, `metric-2`. Ids are HMAC-SHA256 with a salt as the key,
+and so is each judged text, so that anybody with the salt can say which it was. Without a salt ids stand as they are and
+no text is hashed: the hash of a short text can be guessed. The same run and salt give the same bytes.
 """
 
 import hashlib
@@ -19,20 +16,17 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
-from localjudge.record.directory import MOST_BYTES_OF_VALUE, decoded_object, open_regular
+from localjudge.record.directory import open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY
-from localjudge.record.manifest import combination_of, judge_parts, kept_criteria
+from localjudge.record.manifest import judge_parts, kept_criteria
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run, file_sha256
 from localjudge.record.store import canonical_sha256
-from localjudge.resources import write_whole
-from localjudge.types import Record
-from localjudge.words import option, option_name
+from localjudge.resources import write_output
 
 REDACTED_VERSION = 1
 SALT = "salt.key"
@@ -47,58 +41,33 @@ _LIBRARIES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines
 _Kind = Literal["salt", "sample", "text", "file", "data"]
 
 
-class RedactedCheck(Record):
-    """Whether a redacted file belongs to a run; `first_difference` is the number of the first line that does not."""
+def salt_of(run: Run) -> bytes:
+    """The run's own salt, which is made here if there is none.
 
-    run: str
-    file: str
-    belongs: bool
-    lines: int
-    first_difference: int | None = None
-
-
-def salt_in(file: Path) -> bytes:
-    """The salt in a file. Raises InputError if there is none, or of fewer than 16 bytes, which could be guessed."""
-    try:
-        with file.open("rb") as opened:
-            return _checked_salt(opened.read(_MOST_SALT + 1), file)
-    except OSError as error:
-        raise InputError(f"the salt {file} cannot be read: {error.strerror}", hint="name another file") from error
-
-
-def _checked_salt(salt: bytes, file: Path) -> bytes:
+    Raises InputError for one of fewer than 16 bytes, which could be guessed, and where it cannot be written.
+    """
+    file = run.directory / SALT
+    if not os.path.lexists(file):
+        write_output(file, [secrets.token_bytes(_NEW_SALT)])
+    with open_regular(file) as opened:
+        salt = opened.read(_MOST_SALT + 1)
     if not _LEAST_SALT <= len(salt) <= _MOST_SALT:
         raise InputError(
             f"the salt in {file} has {len(salt):,} bytes: it takes {_LEAST_SALT} at least and 1 MiB at most",
-            hint="head -c 32 /dev/urandom > salt.key makes one; keep it as you keep the texts",
+            hint="remove it: the next export makes one",
         )
     return salt
 
 
-def salt_of(run: Run) -> bytes:
-    """The run's own salt, which is made here if there is none. Raises InputError where it cannot be written."""
-    file = run.directory / SALT
-    if not os.path.lexists(file):
-        try:
-            write_whole(file, [secrets.token_bytes(_NEW_SALT)])
-        except OSError as error:
-            raise InputError(
-                f"the salt {file} cannot be written: {error.strerror}",
-                hint=f"name one with {option('salt', 'FILE')}, or keep the ids with {option('keep_ids')}",
-            ) from error
-    with open_regular(file) as opened:
-        return _checked_salt(opened.read(_MOST_SALT + 1), file)
-
-
-def still_tells(salt: bytes) -> Iterator[str]:
-    """What a redacted file tells without any text, a line each, for who is about to hand it out."""
-    if not salt:
-        yield "the ids of the samples stand in it as they are, and checksums by which data can be recognised"
-    yield (
+def still_tells(salt: bytes) -> list[str]:
+    """What a redacted file tells without any text, a line each, for a reader who is about to hand it out."""
+    ids = "the ids of the samples stand in it as they are, and checksums by which data can be recognised"
+    lines = [
         "it still tells how many samples there are and in which order, how many sentences each has and how long they "
-        "are, and every score, probability and verdict"
-    )
-    yield "whoever has a text can recognise it by these, with or without the ids: docs/limits.md, Redacted runs"
+        "are, and every score, probability and verdict",
+        "anybody with a text can recognise it by these, with or without the ids: docs/limits.md, Redacted runs",
+    ]
+    return lines if salt else [ids, *lines]
 
 
 def redacted_lines(run: Run, salt: bytes = b"") -> Iterator[str]:
@@ -107,44 +76,6 @@ def redacted_lines(run: Run, salt: bytes = b"") -> Iterator[str]:
     yield json_line(redaction.head())
     yield from (json_line(redaction.score(row)) for row in run.iter_scores())
     yield from (json_line(redaction.verdict(row)) for row in run.iter_verdicts())
-
-
-def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedCheck:
-    """Whether the run gives the file again, byte for byte.
-
-    If the salt is None, it is the run's own for a file that was made with one. Raises InputError for a file that is
-    not of this format, and where the salt is not the one that it was made with.
-    """
-    with open_regular(file) as opened:
-        head = decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file)
-        if salt is None:
-            salt = salt_of(run) if head.get("salt_check") and os.path.lexists(run.directory / SALT) else b""
-        if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-            raise InputError(
-                f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?"
-            )
-        made_with, expected = head.get("salt_check"), _salt_check(salt)
-        if made_with != expected:
-            problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"
-            hint = f"give the same {option_name('salt')} that it was exported with"
-            raise InputError(f"{file} was made {problem}", hint=hint)
-        opened.seek(0)
-        number, difference = 0, None
-        for number, line in enumerate(redacted_lines(run, salt), 1):
-            if opened.read(len(part := line.encode())) != part:
-                difference = number
-                break
-        else:
-            difference = number + 1 if opened.read(1) else None
-    lines = number - 1 if difference == number else number
-    return RedactedCheck(
-        run=str(run.directory), file=str(file), belongs=difference is None, lines=lines, first_difference=difference
-    )
-
-
-def _salt_check(salt: bytes) -> str | None:
-    """What tells one salt from another and says nothing of either."""
-    return _keyed(salt, "salt", "") if salt else None
 
 
 def _keyed(salt: bytes, kind: _Kind, text: str) -> str:
@@ -163,21 +94,15 @@ class _Redaction:
             name: name if catalog.is_ours(name) and name not in own and "(" not in name else f"metric-{place}"
             for place, name in enumerate(run.summary.metrics, 1)
         }
-        combination = combination_of(run.manifest)
-        ids = combination.ids if combination else {}
-        self._judge_id = {name: _only(_HASH, ids[name]) or f"judge-{place}" for place, name in enumerate(ids, 1)}
 
     def head(self) -> dict[str, Any]:
-        """What the run rests on, and what it came to.
-
-        With a salt the signature is the judge's half alone: that of the data would confirm a guess of all of it.
-        """
+        """What the run rests on and came to; with a salt no signature of the data, which would confirm a guess."""
         directory, summary, data = self._run.directory, self._run.summary, self._run.manifest.data
         signature = self._run.manifest.signature
         return {
             "row": "run",
             "schema_version": REDACTED_VERSION,
-            "salt_check": _salt_check(self._salt),
+            "salt_check": _keyed(self._salt, "salt", "") if self._salt else None,
             "signature": signature.partition("|")[0] if self._salt else signature,
             "data": {
                 "sha256": self._hashed("data", data.get("sha256")),
@@ -207,7 +132,7 @@ class _Redaction:
         }
 
     def verdict(self, row: VerdictRow) -> dict[str, Any]:
-        """A row of `verdicts.jsonl` without text, reason and error; of a combined run with the ids of its judges."""
+        """A row of `verdicts.jsonl` without text, reason, error and what each judge of a combined run gave."""
         kept = ("unit", "index", "source", "source_index", "start", "end", "p_yes", "label", "window", "against")
         return {
             "row": "verdict",
@@ -215,29 +140,23 @@ class _Redaction:
             "metric": self._metric[row.metric],
             **{name: getattr(row, name) for name in (*kept, "legal_mass", "position")},
             "failed": row.error is not None,
-            **({"judges": {self._judge_id[name]: p_yes for name, p_yes in row.judges.items()}} if row.judges else {}),
             **({"text_hash": _keyed(self._salt, "text", row.text)} if self._salt else {}),
         }
 
     def _judge(self) -> dict[str, Any]:
         """The models without what their names or paths could say, and how their verdicts become those of the run."""
         judge = self._run.manifest.judge
-        combined, versions = judge.get("combined"), judge.get("versions")
-        rules = self._of_metrics(combined.get("rules", {})) if combined else {}
+        combined, versions, thresholds = (judge.get(name) or {} for name in ("combined", "versions", "thresholds"))
         return {
             "sha256": canonical_sha256(judge),
             "models": [_of_model(part["engine"]) for part in judge_parts(judge)],
             "threshold": judge["threshold"],
             **({"rule": combined["rule"]} if combined else {}),
-            **({"rules": rules} if rules else {}),
-            "thresholds": self._of_metrics(judge.get("thresholds", {})),
+            "thresholds": {self._metric[name]: thresholds[name] for name in self._metric if name in thresholds},
             "versions": {name: _only(_VERSION, versions.get(name)) for name in _LIBRARIES}
             if isinstance(versions, dict)
             else {},
         }
-
-    def _of_metrics(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {self._metric[name]: value for name, value in values.items() if name in self._metric}
 
     def _sample(self, sample_id: str) -> str:
         return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id
@@ -249,13 +168,9 @@ class _Redaction:
 
 
 def _of_model(engine: Mapping[str, Any]) -> dict[str, Any]:
-    size, n_ctx = (value if isinstance(value := engine.get(name), int) else None for name in ("model_size", "n_ctx"))
-    return {
-        "model_sha256": _only(_HASH, engine.get("model_sha256")),
-        "model_size": size,
-        "quantisation": _only(_QUANTISATION, engine.get("quantisation")),
-        "n_ctx": n_ctx,
-    }
+    sizes = {name: engine.get(name) if isinstance(engine.get(name), int) else None for name in ("model_size", "n_ctx")}
+    texts = {"model_sha256": _HASH, "quantisation": _QUANTISATION}
+    return sizes | {name: _only(pattern, engine.get(name)) for name, pattern in texts.items()}
 
 
 def _only(pattern: re.Pattern[str], value: Any) -> str | None:

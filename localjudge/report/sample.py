@@ -4,16 +4,10 @@
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units that were judged by one context each are shown as the matrix that they are, once for all metrics that are read off
-it, of the response and of the reference below each other:
-
-       [0]      [1]
-       1 0.981  0 0.120  The Eiffel Tower was built in 1889.
+Units that were judged by a few single contexts are shown as the matrix that they are, one for each text.
 """
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -27,8 +21,8 @@ from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
-_MOST_CELLS, _MOST_LABELS = 6, 14
-"""Columns of a matrix that leave 24 of 80 for the sentence: with probabilities (9 wide), with labels alone (4 wide)."""
+_MOST_COLUMNS = 6
+"""Of a matrix: columns 9 wide, which leave 24 of 80 for the sentence. One with more is shown as a list."""
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 
 
@@ -41,87 +35,45 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
     )
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
-        if metric in (None, verdict.metric):
-            units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
-    named = (score for score in scores if metric in (None, score.metric))
+        units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
     tables = []
-    for together, rows in _with_the_same_units(named, units):
-        titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}" for score in together]
-        for cells in _matrices(rows) if _is_matrix(rows) else [_list(rows)]:
-            tables.append(Table(rows=cells, titles=titles, indent=2))
-            titles = []
+    for score in scores:
+        if metric in (None, score.metric):
+            titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}"]
+            for cells in _cells(units.get((score.sample_id, score.metric), [])):
+                tables.append(Table(rows=cells, titles=titles, indent=2))
+                titles = []
     return View(tables)
 
 
-_Rows = Sequence[Sequence[str | Text]]
-
-
-def _with_the_same_units(
-    scores: Iterable[ScoreRow], units: Mapping[tuple[str, str], list[VerdictRow]]
-) -> Iterator[tuple[list[ScoreRow], list[VerdictRow]]]:
-    """Scores that follow each other and were read off the same matrix, together; every other one alone."""
-
-    def matrix(score: ScoreRow) -> object:
-        rows = units.get((score.sample_id, score.metric), [])
-        cells = [(row.unit, row.source, row.index, row.against, row.p_yes, row.error) for row in rows]
-        return (score.sample_id, cells if _is_matrix(rows) else score.metric)
-
-    for _, group in groupby(scores, key=matrix):
-        together = list(group)
-        yield together, units.get((together[0].sample_id, together[0].metric), [])
-
-
-def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
-    """Whether sentences were judged by single contexts; the reference may be one more column."""
-    against = {verdict.against for verdict in verdicts}
-    return None not in against and any(isinstance(column, int) for column in against)
-
-
-def _list(verdicts: Iterable[VerdictRow]) -> _Rows:
-    return [(_cell(verdict, whole=True), _text(verdict, remark_on(verdict))) for verdict in verdicts]
-
-
-def _matrices(verdicts: Sequence[VerdictRow]) -> Iterator[_Rows]:
-    """Sentences by what each was judged by; the labels alone where there are many, and a list where there are more."""
+def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
+    """A list of the units, or the matrices of sentences by contexts; the reference may be one more column."""
+    columns = {verdict.against for verdict in verdicts}
+    if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
+        yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
+        return
     sources: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
     for verdict in verdicts:
         sources.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = verdict
     for sentences in sources.values():
-        columns = list(dict.fromkeys(against for row in sentences.values() for against in row))
-        if len(columns) > _MOST_LABELS:
-            yield _list(verdict for row in sentences.values() for verdict in row.values())
-            continue
-        whole = len(columns) <= _MOST_CELLS
-        headings = [Text(_heading(against, whole=whole), style="dim") for against in columns]
-        cells = [
-            [*(_cell(row.get(against), whole=whole) for against in columns), _sentence(row)]
-            for row in sentences.values()
-        ]
-        yield [headings, *cells]
+        headings = dict.fromkeys(column for row in sentences.values() for column in row)
+        matrix = [[Text(_heading(column), style="dim") for column in headings]]
+        for row in sentences.values():
+            remarks = [f"{_heading(column)} {remark}" for column in row if (remark := _remark(row[column]))]
+            matrix.append([*(_cell(row.get(column)) for column in headings), _text(next(iter(row.values())), *remarks)])
+        yield matrix
 
 
-def _heading(against: int | str | None, *, whole: bool) -> str:
-    if against == "reference":
-        return "ref." if whole else "r"
-    return f"[{against}]" if whole else str(against)
+def _heading(column: int | str | None) -> str:
+    return "ref." if column == "reference" else f"[{column}]"
 
 
-def _cell(verdict: VerdictRow | None, *, whole: bool) -> Text:
+def _cell(verdict: VerdictRow | None) -> Text:
     if verdict is None:
         return Text()
     label = "?" if verdict.label is None else str(verdict.label)
-    probability = f" {number(verdict.p_yes)}" if whole and verdict.p_yes is not None else ""
+    probability = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
     return Text(f"{label}{probability}", style=_LABEL_STYLE[verdict.label])
-
-
-def _sentence(row: Mapping[int | str | None, VerdictRow]) -> Text:
-    """The sentence, and what was said about it with its verdicts."""
-    remarks = []
-    for against, verdict in row.items():
-        window = f"window {verdict.window}" if verdict.window is not None else ""
-        if remark := verdict.error or ", ".join(filter(None, (window, verdict.reason))):
-            remarks.append(f"{_heading(against, whole=True)} {remark}")
-    return _text(next(iter(row.values())), *remarks)
 
 
 def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
@@ -135,32 +87,29 @@ def outcome_of(score: ScoreRow) -> str:
     """`2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
-    detail = f" ({score.detail})" if score.detail else ""
-    if score.numerator is None or score.denominator is None:
-        return f"{number(score.score)}{detail}"
-    return f"{score.numerator:g}/{score.denominator:g} = {number(score.score)}{detail}"
+    fraction = ""
+    if score.numerator is not None and score.denominator is not None:
+        fraction = f"{score.numerator:g}/{score.denominator:g} = "
+    return f"{fraction}{number(score.score)}{f' ({score.detail})' if score.detail else ''}"
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
     """What a verdict was judged by, its window, what each judge gave, the reason; or why there is none."""
-    if verdict.error is not None:
-        return verdict.error
-    context = f"context {verdict.against}" if isinstance(verdict.against, int) else _TEXTS.get(verdict.against or "")
-    judges = (verdict.judges or {}).items()
-    parts = [
-        f"against {context}" if verdict.against is not None else "",
-        f"window {verdict.window}" if verdict.window is not None else "",
-        ", ".join(f"{name} {'-' if p_yes is None else number(p_yes)}" for name, p_yes in judges),
-        verdict.reason or "",
-    ]
-    return ", ".join(filter(None, parts)) or None
+    if verdict.against is None or verdict.error is not None:
+        return _remark(verdict)
+    column = verdict.against
+    context = f"context {column}" if isinstance(column, int) else _TEXTS[column]
+    return ", ".join(filter(None, (f"against {context}", _remark(verdict))))
+
+
+def _remark(verdict: VerdictRow) -> str | None:
+    window = "" if verdict.window is None else f"window {verdict.window}"
+    judges = (f"{name} {number(p_yes)}" for name, p_yes in (verdict.judges or {}).items())
+    return verdict.error or ", ".join(filter(None, (window, *judges, verdict.reason))) or None
 
 
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
-    """The sample's texts, its scores and units, and who judged them.
-
-    Raises InputError if the run has no such sample.
-    """
+    """The sample's texts, its scores and units, and who judged them. Raises InputError if there is none."""
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
@@ -175,35 +124,29 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:
     """Every prompt of one metric on the sample, whole, as the judge was asked."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
+    titles = [f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)]
     return View(
-        Table(
-            rows=[[safe_text(line)] for line in prompt.split("\n")],
-            titles=[f"{metric}: prompt {position} of {len(prompts)}"],
-            indent=2,
-        )
-        for position, prompt in enumerate(prompts, 1)
+        Table(rows=[[line] for line in prompt.split("\n")], titles=[title], indent=2)
+        for title, prompt in zip(titles, prompts, strict=True)
     )
 
 
 def find_sample(run: Run, named: str) -> Sample:
     """The sample of that id; else the one in that row of the data, from 1 on; else the one whose id begins like that.
 
-    Raises InputError for none and for several, with ids that are like it if there are any.
+    Raises InputError for none and for several, with ids that are like it.
     """
     store = run.directory / STORE
     if (sample := stored_sample(store, named)) is not None:
         return sample
     ids = list(stored_ids(store))
     if named.isdecimal() and 0 < int(named) <= len(ids):
-        meant = [ids[int(named) - 1]]
+        matches = [ids[int(named) - 1]]
     else:
-        meant = [name for name in ids if name.startswith(named)] if named else []
-    if len(meant) > 1:
-        hint = suggestion("", meant, "they", show=lambda name: excerpt(repr(name)))
-        raise InputError(f"{numbered(len(meant), 'sample')} of the run have ids that begin with {named!r}", hint=hint)
-    if meant and (sample := stored_sample(store, meant[0])) is not None:
-        return sample
-    hint = f"name a row from 1 to {len(ids):,}, or an id such as {excerpt(repr(ids[0]))}" if ids else "it has none"
-    if alike := difflib.get_close_matches(named, ids, n=3):
-        hint = f"did you mean {', '.join(excerpt(repr(name)) for name in alike)}?"
-    raise InputError(f"the run has no sample {named!r}", hint=hint)
+        matches = [name for name in ids if name.startswith(named)] if named else []
+    sample = stored_sample(store, matches[0]) if len(matches) == 1 else None
+    if sample is None:
+        several = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
+        hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
+        raise InputError(several if matches else f"the run has no sample {named!r}", hint=hint)
+    return sample

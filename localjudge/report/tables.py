@@ -1,40 +1,21 @@
 """What people are told of a run: its summary, its slices, its worst samples, its differences from another, its gates.
 
-     metric           mean  95 % interval  scored  undefined  failed
-     context_recall  0.583  0.090 - 0.960       2          0       0
-
-     metric              A      B   B - A     95 % interval
-     context_recall  0.775  0.950  +0.175  +0.041 to +0.288
-
-     metric          better  worse  same  missing  0 -> 1  1 -> 0        samples, then verdicts on the same text
-     context_recall      16      2    22        0      16       2
-
-A mean is shown only if no more samples failed than are allowed; what failures could have made of it is said below. A
-sample is as bad as the mean, over the metrics, of how far its scores are from the best possible (where lower is better,
-that is 0). It is shown with the metric that is farthest, its row in the data and its question.
+A mean is shown only if no more samples failed than are allowed. A sample is as bad as the mean, over the metrics, of
+how far its scores are from the best possible (where lower is better, that is 0).
 """
 
 import heapq
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.text import Text
 
+from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
-from localjudge.analysis.compare import (
-    MetricChange,
-    RunComparison,
-    SampleChange,
-    ScoreChanges,
-    SharedSamples,
-    SlicedChanges,
-    Slices,
-)
+from localjudge.analysis.correct import CorrectedMeans
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample, windowed_units
@@ -43,12 +24,13 @@ from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict
 from localjudge.record.manifest import kept_calibrations, kept_rubrics
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table, View, as_html, escaped, number, safe_text
+from localjudge.report.terminal import Table, View, as_html, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.types import Label
-from localjudge.words import numbered, option, option_name, printable
+from localjudge.words import numbered, option, option_name
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
+SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
 _MOST_OF_ID = 24
@@ -56,38 +38,26 @@ _QUOTED = 120
 _UNITS_SHOWN = 10
 _FAILED = 1.0
 _GIB = 1 << 30
-_MINUTE = timedelta(minutes=1)
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics.
-
-    More than `max_failed` failed samples leave a metric without a mean.
-    """
+def summary_view(run: Run, *, metric: str | None = None) -> Table:
+    """Table, remarks and signature of a run, or of one of its metrics."""
     rows = [
         (
             name,
-            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= max_failed),
+            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed),
             *(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed)),
         )
         for name, summary in _metrics(run, metric).items()
     ]
-    notes = [*remarks(run, max_failed=max_failed, metric=metric), f"run {run.directory}"]
+    notes = [*remarks(run, metric=metric), f"run {run.directory}"]
     return Table(("metric", "mean", "95 % interval", "scored", "undefined", "failed"), rows, notes)
 
 
 def run_html(run: Run) -> str:
-    """The same as a notebook shows it, with a link to the run's page if there is one."""
-    view = as_html(summary_view(run, max_failed=run.max_failed))
-    page = run.directory / "report.html"
-    if not page.is_file():
-        return view
-    address = Path(os.path.relpath(page)).as_posix()
-    for character in "%?#":
-        address = address.replace(character, f"%{ord(character):02X}")
-    # The first part is a dot, so that no name is taken for a scheme.
-    return f'{view}\n<p><a href="./{escaped(address)}">report</a></p>'
+    """The same as a notebook shows it."""
+    return as_html(summary_view(run))
 
 
 def summary_values(run: Run) -> dict[str, Any]:
@@ -95,14 +65,14 @@ def summary_values(run: Run) -> dict[str, Any]:
     return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
 
 
-def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_failed: int = 0) -> Table:
+def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
     """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there."""
     rows = [
         (
             "" if place else name,
             _value(part.value),
             f"{part.samples:,}",
-            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= max_failed),
+            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed),
             f"{summary.undefined:,}",
             f"{summary.failed:,}",
         )
@@ -110,8 +80,7 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_fail
         for place, part in enumerate(slices.slices)
         for summary in [part.metrics[name]]
     ]
-    notes = [EACH_ALONE] if len(slices.slices) > 1 else []
-    notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
+    notes = [EACH_ALONE, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
     return Table(headings, rows, notes, names=2)
 
@@ -122,15 +91,31 @@ def _value(value: str | None) -> str:
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None, *, visible: bool = True) -> tuple[str, str]:
     """Mean and interval, and a dash for what there is not or what is not to be shown."""
-    return (
-        number(mean) if visible and mean is not None else "-",
-        " - ".join(map(number, ci95)) if visible and ci95 else "-",
-    )
+    return number(mean if visible else None), " - ".join(map(number, ci95)) if visible and ci95 else "-"
 
 
-def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[str]:
+def corrected_view(means: CorrectedMeans, *, metric: str | None = None) -> Table:
+    """The judge's mean and the corrected one, of all labelled metrics or of one, and what has to be said of them."""
+    rows: list[tuple[str, ...]] = []
+    notes = [*means.warnings]
+    for name, mean in means.metrics.items():
+        if metric not in (None, name):
+            continue
+        judged, interval = mean.judged.mean, mean.corrected.ci95
+        rows.append((name, *interval_cells(judged, mean.judged.ci95), "-"))
+        rows.append(("  corrected", *interval_cells(mean.corrected.mean, interval), f"{mean.labelled:,}"))
+        counts = f"{mean.labelled:,} of {mean.verdicts:,} verdicts labelled, of {mean.clusters:,} samples or groups"
+        notes.append(f"{name}: {counts}")
+        if judged is not None and interval is not None and not interval[0] <= judged <= interval[1]:
+            direction = "high" if judged > interval[1] else "low"
+            notes.append(f"{name}: the judge's mean is too {direction}, by these labels")
+        notes += [f"{name}: {mean.corrected.remark}"] if mean.corrected.remark else []
+    return Table(("metric", "mean", "95 % interval", "labels"), rows, [*notes, f"labels {means.labels}"])
+
+
+def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     """What a reader has to know in addition to the table, a line each: warnings, who judged and how decidedly."""
-    withheld = run.summary.failed_beyond(max_failed)
+    withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in _metrics(run, metric).items():
         yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
     if run.summary.skipped_rows:
@@ -142,7 +127,11 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
         yield f"a part of the data: {run.part}"
     yield f"judge {run.judge}"
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))
-    verdicts = _verdicts(run, metric)
+    verdicts = run.summary.verdicts
+    if metric is not None:
+        rows = (row for row in run.iter_verdicts() if row.metric == metric)
+        levels = metric in kept_rubrics(run.manifest)
+        verdicts = verdict_summary(rows, None if levels else run.summary.threshold_of(metric))
     yield decidedness_line(verdicts)
     yield from _warnings(run, verdicts, metric)
     yield f"signature {run.summary.signature}"
@@ -152,19 +141,11 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
     return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
 
 
-def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
-    """Of all verdicts, or of those of one metric."""
-    if metric is None:
-        return run.summary.verdicts
-    rows = (row for row in run.iter_verdicts() if row.metric == metric)
-    return verdict_summary(rows, None if metric in kept_rubrics(run.manifest) else run.summary.threshold_of(metric))
-
-
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
     """What has to be said about the numbers of a metric: one group, failures."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
-            "warning: all samples are in one group, and no interval can be told from one: name a column with several "
+            "warning: all samples are in one group, which gives no interval: name a column with several "
             f"with {option('cluster_by')}, or leave it out"
         )
     if metric.failed and metric.bounds:
@@ -205,82 +186,62 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
     if verdicts.windowed:
         asked, questions = windowed_units(run.directory / STORE, metric)
         units = max(verdicts.windowed, asked)
-        questions += units - asked
         yield (
             f"warning: {units:,} units do not fit the judge's context with all that they are judged by: they were "
-            f"judged in windows, {questions:,} questions for {units:,} units; a larger {option_name('n_ctx')} spares "
-            "that. The largest probability decides, so more windows give more false verdicts of 1: in a trial of the "
-            "reference judge 2.8 % with one window, 6.2 % with 8"
+            f"judged in windows, {questions + units - asked:,} questions for {units:,} units; a larger "
+            f"{option_name('n_ctx')} spares that. The largest probability decides, so more windows give more false "
+            "verdicts of 1: in a trial of the reference judge 2.8 % with one window, 6.2 % with 8"
         )
 
 
-def estimate_view(estimate: Estimate) -> View:
+def estimate_view(estimate: Estimate) -> Table:
     """One line for each thing that a run takes."""
-    answered = {}
+    rows = [
+        ("samples", f"{estimate.samples:,}"),
+        ("metrics", ", ".join(estimate.metrics)),
+        ("verdicts", f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions"),
+    ]
     if estimate.reused:
         places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
         part = f"{estimate.requests - estimate.remaining:,} of these questions already ({places})"
-        answered = {"answered": f"{part}; {estimate.remaining:,} remain"}
-    whole = {
-        "samples": f"{estimate.samples:,}",
-        "metrics": ", ".join(estimate.metrics),
-        "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
-        **answered,
-        "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
-        "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
-        "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
-    }
-    return View([Table(rows=list(whole.items()))])
-
-
-def _duration(seconds: float) -> str:
-    """Seconds below a minute, otherwise hours, minutes and seconds."""
-    time = timedelta(seconds=round(seconds))
-    return str(time) if time >= _MINUTE else f"{time.seconds} s"
+        rows.append(("answered", f"{part}; {estimate.remaining:,} remain"))
+    time = "none: nothing is asked"
+    if estimate.seconds is not None:
+        time = f"about {timedelta(seconds=round(estimate.seconds))}"
+    rows += [
+        ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
+        ("time", time),
+        ("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"),
+    ]
+    return Table(rows=rows)
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """The counts in the metric's words, with the first unit that lowers the score; what the metric itself says.
-
-    A metric says `said_of_a_unit` with label 1 if it is the share of such units, what else it `counts`, or `explain`s.
-    """
-    counts = score.detail or ""
+    """The counts in the metric's words with the first unit that lowers the score, or as the metric `explain`s it."""
+    detail = score.detail or ""
     if score.status != "scored":
-        return counts
-    if score.numerator is not None and score.denominator is not None:
-        counts = f"{score.numerator:g} of {score.denominator:g}"
+        return detail
     metric = catalog.ours(score.metric)
     if explain := getattr(metric, "explain", None):
         return str(explain([verdict.label for verdict in verdicts]))
-    if score.numerator is None:
-        return counts
-    detail = f" ({score.detail})" if score.detail else ""
-    if word := getattr(metric, "said_of_a_unit", ""):
-        lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
-        if not lacking:
-            return f"{counts} {word}{detail}"
+    if score.numerator is None or score.denominator is None:
+        return detail
+    word, counts = (str(getattr(metric, name, "")) for name in ("said_of_a_unit", "counts"))
+    line = f"{score.numerator:g} of {score.denominator:g} {word or counts}".rstrip()
+    lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
+    if lacking and word:
         first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
-        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
-        return f'{counts} {word}; not {word}: "{first}"{more}{detail}'
-    return f"{counts} {getattr(metric, 'counts', '')}".rstrip() + detail
+        line += f'; not {word}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
+    return f"{line} ({detail})" if detail else line
 
 
-class WorstSample(NamedTuple):
-    """A sample, its row in the data from 1 on, its question, and the score that is farthest from the best."""
-
-    row: int
-    question: str | None
-    score: ScoreRow
-
-
-def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[WorstSample]:
-    """So many samples, the worst first, equals in the order of the data; none that could not be better."""
+def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:
+    """Row in the data from 1 on, question and farthest score of the `count` worst samples that could be better."""
     scores = worst_scores(run.iter_scores(), metrics, count)
-    names = {score.sample_id for score in scores}
-    store = run.directory / STORE
+    store, names = run.directory / STORE, {score.sample_id for score in scores}
     rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
     samples = ((score, stored_sample(store, score.sample_id)) for score in scores)
-    return [WorstSample(rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample]
+    return [(rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample]
 
 
 def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: int) -> list[ScoreRow]:
@@ -308,27 +269,17 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
         return Table(notes=["no sample failed, and none could be better"])
-    width = len(str(max(sample.row for sample in samples)))
     rows: list[list[str | Text]] = []
     for row, asked, score in samples:
-        name, value = printable(score.sample_id), score.status if score.score is None else number(score.score)
-        question = safe_text(asked or "(no question)", style="" if asked else "dim")
+        name, question = safe_text(score.sample_id), safe_text(asked or "(no question)", style="" if asked else "dim")
+        name.truncate(_MOST_OF_ID, overflow="ellipsis")
         question.no_wrap, question.overflow = True, "ellipsis"
-        cells: list[str | Text] = [
-            Text(f"{row:>{width}}"),
-            name if len(name) <= _MOST_OF_ID else f"{name[: _MOST_OF_ID - 1]}…",
-            Text(value, style="red" if score.status == "failed" else ""),
-            *([score.metric] if metric is None else []),
-            question,
-        ]
-        rows.append(cells)
+        value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
+        rows.append([str(row), name, value, *([] if metric else [score.metric]), question])
     return Table(rows=rows, titles=["worst samples (localjudge show RUN ROW shows one)"])
 
 
-SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
-
-
-def comparison_view(comparison: RunComparison) -> View:
+def comparison_view(comparison: compare.RunComparison) -> View:
     """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
     scores = [(name, *score_cells(change.scores)) for name, change in comparison.metrics.items()]
     counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
@@ -344,23 +295,20 @@ def comparison_view(comparison: RunComparison) -> View:
     )
 
 
-def _by_column(changes: SlicedChanges) -> Iterator[Table]:
+def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
     """A table for each metric, and what their intervals do not say; `compared` have a score in both runs."""
     column = excerpt(changes.column)
     for metric in changes.slices[0].metrics if changes.slices else ():
+        parts = [(part, part.metrics[metric]) for part in changes.slices]
         rows = [
-            (
-                _value(part.value),
-                f"{part.metrics[metric].compared:,}/{part.samples:,}",
-                *score_cells(part.metrics[metric].scores),
-            )
-            for part in changes.slices
+            (_value(part.value), f"{change.compared:,}/{part.samples:,}", *score_cells(change.scores))
+            for part, change in parts
         ]
         yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
     yield Table(notes=[f"slices are those of B; {EACH_ALONE}"])
 
 
-def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
+def score_cells(scores: compare.ScoreChanges | None) -> tuple[str, ...]:
     """What stands under the `SCORE_HEADINGS`; a dash for what there is not."""
     if scores is None:
         return ("-",) * len(SCORE_HEADINGS)
@@ -368,58 +316,40 @@ def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
-    """Samples that are better, worse, the same, missing; verdicts that went up and down.
-
-    Better and worse are these where lower is better, too.
-    """
+def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
+    """Samples that are better, worse, the same, missing; verdicts that went up and down, dashes without any."""
     scores, verdicts = change.scores, change.verdicts
-    better, worse = (scores.improved, scores.worsened) if scores else (0, 0)
+    better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
     if catalog.lower_is_better(name):
         better, worse = worse, better
-    moved = (better, worse, scores.tied if scores else 0, change.missing)
     flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
-    return (*(f"{count:,}" for count in moved), *flipped)
+    return (*(f"{count:,}" for count in (better, worse, tied, change.missing)), *flipped)
 
 
-def comparison_lines(comparison: RunComparison) -> Iterator[str]:
-    """What has to be said about the tables, a line each; what holds for all metrics or both runs is said once."""
-    metrics_of: dict[str, list[str]] = {}
+def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
+    """What has to be said about the tables, a line each."""
     for name, change in comparison.metrics.items():
-        for remark in change_remarks(name, change):
-            metrics_of.setdefault(remark, []).append(name)
-    for remark, names in metrics_of.items():
-        for_all = len(names) == len(comparison.metrics) > 1
-        yield f"{'all metrics' if for_all else ', '.join(names)}: {remark}"
+        yield from (f"{name}: {remark}" for remark in change_remarks(name, change))
     yield shared_samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
-    signatures = (f"signature {comparison.baseline_signature}", f"signature {comparison.signature}")
-    if comparison.baseline_judge == comparison.judge:
-        yield f"A and B: judge {comparison.judge}"
-        if signatures[0] == signatures[1]:
-            yield f"   {signatures[0]}"
-            signatures = ("", "")
-        for name, signature, run in zip("AB", signatures, (comparison.baseline, comparison.run), strict=True):
-            yield f"   {name}: {signature}{', ' if signature else ''}run {run}"
-    else:
-        yield f"A: judge {comparison.baseline_judge}"
-        yield f"   {signatures[0]}, run {comparison.baseline}"
-        yield f"B: judge {comparison.judge}"
-        yield f"   {signatures[1]}, run {comparison.run}"
+    yield f"A: judge {comparison.baseline_judge}"
+    yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
+    yield f"B: judge {comparison.judge}"
+    yield f"   signature {comparison.signature}, run {comparison.run}"
 
 
-def shared_samples(samples: SharedSamples) -> str:
+def shared_samples(samples: compare.SharedSamples) -> str:
     """How many samples were paired, and by what."""
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
     alone = f"; {samples.only_baseline:,} only in A, {samples.only_new:,} only in B"
     return (
-        f"samples: {sum(grounds.values()):,} paired ({by}), {samples.same_content:,} of them with the same content"
+        f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} of them with the same content"
         f"{alone if samples.only_baseline or samples.only_new else ''}"
     )
 
 
-def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
+def change_remarks(name: str, change: compare.MetricChange) -> Iterator[str]:
     """What the differences of a metric allow to say."""
     if change.scores is None:
         yield "no sample has a score in both runs"
@@ -441,15 +371,15 @@ def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
         yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
 
 
-def _moved(metric: str, sample: SampleChange) -> Table:
+def _moved(metric: str, sample: compare.SampleChange) -> Table:
     """The units of a sample that moved."""
-    known_as = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
-    heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
+    baseline_id = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
+    heading = f"{sample.sample_id}{baseline_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
     rows = [
         (
             f"{label_cell(unit.before)} -> {label_cell(unit.after)}",
-            Text(f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}", style="dim"),
+            Text(f"{number(unit.p_before)} -> {number(unit.p_after)}", style="dim"),
             unit.text,
         )
         for unit in sample.units[:_UNITS_SHOWN]
@@ -464,17 +394,10 @@ def label_cell(label: Label | None) -> str:
     return "-" if label is None else str(label)
 
 
-def _probability(value: float | None) -> str:
-    return "-" if value is None else number(value)
-
-
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
     """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
-    return Table(
-        ("outcome", "gate", "why"),
-        [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions],
-        names=3,
-    )
+    rows = [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
+    return Table(("outcome", "gate", "why"), rows, names=3)
 
 
 def reason_of(decision: GateDecision) -> str:

@@ -1,18 +1,10 @@
 """What people are shown: one table with three writers, and the progress of a run.
 
-     metric           mean  95 % interval  scored       first the headings; the first columns are names,
-     ───────────────────────────────────────────        the others are numbers
-     context_recall  0.583  0.090 - 0.960       2
+Every view is a `Table`, or a `View` of several below each other. What does not fit a terminal is folded. Text of users,
+models and other packages may stand in any title, cell and note: it is made safe here, and no writer takes it for
+markup. Lines end where their text ends, so that outputs can be compared and copied.
 
-     judge reference (lexical, not for decisions)       then the notes, a line each
-
-Every view is a `Table`, or a `View` of several below each other. What does not fit a terminal is folded, and nothing is
-left out. Text of users, models and other packages may stand in any title, cell and note: it is made safe here, and no
-writer takes it for markup. Lines end where their text ends, so that outputs can be compared and copied.
-
-    judging ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━ 1,204 of 2,318 verdicts, 41.2 a second, 0:00:27 left
-
-The progress is a bar on a terminal, a line now and then in a log, nothing when asked to be quiet. A run that goes on
+The progress is a bar on a terminal, a line now and then in a log, nothing when asked to be quiet. A run that resumes
 starts where it was: answers that were stored before are counted, and are in no rate.
 """
 
@@ -21,7 +13,6 @@ import os
 import re
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -41,13 +32,13 @@ if TYPE_CHECKING:
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
+_NUMBERS = re.compile(r"[-+0-9.,][-+0-9., to]*")
+_FIRST_LINE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 300.0
 
 
 def safe_text(text: str | Text, *, style: str = "") -> Text:
-    """The text with escapes for what would act on the terminal, folded at its width, nothing taken for markup.
-
-    A `Text` is safe, and stays what it is.
-    """
+    """The text with escapes for what would act on the terminal; a `Text` is safe, and stays what it is."""
     return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
 
 
@@ -70,7 +61,7 @@ def drawn(view: RenderableType, console: Console) -> str:
 
 
 def put(text: str) -> None:
-    """Write to standard output what stands for itself; whoever read it may be gone."""
+    """Write the text to standard output, whose reader may be gone."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -78,15 +69,9 @@ def put(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def number(value: float) -> str:
-    """A score with three digits, as tables show it."""
-    return f"{value:.3f}"
-
-
-_MOST_ROWS = 40
-_MOST_CHARACTERS = 300
-_BACKTICKS = re.compile("`+")
-_NUMBERS = re.compile(r"[-+0-9., to]*")
+def number(value: float | None) -> str:
+    """A score with three digits, as tables show it; a dash for none."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 @dataclass(frozen=True)
@@ -105,11 +90,11 @@ class Table:
     indent: int = 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield from (_line(title, "bold") for title in self.titles)
+        yield from (Padding(safe_text(title, style="bold"), (0, 1), expand=False) for title in self.titles)
         if self.headings or self.rows:
             yield Padding(self._grid(), (0, 1, 0, 1 + self.indent), expand=False)
             yield from [Text()] if self.notes else []
-        yield from map(_line, self.notes)
+        yield from (Padding(safe_text(note), (0, 1), expand=False) for note in self.notes)
 
     def _grid(self) -> RichTable:
         grid = RichTable.grid(padding=(0, 2, 0, 0))
@@ -134,103 +119,65 @@ class View(tuple[Table, ...]):
             yield table
 
 
-def _line(text: str | Text, style: str = "") -> RenderableType:
-    """A line of its own, folded where it is too long."""
-    return Padding(safe_text(text, style=style), (0, 1), expand=False)
-
-
 def as_html(view: Table | View) -> str:
     """The view without styles or scripts, to look like what it stands in."""
-    tables = [view] if isinstance(view, Table) else view
-    return "\n".join(line for table in tables for line in _html_lines(table))
+    lines: list[str] = []
+    for table in [view] if isinstance(view, Table) else view:
+        lines += [f"<p><strong>{_escaped(title)}</strong></p>" for title in table.titles]
+        rows = [("th", table.headings), *(("td", row) for row in table.rows)]
+        cells = ["".join(f"<{tag}>{_escaped(cell)}</{tag}>" for cell in row) for tag, row in rows if row]
+        lines += ["<table>", *(f"<tr>{row}</tr>" for row in cells), "</table>"] if cells else []
+        notes = "<br>\n".join(map(_escaped, table.notes))
+        lines += [f"<p>{notes}</p>"] if notes else []
+    return "\n".join(lines)
 
 
-def _html_lines(table: Table) -> Iterator[str]:
-    yield from (f"<p><strong>{escaped(str(title))}</strong></p>" for title in table.titles)
-    if table.headings or table.rows:
-        yield "<table>"
-        for tag, cells in (
-            *((("th", table.headings),) if table.headings else ()),
-            *(("td", row) for row in table.rows),
-        ):
-            yield f"<tr>{''.join(f'<{tag}>{escaped(str(cell))}</{tag}>' for cell in cells)}</tr>"
-        yield "</table>"
-    if table.notes:
-        notes = "<br>\n".join(escaped(str(note)) for note in table.notes)
-        yield f"<p>{notes}</p>"
-
-
-def escaped(text: str) -> str:
-    """The text as HTML shows it: nothing in it is markup."""
-    return html.escape(printable(text))
+def _escaped(text: str | Text) -> str:
+    return html.escape(printable(str(text)))
 
 
 def as_markdown(table: Table) -> str:
     """The table for GitHub, its notes as a block; all but headings and numbers is code."""
     rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
-    cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows[:_MOST_ROWS]]
+    cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows]
     lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells) if table.headings]
-    left_out = len(table.rows) - _MOST_ROWS
-    parts = ["\n".join(lines), f"and {left_out:,} more" if left_out > 0 else ""]
-    parts += [markdown_block(map(str, table.notes))] if table.notes else []
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join(filter(None, ["\n".join(lines), markdown_block(map(str, table.notes))]))
 
 
 def markdown_block(lines: Iterable[str]) -> str:
-    """The lines as a block of code, between longer fences than there are in it."""
-    cut = [_cut(text) for text in lines]
-    fence = "`" * max(3, max(map(_longest_run, cut), default=0) + 1)
-    return "\n".join([f"{fence}text", *cut, fence])
+    """The lines as an indented block of code, out of which no text can break."""
+    return "\n".join(f"    {printable(line)}" for line in lines)
 
 
 def _markdown_cell(text: str) -> str:
-    """A number as it is, a text as code, between more backticks than it has, and pipes written as escapes."""
-    if _NUMBERS.fullmatch(text) and text.strip():
+    """A number as it is, a text as code, in which backticks and pipes are escapes."""
+    if _NUMBERS.fullmatch(text):
         return text
-    code = _cut(text).replace("|", "\\x7c") or " "
-    fence = "`" * (_longest_run(code) + 1)
-    # Next to a fence a backtick would be part of it; of a blank on both sides one is taken away.
-    blank = " " if "`" in (code[0], code[-1]) or (code[0] == code[-1] == " " and code.strip(" ")) else ""
-    return f"{fence}{blank}{code}{blank}{fence}"
+    code = printable(text).replace("|", "\\x7c").replace("`", "\\x60")
+    return f"`{code or ' '}`"
 
 
-def _longest_run(text: str) -> int:
-    """How many backticks stand in a row at most."""
-    return max(map(len, _BACKTICKS.findall(text)), default=0)
+class Lines:
+    """Counts, and writes a line after ten seconds, then after twice as long each time, at most five minutes apart."""
 
-
-def _cut(text: str) -> str:
-    safe_line = printable(text)
-    return safe_line if len(safe_line) <= _MOST_CHARACTERS else f"{safe_line[: _MOST_CHARACTERS - 1]}…"
-
-
-_FIRST_LINE_SECONDS = 10.0
-_LONGEST_PAUSE_SECONDS = 300.0
-
-
-class _Counts(ABC):
-    """Counts what there is to do and what is done, and says it in the words of bar and log.
-
-    Work in several phases names them: the bar's label, and the beginning of a line, is the phase.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._phase = ""
-        self._started = 0.0
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = "") -> None:
+        self._stream, self._clock, self._phase = stream, clock, phase
+        self._started = self._pause = self._next_line = 0.0
         self._expected = self._recalled = self._answered = 0
 
-    @abstractmethod
-    def _show(self, label: str, done: int, total: int | None, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        """Write the line."""
+        self._stream.write(f"{printable(text)}\n")
+        self._stream.flush()
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
         """Show how many there were."""
         self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
     def expect(self, count: int) -> None:
-        """Raise the number of questions; the time runs from the first."""
+        """Raise the number of questions; the time, and the pauses, run from the first."""
         if not self._expected:
-            self._started = self._clock()
+            self._started, self._pause = self._clock(), 0.0
         self._expected += count
         self._show_verdicts()
 
@@ -249,6 +196,11 @@ class _Counts(ABC):
         self._answered += 1
         self._show_verdicts()
 
+    def pause(self) -> None:
+        """Leave no line unfinished."""
+
+    close = pause
+
     def _show_verdicts(self) -> None:
         done = self._recalled + self._answered
         text = f"{done:,} of {self._expected:,} verdicts"
@@ -258,32 +210,6 @@ class _Counts(ABC):
             text += f", {pace}, {timedelta(seconds=round((self._expected - done) / rate))} left"
         if self._expected:
             self._show(self._phase, done, self._expected, text)
-
-
-class Lines(_Counts):
-    """A line after ten seconds, then after twice as long each time, at most five minutes apart."""
-
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
-        self._stream = stream
-        self._pause = 0.0
-        self._next_line = 0.0
-
-    def note(self, text: str) -> None:
-        """Write the line."""
-        self._stream.write(f"{printable(text)}\n")
-        self._stream.flush()
-
-    def pause(self) -> None:
-        """Do nothing: no line is left unfinished."""
-
-    close = pause
-
-    def expect(self, count: int) -> None:
-        """Raise the number of questions; the first begins the pauses anew."""
-        if not self._expected:
-            self._pause = 0.0
-        super().expect(count)
 
     def _show(self, label: str, done: int, total: int | None, text: str) -> None:
         if not self._pause:
@@ -296,18 +222,16 @@ class Lines(_Counts):
         self._next_line = self._clock() + self._pause
 
 
-class Bar(_Counts):
-    """A bar drawn by rich; it takes its line away when it is closed."""
+class Bar(Lines):
+    """The same as a bar drawn by rich; it takes its line away when it is closed."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
-        super().__init__(time.monotonic)
-        self._phase = "judging"
-        columns = (TextColumn("{task.description}", markup=False), BarColumn())
-        text = TextColumn("{task.fields[text]}", markup=False)
-        self._progress = RichProgress(*columns, text, console=Console(file=stream), transient=True)
+        super().__init__(stream, phase="judging")
+        label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
+        self._progress = RichProgress(label, BarColumn(), text, console=Console(file=stream), transient=True)
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:

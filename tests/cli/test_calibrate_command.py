@@ -39,7 +39,6 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, capfd: pytest.Cap
     assert code == 0
     assert "calibration ours: attribution" in shown
     assert "48 verdicts labelled by people, 24 of them 1; 24 groups by the same contexts" in shown
-    assert "o share of 1, | mean p: alike if calibrated" in shown
     assert "AUC 1.000 [1.000, 1.000]" in shown
     assert "calibration slope: the scores split the labels without error" in shown
     assert "use it: localjudge run ... --calibration ours" in told

@@ -23,14 +23,6 @@ def runs(scripted_run: ScriptedRun, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "old", tmp_path / "new"
 
 
-def test_tables_and_moved_samples_are_printed(runs: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = called(capfd, "compare", *runs)
-    assert (code, errors) == (0, "")
-    assert "+0.250" in output
-    assert "a: context_recall 0.500 -> 1.000" in output
-    assert "0 -> 1  0.250 -> 1.000  Two." in output
-
-
 def test_json_holds_the_whole_comparison(runs: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> None:
     code, output, errors = called(capfd, "compare", *runs, "--json", "--moved", "0")
     found = json.loads(output)

@@ -53,14 +53,6 @@ def test_rows_inside_a_file_are_named_by_a_path_which_stands_in_the_manifest(cap
     assert (code, "the columns are experiment" in errors) == (1, True)
 
 
-def test_an_object_under_unknown_names_is_refused_with_what_to_map(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("a.jsonl").write_text('{"Question": "Why?", "a": ["Because."]}')
-    code, _, errors = called(capfd, "run", "a.jsonl")
-    assert code == 1
-    assert "a.jsonl: none of its columns is known (found: Question, a)" in errors
-    assert "--map user_input=COLUMN" in errors
-
-
 def test_metrics_are_named_with_their_options_and_gated_by_that_name(capfd: pytest.CaptureFixture[str]) -> None:
     """By content "Old." is not "New.": 0; by id it is: 1. A comma between options does not end the name."""
     row = {"contexts": [{"id": "a", "text": "Old."}], "reference_contexts": [{"id": "a", "text": "New."}]}

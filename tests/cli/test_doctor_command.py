@@ -10,12 +10,10 @@ import pytest
 import random_model
 
 from localjudge.cli.main import main
-from localjudge.doctor.examine import examine
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
-from tests.cli.conftest import called, suite_here
+from tests.cli.conftest import called
 
 pytestmark = pytest.mark.engine
 
@@ -79,16 +77,6 @@ def test_the_bundled_judge_is_well_but_counts_words(capfd: pytest.CaptureFixture
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
 
 
-@pytest.mark.slow
-def test_a_judge_that_counts_words_cannot_ace_the_items(capfd: pytest.CaptureFixture[str]) -> None:
-    """All 384: near guessing in both tasks, since what holds shares about as many words with the passage."""
-    _, checks, _ = diagnosed(capfd, "--probes", "all", "--injections", "0")
-    assert checks["probes"]["figures"]["answered"] == 384
-    for task in ("attribution", "relevance"):
-        assert 0.45 < checks[task]["figures"]["auc"]["value"] < 0.65
-    assert checks["sensitivity"]["figures"]["pairs"] == 64
-
-
 def test_the_table_fits_a_terminal_and_counts_what_it_found(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,12 +124,9 @@ def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(random_gguf.read_bytes()[:100_000])
     code, checks, not_made = diagnosed(capfd, "--judge", cut)
-    assert (code, checks["model"]["status"], checks["model"]["advice"]) == (
-        1,
-        "failed",
-        "download or copy the model again",
-    )
-    assert f"{cut} is cut off: it has 100,000 bytes" in checks["model"]["found"]
+    assert (code, checks["model"]["status"]) == (1, "failed")
+    assert str(cut) in checks["model"]["found"]
+    assert "the file is damaged" in checks["model"]["advice"]
     assert list(checks) == [*OF_THE_MACHINE, "model file", "model"]
     assert "plain cases" in not_made
 
@@ -162,25 +147,6 @@ def test_a_template_that_refuses_every_message_is_a_failed_check(
     assert (code, checks["chat template"]["status"]) == (1, "failed")
     assert "no users here" in checks["chat template"]["found"]
     assert not_made[0] == "prompts"
-
-
-def test_a_window_that_holds_no_prompt_is_a_failed_check(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    suite_here(n_ctx=64)
-    code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
-    assert (code, checks["model"]["status"], checks["plain cases"]["status"]) == (1, "warning", "failed")
-    assert "16 got no answer" in checks["plain cases"]["found"]
-    assert not_made == ["probes", "injections"]
-
-
-def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Found out before the model is loaded."""
-    wording = tmp_path / "own.toml"
-    wording.write_text("not a wording")
-    suite_here(prompts=str(wording.name))
-    code, checks, not_made = diagnosed(capfd)
-    assert (code, checks["prompts"]["status"]) == (1, "failed")
-    assert wording.name in checks["prompts"]["found"]
-    assert not_made[0] == "model"
 
 
 def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
@@ -215,42 +181,6 @@ def test_every_finding_is_printed_when_it_is_there(
 def named(output: str) -> list[str]:
     """Names of the checks in the output, in their order."""
     return re.findall(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", output, flags=re.MULTILINE)
-
-
-class Told(Silence):
-    """Notes what a progress is told: how many questions each phase expects, and how many were answered."""
-
-    def __init__(self) -> None:
-        self.expected: dict[str, int] = {}
-        self.answered = 0
-        self._phase = ""
-
-    def expect(self, count: int) -> None:
-        """Add them to the phase."""
-        self.expected[self._phase] += count
-
-    def phase(self, name: str) -> None:
-        """Note the phase."""
-        self._phase = name
-        self.expected[name] = 0
-
-    def advance(self) -> None:
-        """Count one."""
-        self.answered += 1
-
-
-def test_each_phase_is_named_with_the_questions_that_it_takes() -> None:
-    """6 cases twice, 16 plain cases, 12 items with 16 arrangements, 20 attempts on 7 cases."""
-    told = Told()
-    examine(injections=20, probes=12, progress=told, threads=1)
-    assert told.expected == {
-        "prompts": 0,
-        "asked again": 12,
-        "plain cases": 16,
-        "probes": 12 + 16,
-        "injections": 7 + 20,
-    }
-    assert told.answered == sum(told.expected.values())
 
 
 @pytest.mark.parametrize("given", ["some", "-1", "1.5", ""])

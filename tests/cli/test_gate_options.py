@@ -91,11 +91,12 @@ def test_what_cannot_be_decided_is_refused_before_anything_is_judged(
 
 def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(capfd: pytest.CaptureFixture[str]) -> None:
     """A file of an earlier run would otherwise be taken for this one's."""
-    gate = ("--gate", "context_recall>=0", "--junit", "gates.xml")
+    gate = ("--gate", "context_recall>=0", "--junit", "gates.xml", "--markdown", "ci.md")
     assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)[0] == 0
     assert called(capfd, "run", "missing.jsonl", *ARGUMENTS, *gate)[0] == 1
     suite = ElementTree.parse("gates.xml").getroot()
     assert (suite.get("errors"), suite.get("tests")) == ("1", "1")
+    assert Path("ci.md").read_text() == "## localjudge: the run did not finish\n"
 
 
 def test_a_dry_run_writes_no_junit_file_and_refuses_what_the_run_would_refuse(

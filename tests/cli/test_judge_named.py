@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -41,15 +40,6 @@ def test_whoever_reads_a_command_reads_who_judged(capfd: pytest.CaptureFixture[s
         card = json.loads(printed(capfd, *command, "--json"))["judge"]
         assert {name: card[name] for name in CARD} == CARD
         assert card["sha256"].startswith("4844085b4a92")
-
-
-def test_the_files_of_a_run_say_who_judged(capfd: pytest.CaptureFixture[str]) -> None:
-    """`summary.json`, and the properties of the JUnit file."""
-    printed(capfd, *RUN, "--gate", "context_recall>=0", "--junit", "gates.xml")
-    card = json.loads(Path("run/summary.json").read_text(encoding="utf-8"))["judge"]
-    assert {name: card[name] for name in CARD} == CARD
-    properties = ElementTree.parse("gates.xml").getroot().iter("property")
-    assert {one.get("name"): one.get("value") for one in properties}["judge"] == NAMED.removeprefix("judge ")
 
 
 def test_the_packaged_judge_under_a_name_of_one_s_own_keeps_its_caution(

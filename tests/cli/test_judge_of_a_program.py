@@ -8,7 +8,6 @@ import pytest
 
 import localjudge
 from localjudge import model_registry, resources
-from localjudge.doctor.machine import check_file
 from localjudge.errors import ModelError
 from localjudge.run.settings import judge_of
 from tests.cli.conftest import called
@@ -66,9 +65,3 @@ def test_a_blob_that_is_not_what_it_is_called_by_is_refused(store: Path) -> None
             model_registry.find(name)
         assert blob.name in caught.value.message
         assert caught.value.hint
-
-
-def test_doctor_finds_the_file_and_knows_it(store: Path) -> None:
-    found = check_file(model_registry.find("ollama:judge"))
-    assert (found.status, found.figures["pinned"]) == ("ok", True)
-    assert "sha256 4844085b4a92 as pinned in the registry" in found.found

@@ -210,15 +210,3 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Ru
         assert "3 of 4 labelled, in labels-run.jsonl" in text
         assert process.wait(timeout=60) == 0
     assert humans(Path("labels-run.jsonl")) == [1, 1, 1, None]
-
-
-@pytest.mark.engine
-def test_control_c_leaves_what_was_labelled_and_says_how_to_go_on(run: Run) -> None:
-    with in_a_terminal("label", "run", "--n", "3") as (process, controller):
-        seen(controller, "0 of 3 labelled")
-        os.write(controller, b"1")
-        seen(controller, "1 of 3 labelled")
-        process.send_signal(signal.SIGINT)
-        seen(controller, "run the same command again to go on")
-        assert process.wait(timeout=60) == 4
-    assert humans(Path("labels-run.jsonl")) == [1, None, None]

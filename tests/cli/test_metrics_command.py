@@ -38,25 +38,3 @@ def test_json_has_the_same_for_programs(capfd: pytest.CaptureFixture[str]) -> No
 def test_what_a_metric_says_of_itself_is_whole(metric: MetricDescription) -> None:
     """One of ours that says nothing would be listed as a mere name."""
     assert all(metric.about)
-
-
-def test_an_installed_metric_is_listed_by_its_docstring(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it says cannot play with the terminal."""
-    (tmp_path / "listed_metrics.py").write_text(
-        "class Brevity:\n"
-        "    '''Short \\x1b[2J and good.\\n\\nMore.'''\n"
-        "    name, version, required_fields, steps = 'brevity', 1, frozenset({'response'}), None\n"
-        "brevity = Brevity()\n"
-    )
-    info = tmp_path / "listed_metrics-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: listed-metrics\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[localjudge.metrics]\nbrevity = listed_metrics:brevity\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    _, printed, _ = called(capfd, "run", "--list-metrics")
-    listed = printed.partition("brevity")[2]
-    assert "and good." in listed
-    assert "More." not in listed
-    assert "\x1b" not in printed

@@ -28,7 +28,7 @@ def test_a_person_reads_names_that_can_be_typed(machine: Path, capfd: pytest.Cap
     facts = lines[lines.index("ollama:qwen3:8b") + 1]
     assert "Q4_K_M, context 4,096, chat template, takes" in facts
     assert "Q4_K_M, context 4,096, no chat template" in lines[lines.index("ollama:base:1b") + 1]
-    assert "more were found and cannot be used: --verbose says why" in printed
+    assert "more files cannot be used: --verbose says why" in printed
     assert "embed" not in printed
 
 

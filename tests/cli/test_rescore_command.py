@@ -34,17 +34,6 @@ def test_another_threshold_asks_nothing(first: Path, tmp_path: Path, capfd: pyte
     assert f"reused 10 answers of {first}" in told
 
 
-def test_options_that_are_not_given_are_those_of_the_run(
-    first: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    called(capfd, "run", "--rescore", first, "--threshold", "0.3", "--out", tmp_path / "second", "--quiet")
-    (tmp_path / "one.toml").write_text("max_failed = 1\n")
-    suite = ("--suite", tmp_path / "one.toml")
-    called(capfd, "run", "--rescore", tmp_path / "second", *suite, "--out", tmp_path / "third", "--quiet")
-    settings = json.loads((tmp_path / "third" / "manifest.json").read_text())["environment"]["settings"]
-    assert (settings["threshold"], settings["max_failed"]) == (0.3, 1)
-
-
 def test_an_option_that_cannot_be_is_refused(first: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, told = called(capfd, "run", "--rescore", first, "--threshold", "3")
     assert (code, told) == (1, "localjudge: --threshold must be at most 1, got 3.0\n")

@@ -78,17 +78,6 @@ def test_the_signature_is_that_of_the_same_run_without_one(capfd: pytest.Capture
     assert manifest("run")["signature"] == manifest("typed")["signature"]
 
 
-def test_a_suite_may_say_what_cannot_be_typed(capfd: pytest.CaptureFixture[str]) -> None:
-    """Abbreviations as words, a criterion as a table: what Python takes."""
-    own = '\nabbreviations = ["Abb."]\nthreshold = 0.4\n'
-    Path("localjudge.toml").write_text(own + SUITE, encoding="utf-8")
-    assert called(capfd, "run", "--quiet")[0] == 3
-    kept = manifest("run")["environment"]["settings"]
-    assert (kept["abbreviations"], kept["threshold"]) == (["Abb"], 0.4)
-    assert called(capfd, "run", "--quiet", "--threshold", "0.5", "--out", "typed")[0] == 3
-    assert manifest("typed")["environment"]["settings"]["threshold"] == 0.5
-
-
 @pytest.mark.parametrize("key", ["markdown", "junit"])
 def test_a_file_that_no_run_wrote_is_not_replaced(key: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Unless the user names it. What a run wrote, the next one may replace."""

@@ -14,7 +14,6 @@ from localjudge.analysis.label_sheet import label_sheet
 from localjudge.record.directory import read_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.export import exported
-from localjudge.report.html_page import write_report
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
@@ -59,7 +58,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "sample": shown,
     "compare": lambda directory: compare(Run.open(directory), Run.open(directory)),
     "export": lambda directory: exported(Run.open(directory), "ragas"),
-    "report": lambda directory: write_report(directory, baseline=directory),
+    "report": lambda directory: Run.open(directory).report(baseline=directory),
     "check": lambda directory: Run.open(directory).summary,
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),

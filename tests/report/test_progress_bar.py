@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from localjudge.progress import Silence
 from localjudge.report.terminal import Bar, Lines, progress_on
 
 
@@ -41,10 +40,6 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
             "30 of 100 verdicts, 1.0 a second, 0:01:10 left",
             "70 of 100 verdicts, 1.0 a second, 0:00:30 left",
         ],
-    ),
-    "the model was loaded for 100 s; then 10 answers took 20 s": (
-        [expects(20, at=100), *answers(range(102, 122, 2))],
-        ["5 of 20 verdicts, 2.0 s each, 0:00:30 left"],
     ),
     "in phases: 4 of 4 and 6 of 16": (
         [
@@ -108,12 +103,6 @@ def test_a_bar_counts_rows_and_then_verdicts_in_phases_and_leaves_the_terminal_i
     bar.close()
     assert "injections" in later
     assert "1 of 15 verdicts" in later
-
-
-def test_a_terminal_gets_a_bar_a_log_gets_lines_and_quiet_gets_nothing() -> None:
-    assert isinstance(progress_on(Terminal()), Bar)
-    assert isinstance(progress_on(io.StringIO()), Lines)
-    assert isinstance(progress_on(Terminal(), quiet=True), Silence)
 
 
 def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:

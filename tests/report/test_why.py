@@ -56,9 +56,3 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
 )
 def test_the_line(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
     assert why(row, verdicts(row.metric, **labels)) == line
-
-
-def test_a_long_sentence_is_quoted_in_part() -> None:
-    labels: dict[str, Label | None] = {"x" * 200: 0}
-    found = why(score("context_recall", 0.0, 0, 1), verdicts("context_recall", **labels))
-    assert found == f'0 of 1 attributed; not attributed: "{"x" * 120} ..."'
