@@ -27,7 +27,7 @@ from localjudge.judge.profile import PromptProfile
 from localjudge.metrics.catalog import one_for_each_task
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
-from localjudge.record.examination import Examination, remember_examination
+from localjudge.record.manifest import Examination, remember_examination
 from localjudge.run import judges
 from localjudge.run.estimate import first_tasks
 from localjudge.run.loop import TaskRef

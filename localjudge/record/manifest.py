@@ -1,4 +1,4 @@
-"""What the numbers of a run rest on: everything that can move one, and a short signature of it.
+"""What the numbers of a run rest on: everything that can move one, a short signature of it, what is known of its judge.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
@@ -15,28 +15,30 @@ threads, times, the host, and every word that the signature has a checksum of, s
 
 A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
 refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
+
+LOCALJUDGE_HOME/examined/KEY.txt has what `doctor` found a judge fit for, which is shown with all its numbers; KEY is a
+sha256 of the model's checksum, its prompts and grammars.
 """
 
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
 from localjudge.dataset.part import Shard
-from localjudge.errors import InputError, OutOfResource, RunDirectoryError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
-from localjudge.resources import write_whole
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
@@ -48,6 +50,14 @@ _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_ROUNDING = re.compile(
+    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+)
+"""Ingredients of a judge that move the last digits of a probability alone."""
+_GUESSING = 0.5  # AUC of a judge that guesses
+UNPROVED = "bytes not proved"
+NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
 class Manifest(Record):
@@ -65,7 +75,7 @@ class Manifest(Record):
 class Part(Record):
     """How many samples a run has of how many that the data had, and how they were chosen.
 
-    A shard may be one of a part: then this has been chosen by `limit` or `sample` before.
+    A shard may be one of a part, which has been chosen by `limit` or `sample` before.
     """
 
     samples: int = Field(ge=0)
@@ -167,14 +177,8 @@ def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def host() -> dict[str, Any]:
-    """The machine and the interpreter, for whoever looks for the reason of a difference."""
-    return {
-        "node": platform.node(),
-        "system": platform.platform(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-    }
+    """The machine and the interpreter, to look for the reason of a difference."""
+    return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
@@ -187,16 +191,14 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
-def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
+def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
     """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
-    different = differences(there.data, ours.data) + differences(there.judge, ours.judge)
-    if not different:
-        return
-    raise RunDirectoryError(
-        f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {ours.signature}):"
-        f"{in_lines(different)}",
-        hint=f"name another directory with {option('out')}, or omit it",
-    )
+    if different := differences(there.data, here.data) + differences(there.judge, here.judge):
+        raise RunDirectoryError(
+            f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {here.signature}):"
+            f"{in_lines(different)}",
+            hint=f"name another directory with {option('out')}, or omit it",
+        )
 
 
 def in_lines(different: Sequence[Difference]) -> str:
@@ -222,13 +224,6 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in part.items():
         leaves |= _leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return leaves
-
-
-_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
-_ROUNDING = re.compile(
-    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
-)
-"""Ingredients of a judge that move the last digits of a probability alone."""
 
 
 class Figure(Record):
@@ -335,19 +330,24 @@ def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Calibrations from names, files, mappings and calibrations; one, or a list of them, each of another question.
+    """Calibrations from names, files and calibrations; one, or a list of them, each of another question.
 
     Raises InputError for what is not one, and for two of one question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
     for value in () if values is None else listed:
-        calibration = _calibration(value)
+        if isinstance(value, str | Path):
+            calibration = read_calibration(value)
+        elif isinstance(value, Calibration):
+            calibration = value
+        else:
+            raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
         other = by_question.setdefault(calibration.question, calibration)
         if other != calibration:
             raise InputError(
                 f"{other.name} and {calibration.name} are both calibrations of {calibration.question}",
-                hint="give one of each question",
+                hint="name one for each question",
             )
     return tuple(by_question.values())
 
@@ -381,48 +381,23 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
 def save_calibration(calibration: Calibration) -> Path:
     """Write it under its name, whole or not at all, for this user alone; one that was there is replaced.
 
-    Raises OutOfResource where it cannot be written.
+    Raises InputError where it cannot be written, OutOfResource where there is no room.
     """
     path = calibration_file(calibration.name)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
-    except OSError as error:
-        raise OutOfResource(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="make it writable, or name another LOCALJUDGE_HOME",
-        ) from error
+    resources.make_private(path.parent)
+    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
     return path
-
-
-def _in_settings(manifest: Manifest, name: str) -> list[dict[str, Any]]:
-    """The objects that a setting in a manifest lists. Raises RunDirectoryError for anything else."""
-    values = manifest.environment["settings"].get(name, [])
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise RunDirectoryError(f"manifest.json cannot be read: {name} is not a list of objects", hint=BY_HAND)
-    return values
 
 
 def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
     """Those in a manifest. Raises RunDirectoryError for what is not one: no file is read that it may name."""
-    values = _in_settings(manifest, "calibration")
+    values = manifest.environment["settings"].get("calibration", ())
     return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
-
-
-def _calibration(value: object) -> Calibration:
-    match value:
-        case Calibration():
-            return value
-        case str() | Path():
-            return read_calibration(value)
-        case Mapping():
-            return validated(Calibration, dict(value), "the calibration")
-    raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
-    values, where = _in_settings(manifest, "criteria"), "manifest.json: a criterion"
+    values, where = manifest.environment["settings"].get("criteria", ()), "manifest.json: a criterion"
     try:
         criteria = [Criterion.model_validate(words, context=where) for words in values]
     except InputError as error:
@@ -448,18 +423,9 @@ def shard_of(manifest: Manifest) -> ShardedData:
 
 
 def shard_in(manifest: Manifest) -> Shard | None:
-    """Which shard a run is; None if it is none. Raises RunDirectoryError if its manifest names one that cannot be."""
-    named = manifest.environment["settings"].get("shard")
-    if named is None:
-        return None
-    try:
-        return Shard.read(str(named))
-    except InputError as error:
-        raise RunDirectoryError(f"manifest.json: {excerpt(named)} is not a shard", hint=BY_HAND) from error
-
-
-_GUESSING = 0.5  # AUC of a judge that guesses
-UNPROVED = "bytes not proved"
+    """Which shard a run is; None if it is not one. Raises InputError if its manifest names one that cannot be."""
+    name = manifest.environment["settings"].get("shard")
+    return Shard.read(name) if name is not None else None
 
 
 class CombinedRun(Record):
@@ -487,12 +453,9 @@ class Combination(Record):
     judges: dict[str, _JudgePart]
 
     @model_validator(mode="after")
-    def _rules_for_these_judges(self) -> Self:
-        weighed = [rule.weights for rule in (self.rule, *self.rules.values()) if rule.weights]
-        if not self.runs or any(
-            sorted(ids) != sorted(self.judges) for ids in ([run.judge for run in self.runs], *weighed)
-        ):
-            raise ValueError("its runs or its weights are not those of its judges")
+    def _of_these_judges(self) -> Self:
+        if not self.runs or {run.judge for run in self.runs} != self.judges.keys():
+            raise ValueError("its runs are not those of its judges")
         return self
 
     @property
@@ -561,27 +524,37 @@ def is_unproved(engine: Mapping[str, Any]) -> bool:
     return "model" in engine and "model_sha256" not in engine
 
 
-def contradictions(manifest: Manifest, card: JudgeCard) -> Iterator[str]:
-    """One line for each word of a manifest that is not that of its checksum there, and where a summary's card differs.
+class Examination(NamedTuple):
+    """The uses that a judge is fit for in each task, and on how many labelled items; 0 if it failed the plain cases."""
 
-    Of the card the checksum counts, and that a packaged judge has some caution.
-    """
-    criteria = kept_criteria(manifest)
-    for name, definition in manifest.judge["metrics"].items():
-        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
-        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
-            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
-    sums = manifest.judge.get("calibrations", {})
-    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
-    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
-        if question not in calibrations or calibrations[question].sha256 != sha256:
-            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
-    thresholds = manifest.judge.get("thresholds", {})
-    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
-        yield "a threshold in manifest.json is of no calibration there"
-    sha256 = manifest.judge["engine"].get("model_sha256")
-    if card.sha256 != sha256:
-        yield f"judge: sha256 {excerpt(card.sha256)} in summary.json, {excerpt(sha256)} in manifest.json"
-    packaged = model_registry.packaged_as(str(sha256))
-    if packaged and packaged.caution and not card.caution:
-        yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"
+    uses: Mapping[str, Sequence[str]]
+    items: int
+
+    def __str__(self) -> str:
+        """`fit for: nothing (doctor, 384 items)`."""
+        tasks = {task: " and ".join(uses) or "nothing" for task, uses in self.uses.items()}
+        alike = len(set(tasks.values())) == 1
+        uses = next(iter(tasks.values())) if alike else ", ".join(f"{use} ({task})" for task, use in tasks.items())
+        return f"fit for: {uses} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
+
+
+def remember_examination(part: Mapping[str, Any], examination: Examination) -> None:
+    """Remember it of the judge with this `engine` and `judge`; nothing of a model without a checksum."""
+    if file := _examination_file(part):
+        resources.remember(file, str(examination))
+
+
+def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
+    """The card of a run's judge with what this machine found it fit for."""
+    file, words = _examination_file(manifest.judge), None
+    if file and file.exists():
+        words = file.read_text()
+    elif file and not card.caution:
+        words = NOT_EXAMINED
+    return card.model_copy(update={"examined": words})
+
+
+def _examination_file(part: Mapping[str, Any]) -> Path | None:
+    sha256 = part.get("engine", {}).get("model_sha256")
+    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
+    return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None

@@ -3,17 +3,15 @@
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
 An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
-again, samples whose rows were written are not looked at again, and the results are the same bytes as if nothing had
-happened.
+again, and the results are the same bytes as if nothing had happened.
 """
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +23,8 @@ from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
+from localjudge.record.files import ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
-from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
 from localjudge.run.judges import (
@@ -44,7 +40,6 @@ from localjudge.run.judges import (
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, tell, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
-from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
 _log = logging.getLogger(__name__)
@@ -164,7 +159,6 @@ class _Job:
             store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(self._progress.close)
             changed = self._store_data(store)
-            results = stack.enter_context(closing(ResultFiles(directory)))
             judging = Blocks(
                 self._judge,
                 store,
@@ -174,18 +168,17 @@ class _Job:
                 self._progress,
                 earlier,
             )
-            summary = None if changed else self._finished(path)
+            summary, results = None if changed else self._finished(path), None
             if summary is None:
-                totals = self._judged(judging, results, store)
+                results = stack.enter_context(closing(ResultFiles(directory)))
+                totals = self._judged(judging, results)
                 summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
                 done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
-                for metric, reason in totals.failed_everywhere.items():
-                    self._progress.note(f"{metric} failed on every sample: {reason}")
             session |= {"finished": _now(), "asked": judging.asked, "effort": self._judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
             manifest = self._manifest([*sessions, session], **done)
-            if "files" in done:
+            if results is None:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
@@ -205,56 +198,29 @@ class _Job:
     def _finished(self, path: Path) -> Summary | None:
         """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
         try:
-            run = Run.open(path)
+            run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:
             return None
         facts = (run.summary.skipped_rows, run.summary.judge)
-        same = resume_point(path) is None and facts == (self._plan.dataset.skipped, self._judge.card)
-        failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
-        return run.summary if same and not failed_everywhere and run.in_one_order() else None
+        same = begun_again is None and facts == (self._plan.dataset.skipped, self._judge.card)
+        return run.summary if same and run.in_one_order() else None
 
-    def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
-        """The totals of all samples, when their rows are written; what a run that was stopped left is in them."""
-        samples = self._plan.dataset.samples
-        totals, rest, answered = self._totals(), iter(samples), 0
-        if point := results.resume(store.answer_count):
-            if self._add_resumed(totals, rest, results.evaluations(), point):
-                answered = point.answers
-            else:
-                totals, rest, point = self._totals(), iter(samples), None
-        if point is None:
-            results.begin()
-        for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
+    def _judged(self, judging: Blocks, results: ResultFiles) -> Totals:
+        """The totals of all samples, when their rows are written."""
+        metrics, samples = self._plan.metrics, self._plan.dataset.samples
+        totals = Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
+        for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
-            results.add(evaluations, totals.samples, store.answer_count)
+            results.add(evaluations)
         return totals
-
-    def _add_resumed(
-        self, totals: Totals, samples: Iterator[Sample], stored: Iterator[Evaluation], point: ResumePoint
-    ) -> bool:
-        """Whether the rows that are there are those of the first samples in this order; then they are counted."""
-        names = [metric.name for metric in self._plan.metrics]
-        rows = counted(stored, self._progress, "going on", point.samples * len(names))
-        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-            evaluations, sample = list(of_sample), next(samples, None)
-            metrics = [evaluation.metric for evaluation in evaluations]
-            if sample is None or sample.id != sample_id or metrics != names:
-                return False
-            totals.add(evaluations)
-        return totals.samples == point.samples
-
-    def _totals(self) -> Totals:
-        metrics = self._plan.metrics
-        return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
         planned, dataset = self._plan, self._plan.dataset
         where_it_applies = {
-            "shard_of": planned.among and planned.among._asdict(),
+            "shard_of": planned.among and planned.among.model_dump(),
             "index": list(planned.frame_index),
             "suite": dict(planned.suite or {}),
-            "examined": examinations_here(self._judge_part),
         }
         return manifests.Manifest(
             signature=self._signature,
@@ -276,6 +242,10 @@ class _Job:
 
     def _say_what_was_done(self, run: Run, asked: int) -> None:
         stats, say = self._judge.engine.stats, self._progress.note
+        for name, metric in run.summary.metrics.items():
+            if metric.failed == run.summary.samples > 0:
+                first = next(row.detail for row in run.iter_scores() if row.metric == name)
+                say(f"{name} failed on every sample: {first}")
         say(f"asked {numbered(asked, 'verdict')} in {stats.seconds_total:.1f} s")
         _log.debug(
             f"engine: {stats.unique_tokens:,} distinct tokens, {stats.evaluated_tokens:,} evaluated, "

@@ -359,17 +359,9 @@ class Blocks:
         self.asked = 0
         """Questions that an engine was asked; answers that were known are not counted."""
 
-    def evaluations(
-        self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
-    ) -> Iterator[list[Evaluation]]:
-        """Every metric on every sample, block by block, in the order of the samples, then of the metrics.
-
-        `count` samples are in the data. So many of them are done, and not in `samples`: so many answers they took.
-        """
-        if done:
-            self._share = done / count
-            self._expect(answered, answered)
-        engine = self._engine
+    def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
+        """Every metric on every sample, of which `count` are in the data, in their order, then that of the metrics."""
+        engine, done = self._engine, 0
         for block in blocks(samples, lambda: engine.works_at_once if isinstance(engine, ParallelEngine) else 1):
             done += len(block)
             self._share = done / count

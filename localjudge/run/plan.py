@@ -35,7 +35,7 @@ from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import ShardedData, chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
@@ -58,13 +58,6 @@ _READ_FOR_LANGUAGE = 1_000
 _log = logging.getLogger(__name__)
 
 
-class ParentData(NamedTuple):
-    """What a shard is one of, as its manifest says it: the data's fingerprint and its number of samples."""
-
-    sha256: str
-    rows: int
-
-
 class Plan(NamedTuple):
     """What is going to be judged. `whole` counts the samples that were read, of which the dataset may be a part.
 
@@ -83,7 +76,7 @@ class Plan(NamedTuple):
     """Of a pandas frame the levels of its index, as the manifest names them."""
     suite: Mapping[str, Any] | None = None
     """What the manifest holds of the suite that the run was described in, if it was."""
-    among: ParentData | None = None
+    among: ShardedData | None = None
     """Of a shard, what it is one of."""
 
 
@@ -103,7 +96,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     elif settings.sample is not None:
         dataset = drawn(whole, settings.sample, settings.seed)
     if settings.shard is not None:
-        among = ParentData(dataset.fingerprint, len(dataset.samples))
+        among = ShardedData(sha256=dataset.fingerprint, rows=len(dataset.samples))
         dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
@@ -122,10 +115,8 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     if settings.cluster_by and settings.cluster_by != run.manifest.environment["settings"].get("cluster_by"):
         clusters = _clusters(dataset, settings.cluster_by)
     choice = _choose(wanted, dataset)
-    part, among = part_of(run.manifest), None
-    if shard_in(run.manifest) is not None:
-        parent = shard_of(run.manifest)
-        among = ParentData(parent.sha256, parent.rows)
+    part = part_of(run.manifest)
+    among = shard_of(run.manifest) if shard_in(run.manifest) else None
     index = [level.model_dump() for level in run.index]
     whole = part.whole if part else len(dataset.samples)
     return Plan(dataset, *choice, clusters, settings, whole, index, among=among)
@@ -235,7 +226,7 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
     """
     dataset, end = planned.dataset, ""
     if planned.among and planned.settings.shard:
-        data = {**planned.among._asdict(), "cluster_by": planned.settings.cluster_by}
+        data = {**planned.among.model_dump(), "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
     name = _ENDINGS.sub("", Path(dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"

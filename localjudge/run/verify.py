@@ -23,7 +23,7 @@ from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
-from localjudge.record.archive import stored_answers, stored_ids, stored_keys, stored_requests
+from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
 from localjudge.record.directory import (
     MOST_BYTES_OF_OBJECT,
     MOST_BYTES_OF_VALUE,
@@ -45,7 +45,7 @@ from localjudge.record.manifest import (
 )
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
-from localjudge.record.store import RequestKeys, canonical_sha256, extras_fingerprint
+from localjudge.record.store import canonical_sha256, extras_fingerprint
 from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
@@ -239,7 +239,7 @@ class _Replay:
             verdicts_moved=sum(row.moved for row in self._rows),
             largest_move=max((row.distance for row in self._rows), default=0.0),
             rows=tuple(sorted(self._rows, key=lambda row: (not row.moved, -row.distance))),
-            altered_requests=self._altered(),
+            altered_requests=altered_requests(self._store, manifest.judge["engine"], self._wording.shapes),
             files=files,
             judge_changes=tuple(differences(manifest.judge, judge_part_of(self._judge, self._metrics, self._settings))),
             data_changes=_data_changes(run),
@@ -273,12 +273,6 @@ class _Replay:
         answers = ask(self._judge.engine, new, self._progress)
         self._asked.update(map(_digest, new))
         self._changed |= {key: answer for key, answer in answers.items() if answer != stored[key]}
-
-    def _altered(self) -> int:
-        """How many stored requests are not what was asked: by their key, or as no question has such answers."""
-        keys = RequestKeys(self._run.manifest.judge["engine"])
-        pairs = ((stored.key, keys.keyed(stored.request)) for stored in stored_requests(self._store))
-        return sum(key != keyed.key or keyed.shape not in self._wording.shapes for key, keyed in pairs)
 
     def _summary(self, totals: Totals) -> Summary:
         """The summary that the run would have; a copy of its model in another place may have another name."""

@@ -142,7 +142,7 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
     """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", cache=True)
-    assert not cache_state().folder.exists()
+    assert not cache_state()[0].exists()
 
 
 @pytest.mark.usefixtures("elsewhere")
