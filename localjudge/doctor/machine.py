@@ -16,13 +16,10 @@ from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge.profile import PromptProfile
 from localjudge.model_registry import ModelFile
-from localjudge.record.cache import cache_state
-from localjudge.record.directory import excerpt
-from localjudge.record.store import DAMAGED
+from localjudge.record.cache import cache_file
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, VerdictRequest
-from localjudge.words import numbered
 
 _LIBRARIES = {**opening.ENGINE_LIBRARIES, grammars.COMPILER: grammars.COMPILER, "spacy": "spacy"}
 _REINSTALL = (
@@ -77,14 +74,11 @@ def state_folder() -> HealthCheck:
 
 
 def answer_cache() -> HealthCheck:
-    """Where the answers of all runs are kept, and how many."""
-    try:
-        folder, answers, size = cache_state()
-    except (OSError, *DAMAGED) as error:
-        advice = "delete the folder `answers` in the state folder"
-        return warning("answer cache", f"it cannot be read: {excerpt(error)}", advice)
-    finding = f"{numbered(answers, 'answer')}, {readable(size)}, in {folder} (delete it to clear the cache)"
-    return ok("answer cache", finding, path=str(folder), answers=answers, bytes=size)
+    """Where the answers of all runs are kept."""
+    file = cache_file()
+    size = file.stat().st_size if file.exists() else 0
+    finding = f"{readable(size)} in {file.parent} (delete it to clear the cache)"
+    return ok("answer cache", finding, path=str(file.parent), bytes=size)
 
 
 def processor(settings: RunSettings) -> HealthCheck:

@@ -6,13 +6,11 @@
 Equal keys mean equal answers only where all else that can move one is equal, too: `answering_part` says what that is,
 and a run of which it differs is refused. An error is never taken: it may have passed.
 
-Another run may be a stranger's. Its file is read as one, but nothing except asking again can tell whether an answer in
-it was given: a user who names a run trusts it, the manifest says what came from it, and `verify` asks for it.
+A user who names another run trusts its answers; the manifest says what came from it, and `verify` asks for it again.
 
-The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, without prompts and texts of
-samples but for reasons that a model gave. Deleting the folder clears it. Any number of processes use it at once; a
-run does not depend on it: a cache that is damaged, or locked for too long, is reported and left alone. It is one table
-and not `diskcache`, whose rows may be pickles that run code when they are read.
+The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no text of samples but for
+reasons that a model gave. Any number of processes use it at once; one that is damaged, or locked for too long, is
+reported and left alone. It is not `diskcache`, whose rows may be pickles that run code when they are read.
 """
 
 import hashlib
@@ -20,7 +18,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,21 +89,9 @@ class OtherRun:
         """Nothing is open."""
 
 
-def _file() -> Path:
+def cache_file() -> Path:
+    """The file of the cache, alone in its folder, if there is one."""
     return resources.state_directory() / "answers" / "answers.sqlite"
-
-
-def cache_state() -> tuple[Path, int, int]:
-    """The cache's folder, its number of answers and its size in bytes.
-
-    Raises OSError or one of `DAMAGED` if it cannot be read.
-    """
-    file = _file()
-    if not file.exists():
-        return file.parent, 0, 0
-    with closing(_connect(file)) as connection:
-        (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
-    return file.parent, answers, file.stat().st_size
 
 
 def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
@@ -113,7 +99,7 @@ def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "Answe
 
     Raises InputError if its folder cannot be made or is open to others.
     """
-    file = _file()
+    file = cache_file()
     resources.make_private(file.parent)
     resources.require_private(file.parent, "put answers into it")
     try:

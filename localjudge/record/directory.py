@@ -7,8 +7,7 @@
                     a row of the others, and a value of run.sqlite, 64 MiB
 
 What is beyond a bound, not JSON, or not of the shape that localjudge writes is a RunDirectoryError of one line; so is a
-number that is not finite. A link leads out of the directory: a run that is passed on could show other files of the one
-who opens it, or be written through. The directory itself may be named by a link: its user says where it is.
+number that is not finite. A link could show other files of the one who opens the run, or be written through.
 """
 
 import hashlib

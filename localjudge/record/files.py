@@ -5,13 +5,9 @@
     summary.json     means, intervals, counts              ┘ however often the run was interrupted
     manifest.json    what the numbers rest on
 
-    block judged ──> rows in NAME.part ──> so-far.json        how many bytes of the parts are whole, to be shown
+    so-far.json      how many bytes of NAME.part hold whole samples, while they are written
 
 A run that is begun again writes all rows again, from the stored answers.
-
-    mean     over the samples that were scored; `undefined` samples have no value by definition, and are counted
-    ci95     interval of that mean for samples drawn like these; None if all of them are in one group
-    bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
 """
 
 import hashlib
@@ -20,6 +16,7 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +41,11 @@ NEAR = 0.1
 
 
 class MetricSummary(Record):
-    """One metric over all samples. `method` says how `ci95` was computed, `clusters` how many groups it rests on."""
+    """One metric over all samples: the mean of those that were scored, and the interval of it for samples like these.
+
+    `ci95` is None if all of them are in one group, `method` says how it was computed, `clusters` how many groups it
+    rests on. `bounds` are the mean over scored and failed samples if every failed one had been 0, and if it had been 1.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -73,8 +74,8 @@ class VerdictSummary(Record):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
 
     `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
-    levels of a rubric are none of them, as they have no threshold. The median is over all answers, also those too small
-    to be one, to four digits. Both figures are None where there is nothing to count.
+    levels of a rubric are not counted. The median is the lower one, of all answers, also those too small to be one, to
+    four digits. Both figures are None where there is nothing to count.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -212,16 +213,12 @@ class _VerdictTotals:
             self._masses[round(legal_mass, 4)] += 1
 
     def summary(self) -> VerdictSummary:
-        middle, median = (self._masses.total() + 1) // 2, None
-        for mass in sorted(self._masses):  # the lower of the two middle values where there are two
-            middle -= self._masses[mass]
-            if middle <= 0:
-                median = mass
-                break
+        masses, total = sorted(self._masses), self._masses.total()
+        counts = zip(masses, accumulate(self._masses[mass] for mass in masses), strict=True)
         return VerdictSummary(
             count=self._count,
             near_threshold=self._near / self._count if self._count else None,
-            median_legal_mass=median,
+            median_legal_mass=next((mass for mass, count in counts if 2 * count >= total), None),
             windowed=self._windowed,
         )
 

@@ -73,10 +73,7 @@ class Manifest(Record):
 
 
 class Part(Record):
-    """How many samples a run has of how many that the data had, and how they were chosen.
-
-    A shard may be one of a part, which has been chosen by `limit` or `sample` before.
-    """
+    """How many samples a run has of how many that the data had, and how they were chosen; a shard may be of a part."""
 
     samples: int = Field(ge=0)
     whole: int = Field(ge=0)
@@ -140,8 +137,7 @@ def judge_part(
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
 
-    The rest decides what is asked, every word of which is in the key of a request, or what is made of an answer. So an
-    answer is as good in any run whose part this is the same, and in no other.
+    The rest decides what is asked, which is in the key of a request, or what is made of an answer.
     """
     part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
     if isinstance(asks := part["judge"], Mapping):
@@ -234,19 +230,24 @@ class Figure(Record):
 
 
 class ReliabilityFigure(Record):
-    """Verdicts with a probability from `low` to `high`: the mean of it, and the share that people labelled 1."""
+    """Verdicts with a probability from `low` to `high`: its mean, and the share that people labelled 1.
+
+    `ci95` is None where all of them are in one group.
+    """
 
     low: FiniteFloat
     high: FiniteFloat
     mean_p: FiniteFloat
     share: FiniteFloat
     ci95: tuple[FiniteFloat, FiniteFloat] | None
-    """None where all of them are in one group."""
     verdicts: int
 
 
 class LabelsUsed(Record):
-    """The labels: their file and its checksum, how many, and how many independent groups of them."""
+    """The labels: their file and its checksum, how many, and how many independent groups of them.
+
+    On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
+    """
 
     file: str
     sha256: str
@@ -257,17 +258,16 @@ class LabelsUsed(Record):
     clustered_by: str
     unlabelled: int = 0
     failed: int = 0
-    """Labelled, but the judge gave no verdict."""
     weighted: bool = False
-    """Whether some were likelier to be labelled than others, and count less for that."""
 
 
 class Calibration(Record):
-    """A judge held against people's labels on one question; `threshold` is chosen on all of them.
+    """A judge measured on human labels of one question; `threshold` is chosen on all of them.
 
     `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
-    value, and why. `fold_thresholds` are those of the folds.
+    value, and why. `judge` is the `measured_part` of the run with the signature `run`. Of a combined run,
+    `combining_rule` has the fitted weights of its judges; the figures are then of held-out probabilities.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -277,13 +277,9 @@ class Calibration(Record):
     question: str
     threshold: float = Field(ge=0, le=1)
     combining_rule: CombiningRule | None = None
-    """Of a combined run, the weights that its judges' log odds get, if they were fitted; the figures are then of
-    held-out probabilities."""
     judge: dict[str, Any]
-    """The `measured_part` of the run in which it was asked."""
     card: JudgeCard
     run: str
-    """Signature of the run in which the judge was asked."""
     labels: LabelsUsed
     figures: dict[str, Figure]
     at_one_half: dict[str, Figure]
@@ -315,10 +311,9 @@ class Calibration(Record):
 
 
 def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
-    """What of a judge part makes the answers to the question of the metric: all that moves any answer, and its words.
+    """What of a judge part makes the answers to the question of the metric; of combined runs, the same of each judge.
 
-    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else. Of combined
-    runs, the same of each judge.
+    Of a metric that is not built in, its definition, too: a criterion of the same name may ask something else.
     """
     if "combined" in judge:
         return {"judges": {name: measured_part(part, metric) for name, part in judge["combined"]["judges"].items()}}
@@ -479,10 +474,7 @@ class Combination(Record):
 
 
 def combination_of(manifest: Manifest) -> Combination | None:
-    """Which runs were combined, and how; None for a run that asked its judge itself.
-
-    Raises RunDirectoryError if the runs or the rules are not those of the judges.
-    """
+    """Which runs were combined, and how; None for another run. Raises RunDirectoryError if it is not of its judges."""
     if "combined" not in manifest.judge:
         return None
     values = {**manifest.judge["combined"], "runs": manifest.environment.get("combined")}
@@ -504,10 +496,7 @@ def card_of(manifest: Manifest) -> JudgeCard:
 
 
 def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
-    """Who judges, as every result says it: a name, and what the identity of the engine says.
-
-    The caution is that of the packaged registry before that of the user's own.
-    """
+    """Who judges, as every result says it; a caution of the packaged registry comes before one of the user's own."""
     sha256 = engine.get("model_sha256")
     model = model_registry.packaged_as(str(sha256)) or model_registry.registered_as(str(sha256))
     return JudgeCard(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.dataset.identity import fingerprint_of, sample_hash
+from localjudge.dataset.part import Shard
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -47,11 +48,14 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     cannot be read, contradicts itself or is not finished, or the directory cannot be written or holds another run.
     """
     progress = progress or Silence()
-    runs = _in_order([as_run(shard) for shard in shards])
+    if not shards:
+        raise InputError("no shard was named", hint="name the directories of all shards of a run")
+    runs = [as_run(shard) for shard in shards]
+    _check_same_run(runs)
+    runs = _in_order(runs)
     path = Path(os.path.expanduser(out))
     if any(path.resolve() == run.directory.resolve() for run in runs):
         raise InputError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
-    _check_same_run(runs)
     groups = _check_data(runs, progress)
     first, whole = runs[0], shard_of(runs[0].manifest)
     data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
@@ -85,30 +89,26 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
     """The shards by their numbers. Raises InputError unless each is there once."""
     by_number: dict[int, Run] = {}
-    count = len(runs)
     for run in runs:
-        shard = manifests.shard_in(run.manifest)
-        if manifests.combination_of(run.manifest):
-            hint = "merge the shards of each judge, then combine those runs"
-            raise InputError(f"{run.directory} is a combined run", hint=hint)
-        if shard is None:
-            hint = f"a shard is made with {option('shard', '1/4')}"
-            raise InputError(f"{run.directory} is not a shard of a run", hint=hint)
-        if by_number and shard.of != count:
-            problem = f"{runs[0].directory} is one of {count} shards, and {run.directory} one of {shard.of}"
-            raise InputError(problem, hint="name the shards of one run")
+        shard = _shard(run)
         if shard.number in by_number:
             problem = f"shard {shard} is there twice: {by_number[shard.number].directory} and {run.directory}"
             raise InputError(problem, hint="leave one of them out")
-        count = shard.of
         by_number[shard.number] = run
+    count = _shard(runs[0]).of
     missing = [f"{number}/{count}" for number in range(1, min(count, len(runs) + 10) + 1) if number not in by_number]
     if missing:
         hint = f"judge it with {option('shard', missing[0])}"
         raise InputError(f"missing shards: {', '.join(missing)}", hint=hint)
-    if not runs:
-        raise InputError("no shard was named", hint="name the directories of all shards of a run")
     return [by_number[number] for number in sorted(by_number)]
+
+
+def _shard(run: Run) -> Shard:
+    shard = manifests.shard_in(run.manifest)
+    if shard is None:
+        hint = f"a shard is made with {option('shard', '1/4')}"
+        raise InputError(f"{run.directory} is not a shard of a run", hint=hint)
+    return shard
 
 
 def _check_same_run(runs: Sequence[Run]) -> None:
@@ -126,6 +126,7 @@ def _in_common(run: Run) -> dict[str, Any]:
     settings = run.manifest.environment["settings"]
     return {
         **run.manifest.judge,
+        "shards": _shard(run).of,
         "data": shard_of(run.manifest).model_dump(),
         "samples_read": run.manifest.environment["samples_read"],
         "skipped_rows": run.summary.skipped_rows,
@@ -151,7 +152,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 
 
 def _environment(runs: Sequence[Run]) -> dict[str, Any]:
-    """What the manifest says that moves no number: as of the first shard, and of each where and when it was."""
+    """What the manifest says that moves no number: as of the first shard, and when each was judged."""
     environments = [run.manifest.environment for run in runs]
     left_out = ("shard_of", *manifests.WHEN_FINISHED)
     sessions = chain.from_iterable(environment["sessions"] for environment in environments)
@@ -159,10 +160,6 @@ def _environment(runs: Sequence[Run]) -> dict[str, Any]:
         **{name: value for name, value in environments[0].items() if name not in left_out},
         "settings": {**environments[0]["settings"], "shard": None},
         "host": manifests.host(),
-        "shards": [
-            {"shard": environment["settings"]["shard"], "run": str(run.directory), "host": environment.get("host")}
-            for run, environment in zip(runs, environments, strict=True)
-        ],
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
     }
 

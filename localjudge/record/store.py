@@ -3,11 +3,8 @@
     sample    unit ──> request ──path──> node, node, ...      a context that is asked a hundred questions is stored once
                           └──> answer                         committed on its own the moment it is there
 
-`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed at any moment loses no
-answer that it had, and a file that was cut off in the middle is a valid file. (Write-ahead log with `synchronous =
-NORMAL`: when the machine itself loses power, the last commits may be missing, and are asked again.)
-
-Requests are named by their content, so that the same question is asked once, and never again after a restart:
+`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed loses no answer; when
+the machine loses power, the last commits may be missing (`synchronous = NORMAL`), and are asked again.
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
@@ -343,9 +340,7 @@ class Store:
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Store the answer to a question that was added; it is safe when this returns."""
-        with self._translated_errors():
-            self._connection.execute(_PUT_ANSWER, _answer_row(request_key, answer))
-        self.answer_count += 1
+        self.add_answers({request_key: answer})
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
         """Store answers to questions that were added, all at once, and where they are from if not from here."""
@@ -390,20 +385,17 @@ class Store:
             if code in _OUT_OF_RESOURCE:
                 hint = f"{_OUT_OF_RESOURCE[code]}, then run the same command again to go on"
                 raise OutOfResource(problem, hint=hint) from error
-            hint = _UNUSABLE.get(code, "remove the directory to start afresh, or name another with {out}")
-            raise RunDirectoryError(problem, hint=hint.format(out=option("out"))) from error
+            hint = f"remove the directory or make it writable, or name another with {option('out')}"
+            if code == sqlite3.SQLITE_TOOBIG:
+                hint = f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out"
+            raise RunDirectoryError(problem, hint=hint) from error
 
 
 _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_FULL: "make room on the disk",
     sqlite3.SQLITE_IOERR: "look at the disk (is it full, or gone?)",
     sqlite3.SQLITE_NOMEM: "free memory",
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "close the other program that holds the file"),
-}
-_WRITABLE = "make the directory writable, or name another with {out}"
-_UNUSABLE = {
-    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _WRITABLE),
-    sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
+    sqlite3.SQLITE_BUSY: "close the other program that holds the file",
 }
 
 

@@ -81,7 +81,7 @@ def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Ru
     with pytest.raises(InputError, match="is shard 1/1 of a run") as caught:
         combine(shards, out=tmp_path / "out")
     assert "merge" in str(caught.value.hint)
-    with pytest.raises(InputError, match="is a combined run"):
+    with pytest.raises(InputError, match="is not a shard of a run"):
         merge([both], out=tmp_path / "out")
 
 

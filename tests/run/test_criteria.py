@@ -164,10 +164,10 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "complaint"),
     [
-        ([], "criterion kind: its words in manifest.json are not those of its checksum"),
-        ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
-        (["/etc/hostname"], "criteria is not a list of objects"),
-        ({"kind": 1}, "criteria is not a list of objects"),
+        ([], "criteria: "),
+        ([{**KIND.model_dump(mode="json"), "good": "no"}], "criteria: "),
+        (["/etc/hostname"], "settings.criteria"),
+        ({"kind": 1}, "settings.criteria"),
         ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
     ],
 )

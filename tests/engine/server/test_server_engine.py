@@ -19,7 +19,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
 from localjudge.progress import Silence
-from localjudge.record.cache import cache_state
+from localjudge.record.cache import cache_file
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
@@ -142,7 +142,7 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
     """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", cache=True)
-    assert not cache_state()[0].exists()
+    assert not cache_file().parent.exists()
 
 
 @pytest.mark.usefixtures("elsewhere")
