@@ -43,7 +43,7 @@ from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
 MANIFEST_VERSION = 1
-WHEN_FINISHED = ("answers", "extras_sha256", "files")
+WHEN_FINISHED = ("answers", "files")
 """What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5

@@ -25,13 +25,13 @@ from localjudge.dataset.part import Shard
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras, stored_keys, stored_rows
+from localjudge.record.archive import stored_keys, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Totals, write_manifest
 from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import COPIES, Store, canonical_sha256, extras_fingerprint, reading
+from localjudge.record.store import COPIES, Store, canonical_sha256, reading
 from localjudge.types import Answer, NoAnswer
 from localjudge.words import option
 
@@ -80,9 +80,8 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             results.add(some)
         reused = store.reused_from()
         answers = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-        done = {"answers": answers, "extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
         summary = totals.summary(signature, first.summary.judge, first.summary.skipped_rows)
-        manifest = results.finish(summary, manifests.with_environment(manifest, done))
+        manifest = results.finish(summary, manifests.with_environment(manifest, {"answers": answers}))
     return Run(path, summary, manifest)
 
 

@@ -193,7 +193,7 @@ class Run:
 
     @property
     def judge(self) -> JudgeCard:
-        """Who judged, with what `doctor` found it fit for: on this machine, or else as the run recorded it."""
+        """Who judged, with what `doctor` found it fit for on this machine."""
         return with_examination(self.summary.judge, self.manifest)
 
     @property
@@ -278,12 +278,12 @@ class Run:
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
-        """The rows of one sample; those of a sample stand together, so reading ends with them."""
-        return _rows_of_sample(self.iter_scores(), sample_id)
+        """The rows of one sample."""
+        return [row for row in self.iter_scores() if row.sample_id == sample_id]
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """The rows of one sample, as `scores_of` reads them."""
-        return _rows_of_sample(self.iter_verdicts(), sample_id)
+        """The rows of one sample."""
+        return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Each sample with its scores by metric, in the order of the data.
@@ -344,13 +344,6 @@ def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
     if not isinstance(run, str | Path):
         raise InputError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
     return Run.open(run, check=check)
-
-
-def _rows_of_sample(rows: Iterator[_Row], sample_id: str) -> list[_Row]:
-    for name, of_sample in groupby(rows, key=lambda row: row.sample_id):
-        if name == sample_id:
-            return list(of_sample)
-    return []
 
 
 def read_manifest(directory: Path) -> Manifest | None:

@@ -29,7 +29,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from localjudge.dataset.identity import fingerprint_of, hash_of
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import (
@@ -92,11 +91,6 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
     return _sha256(_CANONICAL.encode(value))
-
-
-def extras_fingerprint(extras: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
-    """Sha256 (hexadecimal) of the columns of all samples, by their ids, whatever their order."""
-    return fingerprint_of(sorted(hash_of({"id": sample_id, "columns": columns}) for sample_id, columns in extras))
 
 
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)

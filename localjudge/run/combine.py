@@ -24,13 +24,13 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras, stored_rows
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest, combination_of
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
+from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.judges import check_calibrations
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
@@ -74,8 +74,7 @@ def combine_runs(
             totals.add(evaluations)
             results.add(evaluations)
         summary = combined.summary(totals)
-        extras = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
-        manifest = results.finish(summary, manifests.with_environment(manifest, extras))
+        manifest = results.finish(summary, manifest)
     return Run(path, summary, manifest, notes=tuple(noted.notes))
 
 

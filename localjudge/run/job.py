@@ -21,12 +21,11 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.files import ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
+from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     JudgeName,
@@ -173,7 +172,6 @@ class _Job:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 totals = self._judged(judging, results)
                 summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
-                done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
             session |= {"finished": _now(), "asked": judging.asked, "effort": self._judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}

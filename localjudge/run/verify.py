@@ -45,7 +45,7 @@ from localjudge.record.manifest import (
 )
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
-from localjudge.record.store import canonical_sha256, extras_fingerprint
+from localjudge.record.store import canonical_sha256
 from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
@@ -323,11 +323,7 @@ def _verify_combined(run: Run, progress: Progress) -> Verification:
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     groups = None if run.cluster_of is None else canonical_sha256(run.cluster_of)
-    changes = differences(run.manifest.data, data_part(fingerprint(run.iter_samples()), rows, groups))
-    before, after = run.manifest.environment.get("extras_sha256"), extras_fingerprint(run.iter_extras())
-    if before != after:
-        changes.append(Difference(ingredient="columns", before=before, after=after))
-    return tuple(changes)
+    return tuple(differences(run.manifest.data, data_part(fingerprint(run.iter_samples()), rows, groups)))
 
 
 def changed_files(

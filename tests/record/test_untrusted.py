@@ -9,11 +9,9 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.analysis.compare import compare
 from localjudge.analysis.label_sheet import label_sheet
 from localjudge.record.directory import placed_rows
 from localjudge.record.result_rows import SCORE_ROWS
-from localjudge.report.export import exported
 from localjudge.report.html_page import write_report
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.run.verify import verify_run as verify
@@ -31,9 +29,9 @@ ROWS = [
     {"id": "b", "user_input": "How?", "retrieved_contexts": ["So.", "Thus."], "reference": "One."},
 ]
 
-RESULTS = {"open", "sample", "compare", "export", "report", "check", "merge", "label"}
+RESULTS = {"open", "sample", "report", "merge", "label"}
 """Readers that open the run as a whole."""
-STORED = {"sample", "compare", "export", "report", "verify", "resume", "merge", "label"}
+STORED = {"sample", "report", "verify", "resume", "merge", "label"}
 """Readers of what `run.sqlite` holds."""
 
 
@@ -56,10 +54,7 @@ def shown(directory: Path) -> None:
 READERS: dict[str, Callable[[Path], object]] = {
     "open": Run.open,
     "sample": shown,
-    "compare": lambda directory: compare(Run.open(directory), Run.open(directory)),
-    "export": lambda directory: exported(Run.open(directory), "ragas"),
     "report": lambda directory: write_report(directory, baseline=directory),
-    "check": lambda directory: Run.open(directory).summary,
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
     "label": lambda directory: label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
@@ -191,7 +186,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
-        {"compare", "report", "sample", "merge", "label"},
+        {"report", "sample", "merge", "label"},
         "sample",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
