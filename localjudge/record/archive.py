@@ -10,14 +10,9 @@ from typing import Any, TypeVar
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
-from localjudge.record.store import ALL_REQUESTS, RequestKeys, canonical_sha256, reading, storable
+from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, reading, storable
 from localjudge.types import Answer, NoAnswer, Sample
 
-_PROMPTS = """
-SELECT (SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
-                                            JOIN node ON node.id = step.value ORDER BY step.key))
-FROM unit JOIN request ON request.id = unit.request WHERE sample_id = ? AND metric = ? ORDER BY position, window
-"""
 _Row = TypeVar("_Row")
 
 
@@ -84,8 +79,10 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     """Prompts asked for one metric on one sample, in the order of its units and windows."""
+    query = f"SELECT {PROMPT} FROM unit JOIN request ON id = request WHERE sample_id = ? AND metric = ?"
+    rows = _rows(path, tuple[str], f"{query} ORDER BY position, window", (storable(sample_id), metric))
     prompts, size = [], 0
-    for (prompt,) in _rows(path, tuple[str], _PROMPTS, (storable(sample_id), metric)):
+    for (prompt,) in rows:
         size += len(prompt)
         if size > MOST_BYTES_OF_VALUE:
             raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")

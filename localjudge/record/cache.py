@@ -54,9 +54,6 @@ class EarlierAnswers(Protocol):
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Take notice of an answer that the judge has just given."""
 
-    def close(self) -> None:
-        """Nothing more is asked for."""
-
 
 class OtherRun:
     """The answers of a run, finished or not, to the judge with this part of the signature.
@@ -84,9 +81,6 @@ class OtherRun:
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Leave it."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def cache_file() -> Path:

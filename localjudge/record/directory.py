@@ -152,14 +152,12 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        another = f"name another directory with {option('out')}"
-        if os.path.lexists(path) and not path.is_dir():
-            raise RunDirectoryError(f"{path} is not a directory", hint=another)
         with _translated_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = {entry.name for entry in path.iterdir()}
             if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
-                raise RunDirectoryError(f"{path} is not empty and holds no run", hint=another)
+                hint = f"name another directory with {option('out')}"
+                raise RunDirectoryError(f"{path} is not empty and holds no run", hint=hint)
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
@@ -192,17 +190,12 @@ class PartFile:
     def __init__(self, file: Path) -> None:
         self._name = file
         self._path = part_path(file)
-        self._sha256 = hashlib.sha256()
+        self.sha256 = hashlib.sha256()
         self.size = 0
         with _translated_errors(file.parent):
             self._path.unlink(missing_ok=True)
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, 0o600)
         self._file = os.fdopen(descriptor, "wb")
-
-    @property
-    def sha256(self) -> str:
-        """Of what is written so far, in hexadecimal digits."""
-        return self._sha256.hexdigest()
 
     def write(self, pieces: Iterable[str]) -> None:
         """Write some more, and hand it to the system: a process that ends from here on leaves it behind."""
@@ -210,7 +203,7 @@ class PartFile:
             for piece in pieces:
                 content = piece.encode()
                 self.size += self._file.write(content)
-                self._sha256.update(content)
+                self.sha256.update(content)
             self._file.flush()
 
     def finish(self, *, durable: bool = True) -> None:

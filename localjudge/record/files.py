@@ -255,7 +255,7 @@ class ResultFiles:
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
         """Let all take the place of what was there, the summary last. The manifest gets their checksums."""
         text = summary_text(summary)
-        files = {name: part.sha256 for name, part in self._parts.items()}
+        files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
         manifest = with_environment(manifest, {"files": files})
         for part in self._parts.values():

@@ -4,12 +4,12 @@
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `environment` holds what cannot move a number, and is not signed: names of files,
-threads, times, the host, and every word that the signature has a checksum of, so that a run needs no other file.
+Equal signatures mean equal numbers. `environment`, which is not signed, holds what cannot move a number, and every word
+that the signature has a checksum of.
 
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
-    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json, too
+    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
     judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
 
@@ -43,8 +43,6 @@ from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
 MANIFEST_VERSION = 1
-WHEN_FINISHED = ("answers", "files")
-"""What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
@@ -159,7 +157,7 @@ def part_of(manifest: Manifest) -> Part | None:
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
     """What a manifest says of a finished run: it stays there while the run is begun once more."""
     environment = manifest.environment if manifest else {}
-    return {name: environment[name] for name in WHEN_FINISHED if name in environment}
+    return {name: environment[name] for name in ("answers", "files") if name in environment}
 
 
 def with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:

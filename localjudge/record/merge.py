@@ -5,9 +5,7 @@
     shard 3/3             2  6  8 ...  ┘
 
 The result files are byte for byte those of one run over all of the data, since no verdict depends on its company and
-each shard knows where its samples stand. So that the whole is what it is signed as, the shards have to be all of them,
-of one judge, and together the data that each says that it is a part of. Two shards may have asked the same question; an
-answer is a function of its question, so it has to be the same in both.
+each shard knows where its samples stand. Two shards that asked the same question must have the same answer to it.
 """
 
 import heapq
@@ -153,10 +151,9 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 def _environment(runs: Sequence[Run]) -> dict[str, Any]:
     """What the manifest says that moves no number: as of the first shard, and when each was judged."""
     environments = [run.manifest.environment for run in runs]
-    left_out = ("shard_of", *manifests.WHEN_FINISHED)
     sessions = chain.from_iterable(environment["sessions"] for environment in environments)
     return {
-        **{name: value for name, value in environments[0].items() if name not in left_out},
+        **{name: value for name, value in environments[0].items() if name != "shard_of"},
         "settings": {**environments[0]["settings"], "shard": None},
         "host": manifests.host(),
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),

@@ -1,12 +1,7 @@
 """A finished run on disk, read back as one value, and whether its files are of one run and as it left them.
 
-    manifest.json    what the numbers rest on: signature = sha256 of its parts; sha256 of each of the other files
-    summary.json     means, intervals, counts; signature, thresholds, metrics, samples and judge are the manifest's
-    scores.jsonl     one row per sample and metric
-    verdicts.jsonl   one row per judged unit
-
-By their checksums, so that no row is looked at before it is asked for. Someone who changes a file together with its
-checksum is not noticed here: `verify` asks the judge again, and works the files out from the stored data and answers.
+By their checksums in manifest.json, so that no row is looked at before it is asked for. Someone who changes a file
+together with its checksum is not noticed here: `verify` asks the judge again, and works the files out anew.
 """
 
 import hashlib
@@ -22,6 +17,7 @@ from pydantic import AliasPath, ConfigDict, Field, TypeAdapter
 
 from localjudge import model_registry
 from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
+from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
     BY_HAND,
@@ -46,24 +42,13 @@ from localjudge.record.files import (
     Totals,
     rows_so_far,
 )
-from localjudge.record.manifest import (
-    MANIFEST_VERSION,
-    Manifest,
-    Part,
-    card_of,
-    combination_of,
-    kept_calibrations,
-    kept_criteria,
-    kept_rubrics,
-    part_of,
-    signature,
-    with_examination,
-)
+from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
 from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 from localjudge.words import numbered, printable
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
+_SHOWN = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
@@ -150,10 +135,10 @@ class Run:
     @classmethod
     def _so_far(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
         """A run that is not finished, with a summary of its rows."""
-        judge, card = manifest.judge, card_of(manifest)
+        judge, card = manifest.judge, manifests.card_of(manifest)
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
-        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, kept_rubrics(manifest))
+        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, manifests.kept_rubrics(manifest))
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -166,10 +151,10 @@ class Run:
         summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
         sha256, caution = summary.judge.sha256, summary.judge.caution
         packaged = model_registry.packaged_as(str(sha256))
-        criteria = {
-            name: part["criterion_sha256"] for name, part in judge["metrics"].items() if "criterion_sha256" in part
-        }
-        calibrations = {calibration.question: calibration.sha256 for calibration in kept_calibrations(manifest)}
+        metrics = judge["metrics"].items()
+        sums = {name: part["criterion_sha256"] for name, part in metrics if "criterion_sha256" in part}
+        criteria = {name: criterion.sha256 for name, criterion in manifests.kept_criteria(manifest).items()}
+        calibrations = {kept.question: kept.sha256 for kept in manifests.kept_calibrations(manifest)}
         parts = {
             "signature": (summary.signature, manifest.signature),
             "threshold": (summary.threshold, judge["threshold"]),
@@ -178,9 +163,9 @@ class Run:
             "metrics": (sorted(summary.metrics), sorted(judge["metrics"])),
             "sha256 of the judge": (sha256, judge["engine"].get("model_sha256")),
             "caution about the judge": (caution, caution or ((packaged and packaged.caution) or None)),
-            "criteria": ({name: criterion.sha256 for name, criterion in kept_criteria(manifest).items()}, criteria),
+            "criteria": (criteria, sums),
             "calibrations": (calibrations, judge.get("calibrations", {})),
-            "signature of its parts": (signature(judge, manifest.data), manifest.signature),
+            "signature of its parts": (manifests.signature(judge, manifest.data), manifest.signature),
         }
         for name, (value, in_manifest) in parts.items():
             if value != in_manifest:
@@ -194,12 +179,12 @@ class Run:
     @property
     def judge(self) -> JudgeCard:
         """Who judged, with what `doctor` found it fit for on this machine."""
-        return with_examination(self.summary.judge, self.manifest)
+        return manifests.with_examination(self.summary.judge, self.manifest)
 
     @property
     def part(self) -> Part | None:
         """Which part of the data was scored; None if it was all of it."""
-        return part_of(self.manifest)
+        return manifests.part_of(self.manifest)
 
     @property
     def max_failed(self) -> int:
@@ -237,7 +222,8 @@ class Run:
             f"{printable(name)}={'no mean' if name in withheld or metric.mean is None else format(metric.mean, '.3f')}"
             for name, metric in self.summary.metrics.items()
         ]
-        parts = [repr(str(self.directory)), numbered(self.summary.samples, "sample"), *means]
+        more = [f"and {len(means) - _SHOWN} more"] if len(means) > _SHOWN else []
+        parts = [repr(str(self.directory)), numbered(self.summary.samples, "sample"), *means[:_SHOWN], *more]
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
@@ -331,10 +317,8 @@ class Run:
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
     """The error for a score of a sample that is not stored."""
-    return RunDirectoryError(
-        f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of",
-        hint="are both files of the same run?",
-    )
+    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of"
+    return RunDirectoryError(problem, hint="are both files of the same run?")
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
@@ -353,7 +337,7 @@ def read_manifest(directory: Path) -> Manifest | None:
         return None
     manifest = _read_object(file, Manifest, MANIFEST_VERSION)
     validated(_Ingredients, manifest.model_dump(), str(file))
-    combination_of(manifest)  # refused here, and not where it is used
+    manifests.combination_of(manifest)  # refused here, and not where it is used
     return manifest
 
 

@@ -197,7 +197,11 @@ _VERSION = 1
 _CACHE_KIB = 16_384
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
-_TABLES = """
+PROMPT = """
+(SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
+                                     JOIN node ON node.id = step.value ORDER BY step.key))
+"""
+_TABLES = f"""
 -- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one;
 -- `extras` are the columns that are not fields, as a JSON object.
 CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, extras TEXT NOT NULL,
@@ -217,15 +221,10 @@ CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL,
 CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, window INTEGER NOT NULL,
                    request INTEGER NOT NULL REFERENCES request,
                    PRIMARY KEY (sample_id, metric, position, window)) WITHOUT ROWID;
-CREATE VIEW prompt AS
-    SELECT request.id AS request,
-           (SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
-                                                JOIN node ON node.id = step.value ORDER BY step.key)) AS text
-    FROM request;
 CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.window, prompt.text AS prompt, answer.p_yes,
+    SELECT unit.sample_id, unit.metric, unit.position, unit.window, {PROMPT} AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
-    FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
+    FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 """

@@ -142,7 +142,7 @@ def earlier_answers(
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = []
         for name in settings.reuse:
-            earlier.append(stack.enter_context(closing(OtherRun(Path(name), part))))
+            earlier.append(OtherRun(Path(name), part))
         if judge.memory:
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity
