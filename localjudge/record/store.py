@@ -316,18 +316,19 @@ class Store:
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
-        nodes: dict[str, Node] = {}
-        for request in requests.values():
-            nodes.update(zip(request.node_keys, request.request.path, strict=True))
-        shapes = dict.fromkeys((request.shape,) for request in requests.values())
-        rows = (
-            (key, request.shape, request.request.entry, _LIST.encode(request.node_keys))
-            for key, request in requests.items()
-        )
-        put = self._connection.executemany
+        put, query = self._connection.executemany, "SELECT key, id FROM request WHERE key IN"
         with self._translated_errors(), self._transaction():
+            stored = dict(self._reader.rows_named(tuple[str, int], query, requests))
+            missing = [request for key, request in requests.items() if key not in stored]
+            nodes: dict[str, Node] = {}
+            for request in missing:
+                nodes.update(zip(request.node_keys, request.request.path, strict=True))
             put(_PUT_NODE, ((key, *_node_columns(node)) for key, node in nodes.items()))
-            put(_PUT_SHAPE, shapes)
+            put(_PUT_SHAPE, dict.fromkeys((request.shape,) for request in missing))
+            rows = (
+                (request.key, request.shape, request.request.entry, _LIST.encode(request.node_keys))
+                for request in missing
+            )
             put(_PUT_REQUEST, rows)
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
