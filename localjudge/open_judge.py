@@ -227,6 +227,3 @@ class _Memory:
             self._answers[key] = answer
         while len(self._answers) > ANSWERS_KEPT:
             self._answers.popitem(last=False)
-
-    def close(self) -> None:
-        """Nothing is open."""

@@ -24,7 +24,7 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
-from localjudge.record.examination import Examination, remember_examination
+from localjudge.record.manifest import Examination, remember_examination
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings, checked
 

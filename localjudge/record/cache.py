@@ -6,13 +6,11 @@
 Equal keys mean equal answers only where all else that can move one is equal, too: `answering_part` says what that is,
 and a run of which it differs is refused. An error is never taken: it may have passed.
 
-Another run may be a stranger's. Its file is read as one, but nothing except asking again can tell whether an answer in
-it was given: whoever names a run trusts it so far, the manifest says what came from it, and `verify` asks for it.
+A user who names another run trusts its answers; the manifest says what came from it, and `verify` asks for it again.
 
-The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no prompt and no text of a
-sample in it but for reasons that a model gave. Deleting the folder clears it. Any number of processes use it at once; a
-run does not depend on it: a cache that is damaged, or locked for too long, is reported and left alone. It is one table
-and not `diskcache`, whose rows may be pickles that run code when they are read.
+The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no text of samples but for
+reasons that a model gave. Any number of processes use it at once; one that is damaged, or locked for too long, is
+reported and left alone. It is not `diskcache`, whose rows may be pickles that run code when they are read.
 """
 
 import hashlib
@@ -20,9 +18,9 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from localjudge import resources
 from localjudge.errors import InputError, RunDirectoryError
@@ -39,6 +37,9 @@ _AT_ONCE = 500
 """Answers in one transaction."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, json TEXT NOT NULL)"
 _OLDEST_QUARTER = "DELETE FROM answer WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 4 FROM answer)"
+_SIZE = """
+SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -53,16 +54,24 @@ class EarlierAnswers(Protocol):
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Take notice of an answer that the judge has just given."""
 
-    def close(self) -> None:
-        """Nothing more is asked for."""
-
 
 class OtherRun:
-    """The answers of a run, finished or not. Raises RunDirectoryError if its file cannot be read."""
+    """The answers of a run, finished or not, to the judge with this part of the signature.
 
-    def __init__(self, directory: Path) -> None:
+    Raises RunDirectoryError if there is none or its file cannot be read, InputError if its judge is another one.
+    """
+
+    def __init__(self, directory: Path, judge: Mapping[str, Any]) -> None:
         self.name = str(directory)
         self._store = directory / STORE
+        manifest = read_manifest(directory)
+        if manifest is None:
+            raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
+        if different := differences(answering_part(manifest.judge), answering_part(judge)):
+            raise InputError(
+                f"the answers in {directory} are of another judge:{in_lines(different)}",
+                hint="score the data without them: every answer is then asked for",
+            )
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -73,42 +82,10 @@ class OtherRun:
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Leave it."""
 
-    def close(self) -> None:
-        """Nothing is open."""
 
-
-def check_same_judge(directory: Path, judge: Mapping[str, Any]) -> None:
-    """Raise InputError if the answers in a run are of another judge than this part's, RunDirectoryError if none is."""
-    manifest = read_manifest(directory)
-    if manifest is None:
-        raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
-    if different := differences(answering_part(manifest.judge), answering_part(judge)):
-        raise InputError(
-            f"the answers in {directory} are of another judge:{in_lines(different)}",
-            hint="score the data without them: every answer is then asked for",
-        )
-
-
-class CacheState(NamedTuple):
-    """Where the cache is, and what is in it. The size is in bytes."""
-
-    folder: Path
-    answers: int
-    size: int
-
-
-def _file() -> Path:
+def cache_file() -> Path:
+    """The file of the cache, alone in its folder, if there is one."""
     return resources.state_directory() / "answers" / "answers.sqlite"
-
-
-def cache_state() -> CacheState:
-    """What is in the cache. Raises OSError or one of `DAMAGED` if it cannot be read."""
-    file = _file()
-    if not file.exists():
-        return CacheState(file.parent, 0, 0)
-    with closing(_connect(file)) as connection:
-        (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
-    return CacheState(file.parent, answers, file.stat().st_size)
 
 
 def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
@@ -116,7 +93,7 @@ def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "Answe
 
     Raises InputError if its folder cannot be made or is open to others.
     """
-    file = _file()
+    file = cache_file()
     resources.make_private(file.parent)
     resources.require_private(file.parent, "put answers into it")
     try:
@@ -164,17 +141,13 @@ class AnswerCache:
 
     def _write(self) -> None:
         new, self._new = self._new, []
-        if not new or not self._usable:
-            return
-        with self._forgiving(), self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            pages, free, size = (
-                int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-            if (pages - free) * size > self._most_bytes:
-                self._connection.execute(_OLDEST_QUARTER)
-            self._connection.executemany("INSERT OR IGNORE INTO answer (key, json) VALUES (?, ?)", new)
+        if new and self._usable:
+            with self._forgiving(), self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                (size,) = self._connection.execute(_SIZE).fetchone()
+                if size > self._most_bytes:
+                    self._connection.execute(_OLDEST_QUARTER)
+                self._connection.executemany("INSERT OR IGNORE INTO answer (key, json) VALUES (?, ?)", new)
 
     def _hash(self, key: str) -> str:
         return hashlib.sha256(f"{self._judge}|{key}".encode()).hexdigest()

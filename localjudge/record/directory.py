@@ -3,12 +3,11 @@
     run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
     NAME.part       a file being written; renamed to NAME once it is whole and on the disk
 
-    bound           every file is a regular file and no link, 64 GiB; manifest.json and summary.json 16 MiB;
+    bound           every file is a regular file and not a link, 64 GiB; manifest.json and summary.json 16 MiB;
                     a row of the others, and a value of run.sqlite, 64 MiB
 
 What is beyond a bound, not JSON, or not of the shape that localjudge writes is a RunDirectoryError of one line; so is a
-number that is not finite. A link leads out of the directory: a run that is passed on could show the files of whoever
-opens it, or be written through. The directory itself may be named by a link, since whoever opens it says where it is.
+number that is not finite. A link could show other files of the one who opens the run, or be written through.
 """
 
 import hashlib
@@ -18,10 +17,10 @@ import os
 import stat
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from filelock import lock_descriptor
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -31,38 +30,40 @@ from localjudge.errors import RETRY_HINTS, OutOfResource, RunDirectoryError
 from localjudge.resources import OPEN_SAFELY
 from localjudge.words import option, printable
 
+MANIFEST = "manifest.json"
+STORE = "run.sqlite"
 MOST_BYTES = 64 << 30
 MOST_BYTES_OF_OBJECT = 16 << 20
 MOST_BYTES_OF_VALUE = 64 << 20
 BY_HAND = "was it changed by hand?"
-WRITE_ANEW = "run the same command again to write it anew"
 
+_LOCK = "run.lock"
+_PART = ".part"
 _SHOWN = 200
-_BEHIND_LOCK = 1
-"""Windows lets nobody else read the first byte of a locked file."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
 
 
 def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading. Raises RunDirectoryError for anything else, and never waits for a writer."""
+    refuse_irregular(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
     except OSError as error:
-        if path.is_symlink() or path.exists():
-            refuse_irregular(path)
-        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=WRITE_ANEW) from error
+        hint = "run the same command again to write it anew"
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     facts = os.fstat(descriptor)
     if stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST_BYTES:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise _not_regular(path) if not stat.S_ISREG(facts.st_mode) else too_much(path, f"{MOST_BYTES >> 30} GiB")
+    raise too_much(path, f"{MOST_BYTES >> 30} GiB")
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raise RunDirectoryError if there is something at the path that is not a regular file; a link is none."""
+    """Raise RunDirectoryError if there is something at the path that is not a regular file, such as a link."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-        raise _not_regular(path)
+        kind = "a link" if path.is_symlink() else "not a regular file"
+        raise RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
     """The JSON object that is written there. Raises RunDirectoryError if something else is."""
     try:
-        value = _DECODER.decode(content.decode("utf-8") if isinstance(content, bytes) else content)
+        value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
     except (ValueError, RecursionError) as error:
         raise RunDirectoryError(f"{where} cannot be read: {excerpt(reason(error))}", hint=BY_HAND) from error
     if not isinstance(value, dict):
@@ -85,15 +86,13 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
     return value
 
 
-def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
-    """The rows of a JSONL file, one by one. Raises RunDirectoryError for the first that is not of the kind."""
-    return (row for _, row in placed_rows(path, kind))
-
-
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
-    """The rows with the places where they begin, from such a place on up to another. Raises as `read_rows` does."""
+    """The rows of a JSONL file with the places where they begin, from such a place on up to another.
+
+    Raises RunDirectoryError for the first that is not of the kind.
+    """
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0
@@ -105,7 +104,7 @@ def placed_rows(
                 row = kind.validate_json(line, strict=True)
             except ValidationError as error:
                 message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
-                raise RunDirectoryError(message, hint=WRITE_ANEW) from error
+                raise RunDirectoryError(message, hint=BY_HAND) from error
             yield place, row
             place += len(line)
 
@@ -136,33 +135,13 @@ def excerpt(value: object) -> str:
     return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def _not_regular(path: Path) -> RunDirectoryError:
-    kind = "a link" if path.is_symlink() else "not a regular file"
-    return RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
-
-
 def _finite(digits: str) -> float:
-    """The number that the digits, or one of JSON's constants, stand for. Raises ValueError unless it is finite."""
     if not math.isfinite(number := float(digits)):
-        raise ValueError(f"{excerpt(digits)} is {'too large for' if digits[-1].isdigit() else 'not'} a number")
+        raise ValueError(f"{excerpt(digits)} is not a finite number")
     return number
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite)
-
-
-MANIFEST = "manifest.json"
-STORE = "run.sqlite"
-_LOCK = "run.lock"
-_PART = ".part"
-_AT_ONCE = 1 << 20
-
-
-class Written(NamedTuple):
-    """What is written of a file: bytes, and their sha256."""
-
-    size: int
-    sha256: str
 
 
 class RunDirectory:
@@ -173,9 +152,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if os.path.lexists(path) and not path.is_dir():
-            raise RunDirectoryError(f"{path} is not a directory", hint=f"name another with {option('out')}")
-        with _translated(path):
+        with _translated_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             names = {entry.name for entry in path.iterdir()}
             if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
@@ -183,38 +160,18 @@ class RunDirectory:
                 raise RunDirectoryError(f"{path} is not empty and holds no run", hint=hint)
             self._lock = _locked(path / _LOCK)
 
-    def write(self, name: str, pieces: Iterable[str], *, durable: bool = True) -> None:
+    def write(self, name: str, text: str, *, durable: bool = True) -> None:
         """Replace the file `name` as a whole: readers see the old one or the new one.
 
         One that is not `durable` may be lost or half there when the machine itself loses power.
         """
-        with closing(self.part(name)) as part:
-            part.write(pieces)
+        with closing(PartFile(self.path / name)) as part:
+            part.write([text])
             part.finish(durable=durable)
-
-    def part(self, name: str) -> "PartFile":
-        """Begin to write the file `name` anew."""
-        path = part_path(self.path / name)
-        with _translated(self.path):
-            path.unlink(missing_ok=True)
-            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, 0o600))
-
-    def part_after(self, name: str, written: Written) -> "PartFile | None":
-        """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
-        path = part_path(self.path / name)
-        with _translated(self.path), ExitStack() as undo:
-            descriptor = _own_file(path)
-            if descriptor is None:
-                return None
-            part = undo.enter_context(closing(PartFile(path, descriptor)))
-            if not part.skip(written):
-                return None
-            undo.pop_all()
-            return part
 
     def remove(self, name: str) -> None:
         """Remove the file `name` if it is there."""
-        with _translated(self.path):
+        with _translated_errors(self.path):
             (self.path / name).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -227,116 +184,67 @@ def part_path(file: Path) -> Path:
     return file.with_name(f"{file.name}{_PART}")
 
 
-def starts_with(path: Path, written: Written) -> bool:
-    """Whether a regular file begins with what was written. Raises RunDirectoryError if it cannot be read."""
-    sha256, left = hashlib.sha256(), written.size
-    with open_regular(path) as file:
-        while left > 0 and (content := file.read(min(_AT_ONCE, left))):
-            sha256.update(content)
-            left -= len(content)
-    return left == 0 and sha256.hexdigest() == written.sha256
-
-
 class PartFile:
     """A file that is written piece by piece, and takes its name when it is finished: until then the old one stays."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self._path = path
-        self._file = os.fdopen(descriptor, "r+b")
-        self._sha256 = hashlib.sha256()
-        self._size = 0
-
-    def skip(self, written: Written) -> bool:
-        """Keep so much of what is there, and write on after it; False if there is something else."""
-        with _translated(self._path.parent):
-            while content := self._file.read(min(_AT_ONCE, written.size - self._size)):
-                self._count(content)
-            if self.written != written:
-                return False
-            self._file.truncate(written.size)
-        return True
+    def __init__(self, file: Path) -> None:
+        self._name = file
+        self._path = part_path(file)
+        self.sha256 = hashlib.sha256()
+        self.size = 0
+        with _translated_errors(file.parent):
+            self._path.unlink(missing_ok=True)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, 0o600)
+        self._file = os.fdopen(descriptor, "wb")
 
     def write(self, pieces: Iterable[str]) -> None:
-        """Write some more."""
-        with _translated(self._path.parent):
+        """Write some more, and hand it to the system: a process that ends from here on leaves it behind."""
+        with _translated_errors(self._name.parent):
             for piece in pieces:
                 content = piece.encode()
-                self._file.write(content)
-                self._count(content)
-
-    @property
-    def written(self) -> Written:
-        """What there is so far, handed to the system: a process that ends from here on leaves it behind."""
-        with _translated(self._path.parent):
+                self.size += self._file.write(content)
+                self.sha256.update(content)
             self._file.flush()
-        return Written(self._size, self._sha256.hexdigest())
 
     def finish(self, *, durable: bool = True) -> None:
         """Replace the file of that name by what was written, once that is on the disk."""
-        with _translated(self._path.parent):
-            self._file.flush()
+        with _translated_errors(self._name.parent):
             if durable:
                 os.fsync(self._file.fileno())
-            self._file.close()  # Windows renames no open file
-            self._path.replace(self._path.with_name(self._path.name.removesuffix(_PART)))
-            if durable and sys.platform != "win32":  # Windows opens no directory, and need not
-                descriptor = os.open(self._path.parent, os.O_RDONLY)
+            self._file.close()  # Windows cannot rename an open file
+            self._path.replace(self._name)
+            if durable and sys.platform != "win32":  # where a directory cannot be opened, and need not be
+                descriptor = os.open(self._name.parent, os.O_RDONLY)
                 try:
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
 
     def close(self) -> None:
-        """Write no more. What was not finished stays a part, for the next writing to replace or to go on with."""
-        with _translated(self._path.parent):
+        """Write no more. What was not finished stays a part, for the next writing to replace."""
+        with _translated_errors(self._name.parent):
             self._file.close()
-
-    def _count(self, content: bytes) -> None:
-        self._sha256.update(content)
-        self._size += len(content)
-
-
-def _own_file(path: Path) -> int | None:
-    """Descriptor of a regular file that has this name alone; None if there is none: a link leads to another's file."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | OPEN_SAFELY)
-    except OSError:
-        return None
-    facts = os.fstat(descriptor)
-    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
 def _locked(path: Path) -> int:
-    """Descriptor of the lock file, locked. It holds the number of the process, for whoever is refused."""
+    """Descriptor of the lock file, locked."""
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
     if not lock_descriptor(descriptor, blocking=False):
-        os.lseek(descriptor, _BEHIND_LOCK, os.SEEK_SET)
-        holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
-        raise RunDirectoryError(
-            f"{path.parent} is being written by another process ({holder or 'unknown'})",
-            hint=f"wait until it is done, or name another directory with {option('out')}",
-        )
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"\nprocess {os.getpid()}\n".encode())
+        hint = f"wait until it is done, or name another directory with {option('out')}"
+        raise RunDirectoryError(f"{path.parent} is being written by another process", hint=hint)
     return descriptor
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translated_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        problem = f"{error.filename or path} cannot be written: {error.strerror}"
         if error.errno in RETRY_HINTS:
-            raise OutOfResource(
-                f"{path} cannot be written: {error.strerror}",
-                hint=f"{RETRY_HINTS[error.errno]}, then run the same command again to go on",
-            ) from error
-        raise RunDirectoryError(
-            f"{error.filename or path} cannot be written: {error.strerror}",
-            hint=f"make it a writable directory, or name another with {option('out')}",
-        ) from error
+            hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to go on"
+            raise OutOfResource(problem, hint=hint) from error
+        hint = f"make it a writable directory, or name another with {option('out')}"
+        raise RunDirectoryError(problem, hint=hint) from error

@@ -1,66 +1,51 @@
-"""The result files of a run while they are written, where they go on after a stop, and what the summary says.
+"""The result files of a run while they are written, and what the summary says.
 
     scores.jsonl     one row per sample and metric         ┐
     verdicts.jsonl   one row per judged unit               ├ no times, no names of machines: the same bytes
     summary.json     means, intervals, counts              ┘ however often the run was interrupted
     manifest.json    what the numbers rest on
 
-    block judged ──> rows in NAME.part ──> resume.json        samples, answers; bytes and sha256 of each part
+    so-far.json      how many bytes of NAME.part hold whole samples, while they are written
 
-A run that is begun again keeps the rows that `resume.json` vouches for, and works out the rest from the stored answers.
-If one byte of them is another, if the store lacks an answer or the data come in another order, it works out all.
-
-    mean     over the samples that were scored; `undefined` samples have no value by definition, and are counted
-    ci95     interval of that mean for samples drawn like these; None if all of them are in one group
-    bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
+A run that is begun again writes all rows again, from the stored answers.
 """
 
 import hashlib
 import json
+import os
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, NonNegativeInt
 
-from localjudge.errors import RunDirectoryError
-from localjudge.record.directory import (
-    MANIFEST,
-    PartFile,
-    RunDirectory,
-    Written,
-    part_path,
-    read_object,
-    read_rows,
-    validated,
-)
+from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
 from localjudge.record.manifest import Manifest, with_environment
-from localjudge.record.result_rows import (
-    SCORE_ROWS,
-    VERDICT_ROWS,
-    Evaluation,
-    VerdictRow,
-    evaluations_of,
-    json_line,
-    row_values,
-    score_rows,
-    verdict_rows,
-)
+from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, row_values, score_rows, verdict_rows
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
     from localjudge.stats.interval import Interval
 
+SCORES = "scores.jsonl"
+VERDICTS = "verdicts.jsonl"
+SUMMARY = "summary.json"
+ROW_FILES = (SCORES, VERDICTS)
+_SO_FAR = "so-far.json"
 SUMMARY_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 
 
 class MetricSummary(Record):
-    """One metric over all samples. `method` says how `ci95` was computed, `clusters` how many groups it rests on."""
+    """One metric over all samples: the mean of those that were scored, and the interval of it for samples like these.
+
+    `ci95` is None if all of them are in one group, `method` says how it was computed, `clusters` how many groups it
+    rests on. `bounds` are the mean over scored and failed samples if every failed one had been 0, and if it had been 1.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -89,8 +74,8 @@ class VerdictSummary(Record):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
 
     `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
-    levels of a rubric are none of them, as they have no threshold. The median is over all answers, also those too small
-    to be one, to four digits. Both figures are None where there is nothing to count.
+    levels of a rubric are not counted. The median is the lower one, of all answers, also those too small to be one, to
+    four digits. Both figures are None where there is nothing to count.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -163,11 +148,6 @@ class Totals:
         """The summary of each metric."""
         return {name: totals.summary() for name, totals in self._metrics.items()}
 
-    @property
-    def verdicts(self) -> VerdictSummary:
-        """How decided the judge was over all verdicts, each counted once for each metric that it serves."""
-        return self._verdicts.summary()
-
     def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
         """The summary of what was added so far."""
         return Summary(
@@ -177,18 +157,9 @@ class Totals:
             samples=self.samples,
             skipped_rows=skipped_rows,
             judge=judge,
-            verdicts=self.verdicts,
+            verdicts=self._verdicts.summary(),
             metrics=self.metrics,
         )
-
-    @property
-    def failed_everywhere(self) -> dict[str, str]:
-        """Metrics that failed on every sample for one and the same reason, and that reason."""
-        return {
-            name: next(iter(totals.reasons))
-            for name, totals in self._metrics.items()
-            if len(totals.reasons) == 1 and totals.failed == self.samples
-        }
 
 
 class _MetricTotals:
@@ -197,9 +168,7 @@ class _MetricTotals:
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
-        self._undefined = self.failed = 0
-        self.reasons: set[str] = set()
-        """The first reasons why a sample failed."""
+        self._undefined = self._failed = 0
 
     def add(self, evaluation: Evaluation) -> None:
         match evaluation.outcome:
@@ -210,10 +179,8 @@ class _MetricTotals:
                     self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
             case Undefined():
                 self._undefined += 1
-            case Failed(reason=reason):
-                self.failed += 1
-                if len(self.reasons) <= 1:
-                    self.reasons.add(reason)
+            case Failed():
+                self._failed += 1
 
     def summary(self) -> MetricSummary:
         from localjudge.stats.interval import mean_bounds, mean_interval
@@ -225,8 +192,8 @@ class _MetricTotals:
             ci95=interval and interval.limits,
             scored=len(self._values),
             undefined=self._undefined,
-            failed=self.failed,
-            bounds=mean_bounds(self._values, self.failed) if self._values or self.failed else None,
+            failed=self._failed,
+            bounds=mean_bounds(self._values, self._failed) if self._values or self._failed else None,
             method=interval and interval.method,
             clusters=interval and interval.clusters,
         )
@@ -246,16 +213,12 @@ class _VerdictTotals:
             self._masses[round(legal_mass, 4)] += 1
 
     def summary(self) -> VerdictSummary:
-        middle, median = (self._masses.total() + 1) // 2, None
-        for mass in sorted(self._masses):  # the lower of the two middle values where there are two
-            middle -= self._masses[mass]
-            if middle <= 0:
-                median = mass
-                break
+        masses, total = sorted(self._masses), self._masses.total()
+        counts = zip(masses, accumulate(self._masses[mass] for mass in masses), strict=True)
         return VerdictSummary(
             count=self._count,
             near_threshold=self._near / self._count if self._count else None,
-            median_legal_mass=median,
+            median_legal_mass=next((mass for mass, count in counts if 2 * count >= total), None),
             windowed=self._windowed,
         )
 
@@ -268,93 +231,55 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
     return totals.summary()
 
 
-SCORES = "scores.jsonl"
-VERDICTS = "verdicts.jsonl"
-SUMMARY = "summary.json"
-ROW_FILES = (SCORES, VERDICTS)
-_RESUME = "resume.json"
+class RowsSoFar(Record):
+    """How many bytes of the parts hold the rows of whole samples, by the names of the files."""
 
-
-class ResumePoint(Record):
-    """How far a run has come: so many samples are in the parts, and rest on so many answers in the store."""
-
-    samples: int = Field(ge=1)
-    answers: int = Field(ge=0)
-    parts: dict[str, Written]
+    sizes: dict[str, NonNegativeInt]
 
 
 class ResultFiles:
-    """The files with rows, as the rows come, and the summary when all of them are there."""
+    """The files with rows, begun anew and written as the rows come, and the summary when all of them are there."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
-        self._parts: dict[str, PartFile] = {}
-        self._opened = ExitStack()
+        directory.remove(_SO_FAR)
+        self._parts = {name: PartFile(directory.path / name) for name in ROW_FILES}
 
-    def begin(self) -> None:
-        """Write from the first row on, whatever is there."""
-        self.close()
-        self._directory.remove(_RESUME)
-        self._take({name: self._directory.part(name) for name in ROW_FILES})
-
-    def resume(self, answers: int) -> ResumePoint | None:
-        """Go on where the parts are as they were left, and the store has the answers that they rest on, or None."""
-        point = resume_point(self._directory.path)
-        if point is None or answers < point.answers:
-            return None
-        parts = {name: self._directory.part_after(name, point.parts[name]) for name in ROW_FILES}
-        self._take({name: part for name, part in parts.items() if part is not None})
-        return point if None not in parts.values() else None
-
-    def evaluations(self) -> Iterator[Evaluation]:
-        """What the rows say, in their order. Raises RunDirectoryError for rows that localjudge does not write."""
-        scores, verdicts = (part_path(self._directory.path / name) for name in ROW_FILES)
-        return evaluations_of(read_rows(scores, SCORE_ROWS), read_rows(verdicts, VERDICT_ROWS))
-
-    def add(self, evaluations: Sequence[Evaluation], samples: int, answers: int) -> None:
-        """Write the rows of some more samples: so many are there now, and rest on so many stored answers."""
+    def add(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write the rows of some more samples."""
         for name, lines in row_lines(evaluations).items():
             self._parts[name].write(lines)
-        written = {name: part.written for name, part in self._parts.items()}
-        point = ResumePoint(samples=samples, answers=answers, parts=written)
-        self._directory.write(_RESUME, [point.model_dump_json()], durable=False)
+        so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
+        self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
 
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
         """Let all take the place of what was there, the summary last. The manifest gets their checksums."""
         text = summary_text(summary)
-        files = {name: part.written.sha256 for name, part in self._parts.items()}
+        files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
         manifest = with_environment(manifest, {"files": files})
         for part in self._parts.values():
             part.finish()
         write_manifest(self._directory, manifest)
-        self._directory.write(SUMMARY, [text])
-        self._directory.remove(_RESUME)
+        self._directory.write(SUMMARY, text)
+        self._directory.remove(_SO_FAR)
         return manifest
 
     def close(self) -> None:
         """Write no more."""
-        self._opened.close()
-
-    def _take(self, parts: Mapping[str, PartFile]) -> None:
-        self._parts = dict(parts)
-        for part in parts.values():
-            self._opened.enter_context(closing(part))
+        for part in self._parts.values():
+            part.close()
 
 
-def resume_point(directory: Path) -> ResumePoint | None:
-    """What `resume.json` says; None if it is not there, or not as it was written."""
-    file = directory / _RESUME
-    try:
-        point = validated(ResumePoint, read_object(file), str(file))
-    except RunDirectoryError:
-        return None
-    return point if point.parts.keys() == set(ROW_FILES) else None
+def rows_so_far(directory: Path) -> RowsSoFar | None:
+    """What an unfinished run has written; None before its first sample. Raises RunDirectoryError for another file."""
+    file = directory / _SO_FAR
+    return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
     """Write `manifest.json`."""
-    directory.write(MANIFEST, [_pretty(manifest.model_dump(mode="json"))])
+    directory.write(MANIFEST, _pretty(manifest.model_dump(mode="json")))
 
 
 def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:

@@ -1,53 +1,61 @@
-"""What the numbers of a run rest on: everything that can move one, and a short signature of it.
+"""What the numbers of a run rest on: everything that can move one, a short signature of it, what is known of its judge.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `environment` holds what cannot move a number, and is not signed: names of files,
-threads, times, the host, and every word that the signature has a checksum of, so that a run needs no other file.
+Equal signatures mean equal numbers. `environment`, which is not signed, holds what cannot move a number, and every word
+that the signature has a checksum of.
 
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
-    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json, too
+    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
     judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
 
 A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
 refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
+
+LOCALJUDGE_HOME/examined/KEY.txt has what `doctor` found a judge fit for, which is shown with all its numbers; KEY is a
+sha256 of the model's checksum, its prompts and grammars.
 """
 
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
 from localjudge.dataset.samples import Shard
-from localjudge.errors import InputError, OutOfResource, RunDirectoryError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
-from localjudge.resources import write_whole
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
 MANIFEST_VERSION = 1
-WHEN_FINISHED = ("answers", "extras_sha256", "files")
-"""What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_ROUNDING = re.compile(
+    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+)
+"""Ingredients of a judge that move the last digits of a probability alone."""
+_GUESSING = 0.5  # AUC of a judge that guesses
+UNPROVED = "bytes not proved"
+NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
 class Manifest(Record):
@@ -63,10 +71,7 @@ class Manifest(Record):
 
 
 class Part(Record):
-    """How many samples a run has of how many that the data had, and how they were chosen.
-
-    A shard may be one of a part: then this has been chosen by `limit` or `sample` before.
-    """
+    """How many samples a run has of how many that the data had, and how they were chosen; a shard may be of a part."""
 
     samples: int = Field(ge=0)
     whole: int = Field(ge=0)
@@ -130,8 +135,7 @@ def judge_part(
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
 
-    The rest decides what is asked, every word of which is in the key of a request, or what is made of an answer. So an
-    answer is as good in any run whose part this is the same, and in no other.
+    The rest decides what is asked, which is in the key of a request, or what is made of an answer.
     """
     part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
     if isinstance(asks := part["judge"], Mapping):
@@ -153,7 +157,7 @@ def part_of(manifest: Manifest) -> Part | None:
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
     """What a manifest says of a finished run: it stays there while the run is begun once more."""
     environment = manifest.environment if manifest else {}
-    return {name: environment[name] for name in WHEN_FINISHED if name in environment}
+    return {name: environment[name] for name in ("answers", "files") if name in environment}
 
 
 def with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
@@ -167,14 +171,8 @@ def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def host() -> dict[str, Any]:
-    """The machine and the interpreter, for whoever looks for the reason of a difference."""
-    return {
-        "node": platform.node(),
-        "system": platform.platform(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-    }
+    """The machine and the interpreter, to look for the reason of a difference."""
+    return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
@@ -187,16 +185,14 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
-def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
+def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
     """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
-    different = differences(there.data, ours.data) + differences(there.judge, ours.judge)
-    if not different:
-        return
-    raise RunDirectoryError(
-        f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {ours.signature}):"
-        f"{in_lines(different)}",
-        hint=f"name another directory with {option('out')}, or omit it",
-    )
+    if different := differences(there.data, here.data) + differences(there.judge, here.judge):
+        raise RunDirectoryError(
+            f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {here.signature}):"
+            f"{in_lines(different)}",
+            hint=f"name another directory with {option('out')}, or omit it",
+        )
 
 
 def in_lines(different: Sequence[Difference]) -> str:
@@ -224,13 +220,6 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
-_ROUNDING = re.compile(
-    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
-)
-"""Ingredients of a judge that move the last digits of a probability alone."""
-
-
 class Figure(Record):
     """A number and the limits of its 95 % interval, over clusters."""
 
@@ -239,19 +228,24 @@ class Figure(Record):
 
 
 class ReliabilityFigure(Record):
-    """Verdicts with a probability from `low` to `high`: the mean of it, and the share that people labelled 1."""
+    """Verdicts with a probability from `low` to `high`: its mean, and the share that people labelled 1.
+
+    `ci95` is None where all of them are in one group.
+    """
 
     low: FiniteFloat
     high: FiniteFloat
     mean_p: FiniteFloat
     share: FiniteFloat
     ci95: tuple[FiniteFloat, FiniteFloat] | None
-    """None where all of them are in one group."""
     verdicts: int
 
 
 class LabelsUsed(Record):
-    """The labels: their file and its checksum, how many, and how many independent groups of them."""
+    """The labels: their file and its checksum, how many, and how many independent groups of them.
+
+    On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
+    """
 
     file: str
     sha256: str
@@ -262,17 +256,16 @@ class LabelsUsed(Record):
     clustered_by: str
     unlabelled: int = 0
     failed: int = 0
-    """Labelled, but the judge gave no verdict."""
     weighted: bool = False
-    """Whether some were likelier to be labelled than others, and count less for that."""
 
 
 class Calibration(Record):
-    """A judge held against people's labels on one question; `threshold` is chosen on all of them.
+    """A judge measured on human labels of one question; `threshold` is chosen on all of them.
 
     `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
-    value, and why. `fold_thresholds` are those of the folds.
+    value, and why. `judge` is the `measured_part` of the run with the signature `run`. Of a combined run,
+    `combining_rule` has the fitted weights of its judges; the figures are then of held-out probabilities.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -282,13 +275,9 @@ class Calibration(Record):
     question: str
     threshold: float = Field(ge=0, le=1)
     combining_rule: CombiningRule | None = None
-    """Of a combined run, the weights that its judges' log odds get, if they were fitted; the figures are then of
-    held-out probabilities."""
     judge: dict[str, Any]
-    """The `measured_part` of the run in which it was asked."""
     card: JudgeCard
     run: str
-    """Signature of the run in which the judge was asked."""
     labels: LabelsUsed
     figures: dict[str, Figure]
     at_one_half: dict[str, Figure]
@@ -320,10 +309,9 @@ class Calibration(Record):
 
 
 def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
-    """What of a judge part makes the answers to the question of the metric: all that moves any answer, and its words.
+    """What of a judge part makes the answers to the question of the metric; of combined runs, the same of each judge.
 
-    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else. Of combined
-    runs, the same of each judge.
+    Of a metric that is not built in, its definition, too: a criterion of the same name may ask something else.
     """
     if "combined" in judge:
         return {"judges": {name: measured_part(part, metric) for name, part in judge["combined"]["judges"].items()}}
@@ -335,19 +323,24 @@ def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Calibrations from names, files, mappings and calibrations; one, or a list of them, each of another question.
+    """Calibrations from names, files and calibrations; one, or a list of them, each of another question.
 
     Raises InputError for what is not one, and for two of one question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
     for value in () if values is None else listed:
-        calibration = _calibration(value)
+        if isinstance(value, str | Path):
+            calibration = read_calibration(value)
+        elif isinstance(value, Calibration):
+            calibration = value
+        else:
+            raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
         other = by_question.setdefault(calibration.question, calibration)
         if other != calibration:
             raise InputError(
                 f"{other.name} and {calibration.name} are both calibrations of {calibration.question}",
-                hint="give one of each question",
+                hint="name one for each question",
             )
     return tuple(by_question.values())
 
@@ -381,48 +374,23 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
 def save_calibration(calibration: Calibration) -> Path:
     """Write it under its name, whole or not at all, for this user alone; one that was there is replaced.
 
-    Raises OutOfResource where it cannot be written.
+    Raises InputError where it cannot be written, OutOfResource where there is no room.
     """
     path = calibration_file(calibration.name)
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
-    except OSError as error:
-        raise OutOfResource(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="make it writable, or name another LOCALJUDGE_HOME",
-        ) from error
+    resources.make_private(path.parent)
+    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
     return path
-
-
-def _in_settings(manifest: Manifest, name: str) -> list[dict[str, Any]]:
-    """The objects that a setting in a manifest lists. Raises RunDirectoryError for anything else."""
-    values = manifest.environment["settings"].get(name, [])
-    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-        raise RunDirectoryError(f"manifest.json cannot be read: {name} is not a list of objects", hint=BY_HAND)
-    return values
 
 
 def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
     """Those in a manifest. Raises RunDirectoryError for what is not one: no file is read that it may name."""
-    values = _in_settings(manifest, "calibration")
+    values = manifest.environment["settings"].get("calibration", ())
     return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
-
-
-def _calibration(value: object) -> Calibration:
-    match value:
-        case Calibration():
-            return value
-        case str() | Path():
-            return read_calibration(value)
-        case Mapping():
-            return validated(Calibration, dict(value), "the calibration")
-    raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
-    values, where = _in_settings(manifest, "criteria"), "manifest.json: a criterion"
+    values, where = manifest.environment["settings"].get("criteria", ()), "manifest.json: a criterion"
     try:
         criteria = [Criterion.model_validate(words, context=where) for words in values]
     except InputError as error:
@@ -448,18 +416,9 @@ def shard_of(manifest: Manifest) -> ShardedData:
 
 
 def shard_in(manifest: Manifest) -> Shard | None:
-    """Which shard a run is; None if it is none. Raises RunDirectoryError if its manifest names one that cannot be."""
-    named = manifest.environment["settings"].get("shard")
-    if named is None:
-        return None
-    try:
-        return Shard.read(str(named))
-    except InputError as error:
-        raise RunDirectoryError(f"manifest.json: {excerpt(named)} is not a shard", hint=BY_HAND) from error
-
-
-_GUESSING = 0.5  # AUC of a judge that guesses
-UNPROVED = "bytes not proved"
+    """Which shard a run is; None if it is not one. Raises InputError if its manifest names one that cannot be."""
+    name = manifest.environment["settings"].get("shard")
+    return Shard.read(name) if name is not None else None
 
 
 class CombinedRun(Record):
@@ -487,12 +446,9 @@ class Combination(Record):
     judges: dict[str, _JudgePart]
 
     @model_validator(mode="after")
-    def _rules_for_these_judges(self) -> Self:
-        weighed = [rule.weights for rule in (self.rule, *self.rules.values()) if rule.weights]
-        if not self.runs or any(
-            sorted(ids) != sorted(self.judges) for ids in ([run.judge for run in self.runs], *weighed)
-        ):
-            raise ValueError("its runs or its weights are not those of its judges")
+    def _of_these_judges(self) -> Self:
+        if not self.runs or {run.judge for run in self.runs} != self.judges.keys():
+            raise ValueError("its runs are not those of its judges")
         return self
 
     @property
@@ -516,10 +472,7 @@ class Combination(Record):
 
 
 def combination_of(manifest: Manifest) -> Combination | None:
-    """Which runs were combined, and how; None for a run that asked its judge itself.
-
-    Raises RunDirectoryError if the runs or the rules are not those of the judges.
-    """
+    """Which runs were combined, and how; None for another run. Raises RunDirectoryError if it is not of its judges."""
     if "combined" not in manifest.judge:
         return None
     values = {**manifest.judge["combined"], "runs": manifest.environment.get("combined")}
@@ -541,10 +494,7 @@ def card_of(manifest: Manifest) -> JudgeCard:
 
 
 def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
-    """Who judges, as every result says it: a name, and what the identity of the engine says.
-
-    The caution is that of the packaged registry before that of the user's own.
-    """
+    """Who judges, as every result says it; a caution of the packaged registry comes before one of the user's own."""
     sha256 = engine.get("model_sha256")
     model = model_registry.packaged_as(str(sha256)) or model_registry.registered_as(str(sha256))
     return JudgeCard(
@@ -561,27 +511,37 @@ def is_unproved(engine: Mapping[str, Any]) -> bool:
     return "model" in engine and "model_sha256" not in engine
 
 
-def contradictions(manifest: Manifest, card: JudgeCard) -> Iterator[str]:
-    """One line for each word of a manifest that is not that of its checksum there, and where a summary's card differs.
+class Examination(NamedTuple):
+    """The uses that a judge is fit for in each task, and on how many labelled items; 0 if it failed the plain cases."""
 
-    Of the card the checksum counts, and that a packaged judge has some caution.
-    """
-    criteria = kept_criteria(manifest)
-    for name, definition in manifest.judge["metrics"].items():
-        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
-        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
-            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
-    sums = manifest.judge.get("calibrations", {})
-    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
-    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
-        if question not in calibrations or calibrations[question].sha256 != sha256:
-            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
-    thresholds = manifest.judge.get("thresholds", {})
-    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
-        yield "a threshold in manifest.json is of no calibration there"
-    sha256 = manifest.judge["engine"].get("model_sha256")
-    if card.sha256 != sha256:
-        yield f"judge: sha256 {excerpt(card.sha256)} in summary.json, {excerpt(sha256)} in manifest.json"
-    packaged = model_registry.packaged_as(str(sha256))
-    if packaged and packaged.caution and not card.caution:
-        yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"
+    uses: Mapping[str, Sequence[str]]
+    items: int
+
+    def __str__(self) -> str:
+        """`fit for: nothing (doctor, 384 items)`."""
+        tasks = {task: " and ".join(uses) or "nothing" for task, uses in self.uses.items()}
+        alike = len(set(tasks.values())) == 1
+        uses = next(iter(tasks.values())) if alike else ", ".join(f"{use} ({task})" for task, use in tasks.items())
+        return f"fit for: {uses} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
+
+
+def remember_examination(part: Mapping[str, Any], examination: Examination) -> None:
+    """Remember it of the judge with this `engine` and `judge`; nothing of a model without a checksum."""
+    if file := _examination_file(part):
+        resources.remember(file, str(examination))
+
+
+def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
+    """The card of a run's judge with what this machine found it fit for."""
+    file, words = _examination_file(manifest.judge), None
+    if file and file.exists():
+        words = file.read_text()
+    elif file and not card.caution:
+        words = NOT_EXAMINED
+    return card.model_copy(update={"examined": words})
+
+
+def _examination_file(part: Mapping[str, Any]) -> Path | None:
+    sha256 = part.get("engine", {}).get("model_sha256")
+    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
+    return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None

@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, groupby, takewhile
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from itertools import groupby
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
@@ -31,7 +31,7 @@ from localjudge.types import (
 
 
 class JudgedUnit(NamedTuple):
-    """A unit of text and what was found, or why nothing was."""
+    """A unit of text and its verdict, or why there is none."""
 
     unit: Unit
     verdict: Verdict | NoAnswer
@@ -75,7 +75,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and what was found. `against`: the one context, or which text.
+    """One judged unit: where its text stands, and its verdict. `against`: the one context, or which text.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
     `judges` is there in the rows of a combined run alone: what each judge gave as `p_yes`, by its name.
@@ -102,7 +102,6 @@ class VerdictRow:
 
 
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
-_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
 
@@ -162,12 +161,6 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if of is not None:
         raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
-
-
-def rows_of_sample(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
-    """The first rows on end that are of the sample."""
-    found = dropwhile(lambda row: row.sample_id != sample_id, rows)
-    return takewhile(lambda row: row.sample_id == sample_id, found)
 
 
 def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:

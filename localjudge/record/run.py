@@ -1,12 +1,7 @@
 """A finished run on disk, read back as one value, and whether its files are of one run and as it left them.
 
-    manifest.json    what the numbers rest on: signature = sha256 of its parts; sha256 of each of the other files
-    summary.json     means, intervals, counts; signature, thresholds, metrics, samples and judge are the manifest's
-    scores.jsonl     one row per sample and metric
-    verdicts.jsonl   one row per judged unit
-
-By their checksums, so that no row is looked at before it is asked for. Someone who changes a file together with its
-checksum is not noticed here: `verify` asks the judge again, and works the files out from the stored data and answers.
+By their checksums in manifest.json, so that no row is looked at before it is asked for. Someone who changes a file
+together with its checksum is not noticed here: `verify` asks the judge again, and works the files out anew.
 """
 
 import hashlib
@@ -18,9 +13,11 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import AliasPath, ConfigDict, Field, TypeAdapter
 
+from localjudge import model_registry
 from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
+from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
     BY_HAND,
@@ -31,10 +28,8 @@ from localjudge.record.directory import (
     part_path,
     placed_rows,
     read_object,
-    starts_with,
     validated,
 )
-from localjudge.record.examination import Examination, with_examination
 from localjudge.record.files import (
     ROW_FILES,
     SCORES,
@@ -42,35 +37,18 @@ from localjudge.record.files import (
     SUMMARY_VERSION,
     VERDICTS,
     MetricSummary,
-    ResumePoint,
+    RowsSoFar,
     Summary,
     Totals,
-    resume_point,
+    rows_so_far,
 )
-from localjudge.record.manifest import (
-    MANIFEST_VERSION,
-    Manifest,
-    Part,
-    card_of,
-    combination_of,
-    contradictions,
-    kept_rubrics,
-    part_of,
-    signature,
-)
-from localjudge.record.result_rows import (
-    SCORE_ROWS,
-    VERDICT_ROWS,
-    ScoreRow,
-    VerdictRow,
-    evaluations_of,
-    rows_of_sample,
-)
+from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part
+from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
 from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 from localjudge.words import numbered, printable
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
-_SHOWN_METRICS = 4
+_SHOWN = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
@@ -81,29 +59,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _differences(summary: Summary, manifest: Manifest) -> Iterator[str]:
-    parts = {
-        "signature": (summary.signature, manifest.signature),
-        "threshold": (summary.threshold, manifest.judge["threshold"]),
-        "thresholds": (summary.thresholds, manifest.judge.get("thresholds", {})),
-        "number of samples": (summary.samples, manifest.data["rows"]),
-        "metrics": (sorted(summary.metrics), sorted(manifest.judge["metrics"])),
-    }
-    for name, (in_summary, in_manifest) in parts.items():
-        if in_summary != in_manifest:
-            yield f"{name}: {excerpt(in_summary)} in summary.json, {excerpt(in_manifest)} in manifest.json"
-    if manifest.signature != signature(manifest.judge, manifest.data):
-        yield "the signature in manifest.json is not that of its parts"
-    yield from contradictions(manifest, summary.judge)
-
-
-class _Part(Record):
-    """Part of a manifest: the values that are used, beside others."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-
-class IndexLevel(_Part):
+class IndexLevel(Record):
     """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
 
     column: str
@@ -111,40 +67,31 @@ class IndexLevel(_Part):
     dtype: str
 
 
-class _Settings(_Part):
-    max_failed: int = Field(ge=0)
+def _at(*path: str, **options: Any) -> Any:
+    return Field(validation_alias=AliasPath(*path), **options)
 
 
-class _Environment(_Part):
-    settings: _Settings
-    files: dict[str, str] = Field(default_factory=dict)
-    sessions: list[dict[str, Any]]
-    samples_read: int = Field(ge=0)
-    sources: list[str] = Field(default_factory=list)
-    judge: str | None = None
-    index: list[IndexLevel] = Field(default_factory=list)
-    examined: dict[str, Examination] = Field(default_factory=dict)
+class _Ingredients(Record):
+    """What this program relies on in a manifest, among other values."""
 
+    model_config = ConfigDict(extra="ignore", strict=True)
 
-class _JudgePart(_Part):
-    engine: dict[str, Any]
-    combined: dict[str, Any] | None = None
-    metrics: dict[str, Any]
-    threshold: float
-    thresholds: dict[str, float] = Field(default_factory=dict)
-
-
-class _DataPart(_Part):
-    rows: int
-    clusters_sha256: str | None
-
-
-class _ManifestParts(_Part):
-    """What this program relies on in a manifest."""
-
-    judge: _JudgePart
-    data: _DataPart
-    environment: _Environment
+    engine: dict[str, Any] = _at("judge", "engine")
+    metrics: dict[str, dict[str, Any]] = _at("judge", "metrics")
+    threshold: float = _at("judge", "threshold")
+    thresholds: dict[str, float] = _at("judge", "thresholds", default={})
+    combined: dict[str, Any] | None = _at("judge", "combined", default=None)
+    rows: int = _at("data", "rows")
+    sessions: list[dict[str, Any]] = _at("environment", "sessions")
+    samples_read: int = _at("environment", "samples_read", ge=0)
+    files: dict[str, str] = _at("environment", "files", default={})
+    sources: list[str] = _at("environment", "sources", default=[])
+    opened_as: str | None = _at("environment", "judge", default=None)
+    index: list[IndexLevel] = _at("environment", "index", default=[])
+    max_failed: int = _at("environment", "settings", "max_failed", ge=0)
+    shard: str | None = _at("environment", "settings", "shard", default=None)
+    criteria: list[dict[str, Any]] = _at("environment", "settings", "criteria", default=[])
+    calibration: list[dict[str, Any]] = _at("environment", "settings", "calibration", default=[])
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,68 +105,86 @@ class Run:
     directory: Path
     summary: Summary
     manifest: Manifest
-    so_far: ResumePoint | None = None
+    so_far: RowsSoFar | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
-        """Read the run in a directory; an `unfinished` one as far as it is, while it is written or was stopped.
+        """Read the run in a directory; an `unfinished` one as it is so far, while it is written or was stopped.
 
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
         writes, or not what the run left. Without `check` the last is left to `verify`, which works them out again.
         """
         path = Path(os.path.expanduser(directory))
-        if not os.path.lexists(path / MANIFEST):
+        manifest = read_manifest(path)
+        if manifest is None:
             what = "is a file, not the directory of a run" if path.is_file() else "holds no run"
             raise RunDirectoryError(f"{path} {what}", hint="give the directory that `localjudge run` made")
-        manifest = _manifest(path / MANIFEST)
         if not os.path.lexists(path / SUMMARY):
-            point = resume_point(path) if unfinished else None
-            if point is None:
+            so_far = rows_so_far(path) if unfinished else None
+            if so_far is None:
                 what = "has no finished sample yet" if unfinished else "is not finished"
                 raise UnfinishedRun(path, f"the run in {path} {what}")
-            return cls._so_far(path, manifest, point)
+            return cls._so_far(path, manifest, so_far)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
-        for problem in _differences(run.summary, manifest) if check else ():
-            raise RunDirectoryError(f"the files in {path} are not of one run: {problem}", hint=_VERIFY)
-        for name in (SUMMARY, *ROW_FILES) if check else ():
-            if file_sha256(path / name) != manifest.environment.get("files", {}).get(name):
-                problem = "was changed: its sha256 is not the one in manifest.json"
-                raise RunDirectoryError(f"{path / name} {problem}", hint=_VERIFY)
+        if check:
+            run._check_files()
         return run
 
     @classmethod
-    def _so_far(cls, path: Path, manifest: Manifest, point: ResumePoint) -> Self:
-        """A run that is not finished, with a summary of what there is, where the rows are what `resume.json` says."""
-        for part, written in ((part_path(path / name), written) for name, written in point.parts.items()):
-            if not starts_with(part, written):
-                raise RunDirectoryError(f"{part} is not as it was left", hint="is it written anew just now?")
-        names, judge = list(manifest.judge["metrics"]), manifest.judge
+    def _so_far(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
+        """A run that is not finished, with a summary of its rows."""
+        judge, card = manifest.judge, manifests.card_of(manifest)
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
-        run = cls(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
-        groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
-        totals = Totals(names, rule, groups, kept_rubrics(manifest))
-        rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
-        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-            evaluations = list(of_sample)
-            metrics = [evaluation.metric for evaluation in evaluations]
-            if metrics != names or (groups is not None and sample_id not in groups):
-                raise RunDirectoryError(
-                    f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
-                )
-            totals.add(evaluations)
-        return replace(run, summary=totals.summary(manifest.signature, card_of(manifest)))
+        run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
+        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, manifests.kept_rubrics(manifest))
+        try:
+            for evaluations in run.iter_evaluations():
+                totals.add(evaluations)
+        except KeyError as error:
+            raise RunDirectoryError(f"the rows in {path} are not those of its run", hint=BY_HAND) from error
+        return replace(run, summary=totals.summary(manifest.signature, card))
+
+    def _check_files(self) -> None:
+        """Raise RunDirectoryError unless the files are of one run, and as it left them."""
+        summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
+        sha256, caution = summary.judge.sha256, summary.judge.caution
+        packaged = model_registry.packaged_as(str(sha256))
+        metrics = judge["metrics"].items()
+        sums = {name: part["criterion_sha256"] for name, part in metrics if "criterion_sha256" in part}
+        criteria = {name: criterion.sha256 for name, criterion in manifests.kept_criteria(manifest).items()}
+        calibrations = {kept.question: kept.sha256 for kept in manifests.kept_calibrations(manifest)}
+        parts = {
+            "signature": (summary.signature, manifest.signature),
+            "threshold": (summary.threshold, judge["threshold"]),
+            "thresholds": (summary.thresholds, judge.get("thresholds", {})),
+            "number of samples": (summary.samples, manifest.data["rows"]),
+            "metrics": (sorted(summary.metrics), sorted(judge["metrics"])),
+            "sha256 of the judge": (sha256, judge["engine"].get("model_sha256")),
+            "caution about the judge": (caution, caution or ((packaged and packaged.caution) or None)),
+            "criteria": (criteria, sums),
+            "calibrations": (calibrations, judge.get("calibrations", {})),
+            "signature of its parts": (manifests.signature(judge, manifest.data), manifest.signature),
+        }
+        for name, (value, in_manifest) in parts.items():
+            if value != in_manifest:
+                problem = f"{name}: {excerpt(value)}, and {excerpt(in_manifest)} by manifest.json"
+                raise RunDirectoryError(f"the files in {self.directory} are not of one run: {problem}", hint=_VERIFY)
+        for name in (SUMMARY, *ROW_FILES):
+            if file_sha256(self.directory / name) != manifest.environment.get("files", {}).get(name):
+                problem = "was changed: its sha256 is not the one in manifest.json"
+                raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
 
     @property
     def judge(self) -> JudgeCard:
-        """Who judged, with what `doctor` found it fit for: on this machine, or else as the run recorded it."""
-        return with_examination(self.summary.judge, self.manifest)
+        """Who judged, with what `doctor` found it fit for on this machine."""
+        return manifests.with_examination(self.summary.judge, self.manifest)
 
     @property
     def part(self) -> Part | None:
         """Which part of the data was scored; None if it was all of it."""
-        return part_of(self.manifest)
+        return manifests.part_of(self.manifest)
 
     @property
     def max_failed(self) -> int:
@@ -252,13 +217,13 @@ class Run:
         return self.summary.metrics[metric]
 
     def __repr__(self) -> str:
-        summary, withheld = self.summary, self.summary.failed_beyond(self.max_failed)
-        shown = [
-            f"{printable(name)}={'no mean' if name in withheld or found.mean is None else format(found.mean, '.3f')}"
-            for name, found in summary.metrics.items()
+        withheld = self.summary.failed_beyond(self.max_failed)
+        means = [
+            f"{printable(name)}={'no mean' if name in withheld or metric.mean is None else format(metric.mean, '.3f')}"
+            for name, metric in self.summary.metrics.items()
         ]
-        more = [f"and {len(shown) - _SHOWN_METRICS} more"] if len(shown) > _SHOWN_METRICS else []
-        parts = [repr(str(self.directory)), numbered(summary.samples, "sample"), *shown[:_SHOWN_METRICS], *more]
+        more = [f"and {len(means) - _SHOWN} more"] if len(means) > _SHOWN else []
+        parts = [repr(str(self.directory)), numbered(self.summary.samples, "sample"), *means[:_SHOWN], *more]
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
@@ -271,6 +236,11 @@ class Run:
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """One row for each judged unit, in the order of the scores, then of the units. Raises as `iter_scores` does."""
         return (row for row, _ in self.verdict_places())
+
+    def iter_evaluations(self) -> Iterator[list[Evaluation]]:
+        """The evaluations of each sample, in the order of the rows. Raises as `iter_scores` does."""
+        rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
+        return (list(of_sample) for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id))
 
     def iter_samples(self) -> Iterator[Sample]:
         """The data in its order, some samples at a time. Raises RunDirectoryError if `run.sqlite` cannot be read."""
@@ -294,33 +264,30 @@ class Run:
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
-        """The rows of one sample; those of a sample stand together, so reading ends with them."""
-        return list(rows_of_sample(self.iter_scores(), sample_id))
+        """The rows of one sample."""
+        return [row for row in self.iter_scores() if row.sample_id == sample_id]
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """The rows of one sample, as `scores_of` reads them."""
-        return list(rows_of_sample(self.iter_verdicts(), sample_id))
+        """The rows of one sample."""
+        return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Each sample with its scores by metric, in the order of the data.
 
-        All scores are in memory where the run was begun again with its rows in another order, or changed.
-        Raises RunDirectoryError, before the first of them, if a score is of none of the samples.
+        Raises RunDirectoryError, before the first of them, where scores and samples are not in one order.
         """
-        if self.in_one_order():
-            groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
-            return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
-        scores: dict[str, dict[str, ScoreRow]] = {}
-        for row in self.iter_scores():
-            scores.setdefault(row.sample_id, {})[row.metric] = row
-        if lost := scores.keys() - set(stored_ids(self.directory / STORE)):
-            raise unknown_sample(self, min(lost))
-        return ((sample, scores.get(sample.id, {})) for sample in self.iter_samples())
+        if not self.in_one_order():
+            raise RunDirectoryError(
+                f"scores and samples in {self.directory} are not the same, or in another order",
+                hint="run the command that made it again",
+            )
+        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
+        return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
 
     def in_one_order(self) -> bool:
         """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
         scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
-        return all(one == other for one, other in zip_longest(scored, stored_ids(self.directory / STORE)))
+        return all(name == other for name, other in zip_longest(scored, stored_ids(self.directory / STORE)))
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
@@ -340,7 +307,7 @@ class Run:
     def _rows(self, name: str, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
         if self.so_far is None:
             return placed_rows(self.directory / name, kind, start)
-        return placed_rows(part_path(self.directory / name), kind, start, self.so_far.parts[name].size)
+        return placed_rows(part_path(self.directory / name), kind, start, self.so_far.sizes.get(name, 0))
 
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
@@ -350,10 +317,8 @@ class Run:
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
     """The error for a score of a sample that is not stored."""
-    return RunDirectoryError(
-        f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of",
-        hint="are both files of the same run?",
-    )
+    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of"
+    return RunDirectoryError(problem, hint="are both files of the same run?")
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
@@ -368,13 +333,11 @@ def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest in the directory; None if there is none yet."""
     file = directory / MANIFEST
-    return _manifest(file) if os.path.lexists(file) else None
-
-
-def _manifest(file: Path) -> Manifest:
+    if not os.path.lexists(file):
+        return None
     manifest = _read_object(file, Manifest, MANIFEST_VERSION)
-    validated(_ManifestParts, manifest.model_dump(), str(file))
-    combination_of(manifest)  # refused here, and not where it is used
+    validated(_Ingredients, manifest.model_dump(), str(file))
+    manifests.combination_of(manifest)  # refused here, and not where it is used
     return manifest
 
 

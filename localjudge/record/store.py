@@ -3,11 +3,8 @@
     sample    unit ──> request ──path──> node, node, ...      a context that is asked a hundred questions is stored once
                           └──> answer                         committed on its own the moment it is there
 
-`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed at any moment loses no
-answer that it had, and a file that was cut off in the middle is a valid file. (Write-ahead log with `synchronous =
-NORMAL`: when the machine itself loses power, the last commits may be missing, and are asked again.)
-
-Requests are named by their content, so that the same question is asked once, and never again after a restart:
+`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed loses no answer; when
+the machine loses power, the last commits may be missing (`synchronous = NORMAL`), and are asked again.
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
@@ -23,15 +20,16 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain, islice
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from localjudge.dataset.samples import SampleRow, fingerprint_of, hash_of
+from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import (
     BY_HAND,
@@ -62,31 +60,29 @@ class RequestKeys:
 
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
-        self._nodes: dict[Node, tuple[str, Node]] = {}
-        self._shapes: dict[tuple[Grammar, Grammar | None], tuple[str, str]] = {}
+        self._node = lru_cache(_NODES_KEPT)(lambda node: (canonical_sha256(node), node))
+        self._shapes: dict[tuple[Grammar, Grammar | None], str] = {}
 
     @property
     def shapes(self) -> Set[str]:
         """Shapes of the answers to all requests so far, as JSON."""
-        return {shape for shape, _ in self._shapes.values()}
+        return set(self._shapes.values())
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """The request, its equal nodes replaced by the ones seen before, with its keys."""
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
         grammars = request.grammar, request.explanation
-        if grammars not in self._shapes:
-            self._shapes[grammars] = request.shape, hashlib.sha256(request.shape.encode()).hexdigest()
-        shape, shape_key = self._shapes[grammars]
-        parts = (self._engine, *node_keys, shape_key, str(request.entry))
-        key = hashlib.sha256("|".join(parts).encode()).hexdigest()
+        shape = self._shapes.get(grammars) or self._shapes.setdefault(grammars, request.shape)
+        key = self.key_of(node_keys, shape, request.entry)
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
-    def _node(self, node: Node) -> tuple[str, Node]:
-        if node not in self._nodes:
-            if len(self._nodes) >= _NODES_KEPT:
-                self._nodes.clear()
-            self._nodes[node] = (canonical_sha256(node), node)
-        return self._nodes[node]
+    def key_of(self, node_keys: Iterable[str], shape: str, entry: int) -> str:
+        """The key of a request with these nodes, root first."""
+        return _sha256("|".join((self._engine, *node_keys, _sha256(shape), str(entry))))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -94,62 +90,13 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
-    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
-
-
-def extras_fingerprint(extras: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
-    """Sha256 (hexadecimal) of the columns of all samples, by their ids, whatever their order."""
-    return fingerprint_of(sorted(hash_of({"id": sample_id, "columns": columns}) for sample_id, columns in extras))
+    return _sha256(_CANONICAL.encode(value))
 
 
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises for a file that is not whole: its own message may hold bytes of it."""
 _Value = TypeVar("_Value")
-
-
-def refuse_strange_files(path: Path) -> None:
-    """Raise RunDirectoryError if the database, or what SQLite would read beside it, is not what localjudge leaves."""
-    for suffix in ("", "-wal", "-shm"):
-        refuse_irregular(path.with_name(path.name + suffix))
-    journal = path.with_name(f"{path.name}-journal")
-    if os.path.lexists(journal):
-        raise RunDirectoryError(
-            f"{journal} is not a file of localjudge", hint="remove it, if you know where it is from"
-        )
-    if path.exists() and path.stat().st_size > MOST_BYTES:
-        raise too_much(path, f"{MOST_BYTES >> 30} GiB")
-
-
-def guard(connection: sqlite3.Connection) -> None:
-    """Trust nothing in the schema of a database, and no value beyond the bound."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
-        connection.execute(f"PRAGMA {setting}")
-
-
-@contextmanager
-def read_only(path: Path, version: int) -> Iterator["Reader"]:
-    """The database for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
-    refuse_strange_files(path)
-    # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
-    written_now = path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro" if written_now else "mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
-            guard(connection)
-            connection.execute("PRAGMA query_only = ON")
-            written = connection.execute("PRAGMA user_version").fetchone()[0]
-            if written != version:
-                raise RunDirectoryError(
-                    f"{path} has schema version {written}, this localjudge reads {version}",
-                    hint="read it with the version of localjudge that wrote it",
-                )
-            yield Reader(connection, path)
-    except DAMAGED as error:
-        raise RunDirectoryError(
-            f"{path} cannot be read: {excerpt(error)}", hint="is it the directory of a run?"
-        ) from error
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
 class Reader:
@@ -159,29 +106,102 @@ class Reader:
         self.path = path
         self._connection = connection
 
-    def rows(self, kind: TypeAdapter[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
+    def rows(self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
         """Each row of the answer, of the kind. Raises RunDirectoryError for one that is not."""
         for row in self._connection.execute(query, parameters):
             yield self.checked(kind, row)
 
-    def checked(self, kind: TypeAdapter[_Value], value: Any, *, is_json: bool = False) -> _Value:
+    def rows_named(self, kind: type[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
+        """Rows of a query that ends in `IN` for these names, some at a time."""
+        rest = iter(names)
+        while some := list(islice(rest, _NAMED_AT_ONCE)):
+            yield from self.rows(kind, f"{query} ({', '.join('?' * len(some))})", some)
+
+    def checked(self, kind: type[_Value], value: Any, *, is_json: bool = False) -> _Value:
         """The value, or the one that a column holds as JSON, of the kind."""
+        adapter = _adapter(kind)
         try:
-            return (kind.validate_json if is_json else kind.validate_python)(value, strict=True)
+            return cast(_Value, (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True))
         except ValidationError as error:
             message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
             raise RunDirectoryError(message, hint=BY_HAND) from error
 
-    def json(self, kind: TypeAdapter[_Value], text: str) -> _Value:
-        """The value that a column holds as JSON, of the kind."""
-        return self.checked(kind, text, is_json=True)
+    def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
+        """The answers that are there to the requests with these keys."""
+        answers: dict[str, Answer | NoAnswer] = {}
+        rows = self.rows_named(
+            tuple[str, float | None, float | None, str | None, str | None, str | None], _ANSWERS, keys
+        )
+        for key, p_yes, mass, raw, reason, error in rows:
+            if error is None:
+                columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
+                answers[key] = self.checked(Answer, columns)
+            else:
+                answers[key] = self.checked(NoAnswer, {"error": error, "legal_mass": mass})
+        return answers
 
 
-STORE_VERSION = 1
+_ANSWERS = """
+SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN
+"""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Reader]:
+    """The store for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
+    _refuse_strange_files(path)
+    # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
+    written_now = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro" if written_now else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            _guard(connection)
+            connection.execute("PRAGMA query_only = ON")
+            _check_version(connection, path)
+            yield Reader(connection, path)
+    except DAMAGED as error:
+        hint = "is it the directory of a run?"
+        raise RunDirectoryError(f"{path} cannot be read: {excerpt(error)}", hint=hint) from error
+
+
+def _refuse_strange_files(path: Path) -> None:
+    """Raise RunDirectoryError if the database, or what SQLite would read with it, is not what localjudge leaves."""
+    for suffix in ("", "-wal", "-shm"):
+        refuse_irregular(path.with_name(path.name + suffix))
+    journal = path.with_name(f"{path.name}-journal")
+    if os.path.lexists(journal):
+        hint = "remove it, if you know where it is from"
+        raise RunDirectoryError(f"{journal} is not a file of localjudge", hint=hint)
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        raise too_much(path, f"{MOST_BYTES >> 30} GiB")
+
+
+def _guard(connection: sqlite3.Connection) -> None:
+    """Trust nothing in the schema of a database, and no value beyond the bound."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != _VERSION:
+        raise RunDirectoryError(
+            f"{path} has schema version {version}, this localjudge reads and writes {_VERSION}",
+            hint="read it with the version of localjudge that wrote it",
+        )
+
+
+_VERSION = 1
 _CACHE_KIB = 16_384
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
-_TABLES = """
+PROMPT = """
+(SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
+                                     JOIN node ON node.id = step.value ORDER BY step.key))
+"""
+_TABLES = f"""
 -- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one;
 -- `extras` are the columns that are not fields, as a JSON object.
 CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, extras TEXT NOT NULL,
@@ -201,15 +221,10 @@ CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL,
 CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, window INTEGER NOT NULL,
                    request INTEGER NOT NULL REFERENCES request,
                    PRIMARY KEY (sample_id, metric, position, window)) WITHOUT ROWID;
-CREATE VIEW prompt AS
-    SELECT request.id AS request,
-           (SELECT group_concat(text, '') FROM (SELECT node.text AS text FROM json_each(request.path) AS step
-                                                JOIN node ON node.id = step.value ORDER BY step.key)) AS text
-    FROM request;
 CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.window, prompt.text AS prompt, answer.p_yes,
+    SELECT unit.sample_id, unit.metric, unit.position, unit.window, {PROMPT} AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
-    FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
+    FROM unit JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request;
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 """
@@ -220,13 +235,33 @@ INSERT INTO sample VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
 WHERE (position, content, extras, cluster)
     IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
 """
-_PUT_UNIT = "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)"
-_PUT_ANSWER = "INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?)"
-
-_IDS = TypeAdapter(tuple[str, int])
-_ANSWER = TypeAdapter(Answer)
-_NO_ANSWER = TypeAdapter(NoAnswer)
-_ANSWER_ROW = TypeAdapter(tuple[str | int, float | None, float | None, str | None, str | None, str | None])
+_PUT_NODE = "INSERT OR IGNORE INTO node (sha256, text, pieces) VALUES (?, ?, ?)"
+_PUT_SHAPE = "INSERT OR IGNORE INTO shape (content) VALUES (?)"
+_PUT_REQUEST = """
+INSERT OR IGNORE INTO request (key, shape, entry, path)
+SELECT ?, (SELECT id FROM shape WHERE content = ?), ?, json_group_array(id)
+FROM (SELECT node.id AS id FROM json_each(?) AS step JOIN node ON sha256 = step.value ORDER BY step.key)
+"""
+_PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, id FROM request WHERE key = ?"
+_PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
+_PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
+ALL_REQUESTS = """
+SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256 FROM json_each(request.path) AS step
+                                                                   JOIN node ON node.id = step.value ORDER BY step.key))
+FROM request JOIN shape ON shape.id = shape ORDER BY request.id
+"""
+"""What a request is: its key, the shape of its answer, its entry, and the keys of its nodes as JSON."""
+COPIES: tuple[tuple[type[tuple[Any, ...]], str, str], ...] = (
+    (tuple[str, str, str], "SELECT sha256, text, pieces FROM node", _PUT_NODE),
+    (tuple[str], "SELECT content FROM shape", _PUT_SHAPE),
+    (tuple[str, str, int, str], ALL_REQUESTS, _PUT_REQUEST),
+    (
+        tuple[str, str, int, int, str],
+        "SELECT sample_id, metric, position, window, key FROM unit LEFT JOIN request ON id = request",
+        _PUT_UNIT,
+    ),
+)
+"""How what was asked comes from one store into another: the types of rows, how they are read, and how written."""
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -245,30 +280,22 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with self._translated(), ExitStack() as undo:
-            refuse_strange_files(path)
+        with self._translated_errors(), ExitStack() as undo:
+            _refuse_strange_files(path)
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
-            guard(self._connection)
+            _guard(self._connection)
             if not path.stat().st_size:  # a file journal of these first bytes, left by a kill, would be refused above
                 self._connection.execute("PRAGMA journal_mode = MEMORY")
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if not version and not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
-            elif version != STORE_VERSION:
-                raise RunDirectoryError(
-                    f"{path} has schema version {version}, this localjudge writes {STORE_VERSION}",
-                    hint=f"name another directory with {option('out')}",
-                )
+            for setting in ("journal_mode = WAL", "synchronous = NORMAL", f"cache_size = -{_CACHE_KIB}"):
+                self._connection.execute(f"PRAGMA {setting}")
+            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {_VERSION};COMMIT;")
+            _check_version(self._connection, path)
             (self.answer_count,) = self._connection.execute("SELECT count(*) FROM answer").fetchone()
             undo.pop_all()
         self._reader = Reader(self._connection, path)
-        self._asked: dict[str, int] = {}
-        """Numbers of the requests that were added last, by their keys."""
 
     def add_samples(self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None) -> bool:
         """Keep the data, and the group of each sample by its id. Returns whether that changed what was there.
@@ -277,108 +304,64 @@ class Store:
         """
         group = (lambda _: None) if cluster_of is None else (lambda name: storable(cluster_of[name]))
         values = ((row.id, row.position, row.content, row.extras, group(row.id)) for row in rows)
-        with self._translated(), self._transaction():
+        with self._translated_errors(), self._transaction():
             before = self._connection.total_changes
             self._connection.executemany(_PUT_SAMPLE, values)
             return self._connection.total_changes > before
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
-        with self._translated():
-            return answers_by(self._reader, "key", keys)
+        with self._translated_errors():
+            return self._reader.answers_by(keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
-        with self._translated(), self._transaction():
-            numbers = self._numbers("request", "key", requests)
-            missing = [keyed for key, keyed in requests.items() if key not in numbers]
-            paths = (zip(keyed.node_keys, keyed.request.path, strict=True) for keyed in missing)
-            nodes = self._number_nodes(dict(chain.from_iterable(paths)))
-            shapes = {shape: self._shape_number(shape) for shape in {keyed.shape for keyed in missing}}
-            rows = {
-                keyed.key: (
-                    shapes[keyed.shape],
-                    keyed.request.entry,
-                    _LIST.encode([nodes[key] for key in keyed.node_keys]),
-                )
-                for keyed in missing
-            }
-            numbers |= self._insert("request (id, key, shape, entry, path)", rows)
-            units = (
-                (storable(unit.sample_id), unit.metric, unit.position, unit.window, numbers[unit.request_key])
-                for unit in askings
+        put, query = self._connection.executemany, "SELECT key, id FROM request WHERE key IN"
+        with self._translated_errors(), self._transaction():
+            stored = dict(self._reader.rows_named(tuple[str, int], query, requests))
+            missing = [request for key, request in requests.items() if key not in stored]
+            nodes: dict[str, Node] = {}
+            for request in missing:
+                nodes.update(zip(request.node_keys, request.request.path, strict=True))
+            put(_PUT_NODE, ((key, *_node_columns(node)) for key, node in nodes.items()))
+            put(_PUT_SHAPE, dict.fromkeys((request.shape,) for request in missing))
+            rows = (
+                (request.key, request.shape, request.request.entry, _LIST.encode(request.node_keys))
+                for request in missing
             )
-            self._connection.executemany(_PUT_UNIT, units)
-        self._asked = numbers
+            put(_PUT_REQUEST, rows)
+            put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        """Store one answer to a question that was added last; it is safe when this returns."""
-        with self._translated():
-            self._connection.execute(_PUT_ANSWER, self._answer_row(request_key, answer))
-        self.answer_count += 1
+        """Store the answer to a question that was added; it is safe when this returns."""
+        self.add_answers({request_key: answer})
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to questions that were added last, all at once, and where they are from if not from here."""
-        with self._translated(), self._transaction():
-            rows = [self._answer_row(key, answer) for key, answer in answers.items()]
+        """Store answers to questions that were added, all at once, and where they are from if not from here."""
+        with self._translated_errors(), self._transaction():
+            rows = [_answer_row(key, answer) for key, answer in answers.items()]
             self._connection.executemany(_PUT_ANSWER, rows)
             if source is not None:
-                reused = ((number, storable(source)) for number, *_ in rows)
-                self._connection.executemany("INSERT INTO reused VALUES (?, ?)", reused)
+                self._connection.executemany(_PUT_REUSED, ((storable(source), key) for key in answers))
         self.answer_count += len(rows)
 
-    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
-        """Store answers to questions that were added last, and where they are from."""
-        self.add_answers(answers, source)
+    add_reused = add_answers
+
+    def put(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write rows by one of the statements of `COPIES`."""
+        with self._translated_errors(), self._transaction():
+            self._connection.executemany(statement, rows)
 
     def reused_from(self) -> dict[str, int]:
         """How many of the answers were not asked for here, by where they are from."""
-        with self._translated():
+        with self._translated_errors():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
-            return dict(self._reader.rows(_IDS, query))
+            return dict(self._reader.rows(tuple[str, int], query))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file."""
-        with self._translated():
+        with self._translated_errors():
             self._connection.close()
-
-    def _answer_row(self, request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
-        number = self._asked[request_key]
-        if isinstance(answer, NoAnswer):
-            return number, None, answer.legal_mass, None, None, storable(answer.error)
-        reason = answer.reason and storable(answer.reason)
-        return number, answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None
-
-    def _numbers(self, table: str, name: str, names: Iterable[str]) -> dict[str, int]:
-        """Numbers of the rows that have one of these names."""
-        return dict(rows_named(self._reader, _IDS, f"SELECT {name}, id FROM {table} WHERE {name} IN ", names))
-
-    def _number_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
-        """The number of each node, known by its key; those that are not there yet are added."""
-        numbers = self._numbers("node", "sha256", nodes)
-        missing = {
-            key: (
-                storable("".join(piece.text for piece in node)),
-                _LIST.encode([(len(piece.text), int(piece.trusted)) for piece in node]),
-            )
-            for key, node in nodes.items()
-            if key not in numbers
-        }
-        return numbers | self._insert("node (id, sha256, text, pieces)", missing)
-
-    def _shape_number(self, shape: str) -> int:
-        numbers = self._numbers("shape", "content", [storable(shape)])
-        return next(iter((numbers or self._insert("shape (id, content)", {storable(shape): ()})).values()))
-
-    def _insert(self, table: str, rows: Mapping[str, Sequence[Any]]) -> dict[str, int]:
-        """Add rows, each a name and its other columns, and return their numbers by their names."""
-        name = table.partition(" ")[0]
-        (last,) = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
-        numbers = {key: number for number, key in enumerate(rows, last + 1)}
-        places = ", ".join("?" * (table.count(",") + 1))
-        values = ((numbers[key], key, *row) for key, row in rows.items())
-        self._connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
-        return numbers
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -387,50 +370,39 @@ class Store:
             yield
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except DAMAGED as error:
+            problem = f"{self._path}: {excerpt(error)}"
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:
-                raise OutOfResource(f"{self._path}: {excerpt(error)}", hint=_OUT_OF_RESOURCE[code]) from error
-            hint = _UNUSABLE.get(code, _AFRESH).format(out=option("out"))
-            raise RunDirectoryError(f"{self._path}: {excerpt(error)}", hint=hint) from error
+                hint = f"{_OUT_OF_RESOURCE[code]}, then run the same command again to go on"
+                raise OutOfResource(problem, hint=hint) from error
+            hint = f"remove the directory or make it writable, or name another with {option('out')}"
+            if code == sqlite3.SQLITE_TOOBIG:
+                hint = f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out"
+            raise RunDirectoryError(problem, hint=hint) from error
 
 
-_HELD = "another program holds the file: close it, then run the same command again to go on"
 _OUT_OF_RESOURCE = {
-    sqlite3.SQLITE_FULL: "make room on the disk, then run the same command again to go on",
-    sqlite3.SQLITE_IOERR: "look at the disk (is it full, or gone?), then run the same command again to go on",
-    sqlite3.SQLITE_NOMEM: "free memory, then run the same command again to go on",
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _HELD),
-}
-_AFRESH = "remove the directory to start afresh, or name another with {out}"
-_WRITABLE = "make the directory writable, or name another with {out}"
-_UNUSABLE = {
-    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _WRITABLE),
-    sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "look at the disk (is it full, or gone?)",
+    sqlite3.SQLITE_NOMEM: "free memory",
+    sqlite3.SQLITE_BUSY: "close the other program that holds the file",
 }
 
 
-def rows_named(reader: Reader, kind: TypeAdapter[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
-    """Rows of a query that ends in `IN` for these names, some at a time."""
-    rest = iter(names)
-    while some := list(islice(rest, _NAMED_AT_ONCE)):
-        yield from reader.rows(kind, f"{query}({', '.join('?' * len(some))})", some)
+def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
+    if isinstance(answer, NoAnswer):
+        return None, answer.legal_mass, None, None, storable(answer.error), request_key
+    reason = answer.reason and storable(answer.reason)
+    return answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None, request_key
 
 
-def answers_by(reader: Reader, name: Literal["key", "request"], values: Iterable[Any]) -> dict[Any, Answer | NoAnswer]:
-    """The answers that are there to the requests with these keys, or these numbers."""
-    query = f"SELECT {name}, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id"
-    answers: dict[Any, Answer | NoAnswer] = {}
-    for value, p_yes, mass, raw, why, error in rows_named(reader, _ANSWER_ROW, f"{query} WHERE {name} IN ", values):
-        if error is None:
-            columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": why}
-            answers[value] = reader.checked(_ANSWER, columns)
-        else:
-            answers[value] = reader.checked(_NO_ANSWER, {"error": error, "legal_mass": mass})
-    return answers
+def _node_columns(node: Node) -> tuple[str, str]:
+    pieces = [(len(piece.text), int(piece.trusted)) for piece in node]
+    return storable("".join(piece.text for piece in node)), _LIST.encode(pieces)
 
 
 def storable(text: str) -> str:

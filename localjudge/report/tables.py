@@ -18,7 +18,7 @@ from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.correct import CorrectedMeans
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
-from localjudge.record.archive import stored_ids, stored_sample, windowed_units
+from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.record.manifest import kept_calibrations, kept_rubrics
@@ -184,13 +184,11 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
             "cases"
         )
     if verdicts.windowed:
-        asked, questions = windowed_units(run.directory / STORE, metric)
-        units = max(verdicts.windowed, asked)
         yield (
-            f"warning: {units:,} units do not fit the judge's context with all that they are judged by: they were "
-            f"judged in windows, {questions + units - asked:,} questions for {units:,} units; a larger "
-            f"{option_name('n_ctx')} spares that. The largest probability decides, so more windows give more false "
-            "verdicts of 1: in a trial of the reference judge 2.8 % with one window, 6.2 % with 8"
+            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context with all that they are "
+            f"judged by: judged in windows; a larger {option_name('n_ctx')} avoids that. The largest probability "
+            "decides, so more windows give more false verdicts of 1: in a trial of the reference judge 2.8 % with one "
+            "window, 6.2 % with 8"
         )
 
 

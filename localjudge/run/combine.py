@@ -24,14 +24,13 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras, stored_rows
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest
-from localjudge.record.merge import evaluations_by_sample
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
+from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.judges import check_calibrations
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
@@ -70,14 +69,12 @@ def combine_runs(
         stack.callback(noted.close)
         store.add_samples(stored_rows(first.directory / STORE), first.cluster_of)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        results.begin()
         totals = combined.totals()
         for evaluations in combined.evaluations(noted):
             totals.add(evaluations)
-            results.add(evaluations, totals.samples, 0)
+            results.add(evaluations)
         summary = combined.summary(totals)
-        extras = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
-        manifest = results.finish(summary, manifests.with_environment(manifest, extras))
+        manifest = results.finish(summary, manifest)
     return Run(path, summary, manifest, notes=tuple(noted.notes))
 
 
@@ -131,7 +128,7 @@ class CombinedRuns:
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""
         first = self._first
-        rows = zip(*(evaluations_by_sample(run.directory) for run in self.runs), strict=True)
+        rows = zip(*(run.iter_evaluations() for run in self.runs), strict=True)
         for block in blocks(counted(first.iter_samples(), progress, "combining", first.summary.samples)):
             judged: list[dict[tuple[str, str, int], JudgedUnit]] = [{} for _ in self.runs]
             for sample, of_runs in zip(block, rows, strict=False):

@@ -2,8 +2,8 @@
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
-An interrupted job is begun again with the same call: stored answers are not asked again, samples whose rows were
-written are not looked at again, and the results are the same bytes as if nothing had happened.
+An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
+again, and the results are the same bytes as if nothing had happened.
 """
 
 import os
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
+from localjudge.record.files import ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
+from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, opened_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, tell, wanted_metrics
@@ -144,21 +141,18 @@ class _Job:
             store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(progress.close)
             changed = self._store_data(store)
-            results = stack.enter_context(closing(ResultFiles(directory)))
             sentences = plan.settings.sentences
             judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier)
-            summary = None if changed else self._finished(path)
+            summary, results = None if changed else self._finished(path), None
             if summary is None:
-                totals = self._judged(judging, results, store)
+                results = stack.enter_context(closing(ResultFiles(directory)))
+                totals = self._judged(judging, results)
                 summary = totals.summary(self._signature, self.judge.card, plan.dataset.skipped)
-                done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
-                for metric, reason in totals.failed_everywhere.items():
-                    progress.note(f"{metric} failed on every sample: {reason}")
             session |= {"finished": _now(), "asked": judging.asked, "effort": self.judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
             manifest = self._manifest(sessions, **done)
-            if "files" in done:
+            if results is None:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
@@ -178,44 +172,21 @@ class _Job:
     def _finished(self, path: Path) -> Summary | None:
         """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
         try:
-            run = Run.open(path)
+            run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:
             return None
         facts = (run.summary.skipped_rows, run.summary.judge)
-        same = resume_point(path) is None and facts == (self.plan.dataset.skipped, self.judge.card)
-        failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
-        return run.summary if same and not failed_everywhere and run.in_one_order() else None
+        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card)
+        return run.summary if same and run.in_one_order() else None
 
-    def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
-        """The totals of all samples, when their rows are written; what a run that was stopped left is in them."""
-        samples, answered = self.plan.dataset.samples, 0
-        point = results.resume(store.answer_count)
-        if point and (totals := self._resumed(results, point)):
-            answered = point.answers
-        else:
-            totals = self._totals()
-            results.begin()
-        rest = islice(samples, totals.samples, None)
-        for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
+    def _judged(self, judging: Blocks, results: ResultFiles) -> Totals:
+        """The totals of all samples, when their rows are written."""
+        metrics, samples = self.plan.metrics, self.plan.dataset.samples
+        totals = Totals([metric.name for metric in metrics], self._rule, self.plan.cluster_of, rubrics(metrics))
+        for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
-            results.add(evaluations, totals.samples, store.answer_count)
+            results.add(evaluations)
         return totals
-
-    def _resumed(self, results: ResultFiles, point: ResumePoint) -> Totals | None:
-        """The totals of the rows that are there, if they are those of the first samples in this order."""
-        totals, names = self._totals(), [metric.name for metric in self.plan.metrics]
-        rows = counted(results.evaluations(), self.progress, "going on", point.samples * len(names))
-        groups = groupby(rows, key=lambda evaluation: evaluation.sample_id)
-        for (sample_id, of_sample), sample in zip(groups, self.plan.dataset.samples, strict=False):
-            evaluations = list(of_sample)
-            if sample.id != sample_id or [evaluation.metric for evaluation in evaluations] != names:
-                return None
-            totals.add(evaluations)
-        return totals if totals.samples == point.samples else None
-
-    def _totals(self) -> Totals:
-        metrics = self.plan.metrics
-        return Totals([metric.name for metric in metrics], self._rule, self.plan.cluster_of, rubrics(metrics))
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
@@ -224,7 +195,6 @@ class _Job:
             "shard_of": planned.parent and planned.parent.model_dump(),
             "index": list(planned.frame_index),
             "suite": dict(planned.suite or {}),
-            "examined": examinations_here(self.judge_part),
         }
         return manifests.Manifest(
             signature=self._signature,
@@ -246,6 +216,10 @@ class _Job:
 
     def _say_what_was_done(self, run: Run, asked: int) -> None:
         say = self.progress.note
+        for name, metric in run.summary.metrics.items():
+            if metric.failed == run.summary.samples > 0:
+                first = next(row.detail for row in run.iter_scores() if row.metric == name)
+                say(f"{name} failed on every sample: {first}")
         say(f"asked {numbered(asked, 'verdict')} in {self.judge.engine.stats.seconds_total:.1f} s")
         for source, count in run.manifest.environment["answers"]["reused"].items():
             say(f"reused {numbered(count, 'answer')} of {source}")

@@ -18,7 +18,7 @@ from localjudge.judge.wording import PromptWriter, require
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
-from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, check_same_judge, open_cache
+from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, open_cache
 from localjudge.record.manifest import UNPROVED, in_lines, is_unproved, judge_card, judge_part, measured_part
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
@@ -139,13 +139,12 @@ def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSett
     """What the judge of this part has answered before: in the runs to reuse, then in the cache if it is on.
 
     No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
-    proved: how well its identity names it is not known. Raises as `check_same_judge`, `OtherRun` and `open_cache` do.
+    proved: how well its identity names it is not known. Raises as `OtherRun` and `open_cache` do.
     """
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = []
         for name in settings.reuse:
-            check_same_judge(Path(name), part)
-            earlier.append(stack.enter_context(closing(OtherRun(Path(name)))))
+            earlier.append(OtherRun(Path(name), part))
         if judge.memory:
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity

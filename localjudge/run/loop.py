@@ -285,17 +285,9 @@ class Blocks:
         self._share = 1.0
         self._certain = self._expected = 0
 
-    def evaluations(
-        self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
-    ) -> Iterator[list[Evaluation]]:
-        """Every metric on every sample, block by block, in the order of the samples, then of the metrics.
-
-        `count` samples are in the data. The first `done` of them are not in `samples`: they took `answered` answers.
-        """
-        if done:
-            self._share = done / count
-            self._expect(answered, answered)
-        engine = self.judge.engine
+    def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
+        """Every metric on every sample, of which `count` are in the data, in their order, then that of the metrics."""
+        engine, done = self.judge.engine, 0
         for block in blocks(samples, lambda: engine.works_at_once if isinstance(engine, ParallelEngine) else 1):
             done += len(block)
             self._share = done / count

@@ -24,7 +24,7 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_answers, stored_ids, stored_keys, stored_requests
+from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
 from localjudge.record.directory import (
     MOST_BYTES_OF_OBJECT,
     MOST_BYTES_OF_VALUE,
@@ -37,7 +37,7 @@ from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lin
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
-from localjudge.record.store import RequestKeys, canonical_sha256, extras_fingerprint
+from localjudge.record.store import canonical_sha256
 from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
@@ -239,7 +239,7 @@ class _Replay:
             verdicts_moved=sum(row.moved for row in self.rows),
             largest_move=max((row.distance for row in self.rows), default=0.0),
             rows=tuple(sorted(self.rows, key=lambda row: (not row.moved, -row.distance))),
-            altered_requests=self._altered(),
+            altered_requests=altered_requests(self._store, manifest.judge["engine"], self._wording.keys.shapes),
             files=files,
             judge_changes=tuple(differences(manifest.judge, judge_part_of(self.judge, self.metrics, self.settings))),
             data_changes=_data_changes(run),
@@ -267,12 +267,6 @@ class _Replay:
             if any(key in self.changed for key in keys):
                 self.rows.append(RowChange.of(task, old, new))
         return verdicts
-
-    def _altered(self) -> int:
-        """How many stored requests are not what was asked: by their key, or as no question has such answers."""
-        keys, shapes = RequestKeys(self.run.manifest.judge["engine"]), self._wording.keys.shapes
-        pairs = ((stored.key, keys.keyed(stored.request)) for stored in stored_requests(self._store))
-        return sum(key != keyed.key or keyed.shape not in shapes for key, keyed in pairs)
 
     def _summary(self, totals: Totals) -> Summary:
         """The summary that the run would have; a copy of its model in another place may have another name."""
@@ -304,11 +298,7 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     groups = None if run.cluster_of is None else canonical_sha256(run.cluster_of)
-    changes = differences(run.manifest.data, manifests.data_part(fingerprint(run.iter_samples()), rows, groups))
-    before, after = run.manifest.environment.get("extras_sha256"), extras_fingerprint(run.iter_extras())
-    if before != after:
-        changes.append(Difference(ingredient="columns", before=before, after=after))
-    return tuple(changes)
+    return tuple(differences(run.manifest.data, manifests.data_part(fingerprint(run.iter_samples()), rows, groups)))
 
 
 def changed_files(

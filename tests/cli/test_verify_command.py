@@ -133,8 +133,8 @@ def with_judge(directory: Path, **card: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"sha256": "0" * 64}, "in summary.json, 4844085b4a92"),
-        ({"caution": None}, "no caution in summary.json, and its checksum is that of reference (lexical"),
+        ({"sha256": "0" * 64}, "sha256 of the judge: 000"),
+        ({"caution": None}, "caution about the judge: None, and lexical"),
     ],
 )
 def test_a_judge_that_is_not_the_manifest_s_is_not_shown_and_verify_names_the_file(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge import Run, ScriptedEngine
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.cli.gates import Checks
-from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
+from localjudge.record.manifest import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
 from localjudge.report.tables import comparison_lines, remarks, run_html, summary_values
@@ -47,12 +47,12 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 def everywhere(run: Run, folder: Path) -> dict[str, str]:
     """All that shows numbers of a run."""
     checks = Checks({"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"})
-    found = checks.check(run)
+    decisions = checks.check(run)
     shown = {
         "table": "\n".join(remarks(run)),
         "JSON": json.dumps(summary_values(run)),
-        "report": "".join(page(run, found)),
-        "Markdown": run_markdown(run, found),
+        "report": "".join(page(run, decisions)),
+        "Markdown": run_markdown(run, decisions),
         "JUnit": (folder / "gates.xml").read_text(),
         "notebook": run_html(run),
         "comparison": "\n".join(comparison_lines(compare(run, run))),
@@ -77,31 +77,12 @@ def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
         assert (after.directory / name).read_bytes() == (before.directory / name).read_bytes()
 
 
-def test_a_run_that_is_carried_elsewhere_still_says_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what the machine there found itself comes first."""
-    remember_examination(make("first").manifest.judge, UNFIT)
-    run = make("second")
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(run.directory / "elsewhere"))
-    assert Run.open(run.directory).judge.examined == "fit for: nothing (doctor, 384 items, recorded with the run)"
-    better = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
-    remember_examination(run.manifest.judge, better)
-    assert run.judge.examined == "fit for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
-
-
 def test_another_way_of_asking_is_another_judge(make: Make) -> None:
     remember_examination(make("plain").manifest.judge, UNFIT)
     assert make("with reasons", reasons="before").judge.examined == NOT_EXAMINED
     assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
 
 
-@pytest.mark.parametrize("said", [{"uses": {"attribution": ["by 2,000 clinicians"]}, "items": 1}, "fit", {"items": -1}])
-def test_a_strangers_manifest_says_nothing_of_its_own(make: Make, said: Any) -> None:
-    run = make()
-    remember_examination(run.manifest.judge, UNFIT)
-    file = make("other").directory / "manifest.json"
-    manifest = json.loads(file.read_text())
-    (key,) = manifest["environment"]["examined"]
-    manifest["environment"]["examined"][key] = said
-    file.write_text(json.dumps(manifest))
-    with pytest.raises(RunDirectoryError, match="examined"):
-        Run.open(file.parent)
+def test_uses_that_differ_are_named_by_task() -> None:
+    examination = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
+    assert str(examination) == "fit for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"

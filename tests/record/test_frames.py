@@ -124,8 +124,3 @@ def test_any_index_comes_back(index: Any, tmp_path: Path) -> None:
     assert run.to_pandas().index.names == index.names
     assert run.to_pandas().index.dtype == index.dtype
     assert "response" in run.to_pandas().columns
-
-
-def test_an_index_that_only_counts_is_no_column(run: Run) -> None:
-    assert run.index == []
-    assert list(run.to_pandas().index) == [0, 1, 2]

@@ -27,21 +27,6 @@ def parts(out: Path, rows: Any = ROWS, **options: Any) -> tuple[str, str]:
     return judge, data
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"engine": ScriptedEngine({}, default=0.8)},
-        {"metrics": ["context_recall", "context_relevancy"]},
-        {"threshold": 0.6},
-        {"language": "de"},
-    ],
-)
-def test_an_ingredient_of_the_judge_moves_the_first_part_alone(tmp_path: Path, options: dict[str, Any]) -> None:
-    judge, data = parts(tmp_path / "1")
-    other_judge, other_data = parts(tmp_path / "2", **options)
-    assert (other_judge != judge, other_data) == (True, data)
-
-
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
     """They move the intervals."""
     judge, data = parts(tmp_path / "1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.errors import OutOfResource
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
@@ -135,18 +135,3 @@ def test_any_number_of_answers_is_found_again(store: Store) -> None:
         store.add_answer(key, answer)
     assert store.answers_to(requests) == answers
     assert store.answer_count == 1201
-
-
-def test_a_file_that_is_no_store_is_refused(path: Path) -> None:
-    path.write_bytes(b"something else entirely, and long enough to be looked at" * 20)
-    with pytest.raises(RunDirectoryError, match="not a database"):
-        Store(path)
-
-
-def test_a_store_of_another_version_is_refused(path: Path) -> None:
-    with sqlite3.connect(path) as other:
-        other.execute("PRAGMA user_version = 99")
-        other.execute("CREATE TABLE something (x)")
-    other.close()
-    with pytest.raises(RunDirectoryError, match="schema version 99"):
-        Store(path)

@@ -9,6 +9,7 @@ from localjudge.types import Failed, JudgeCard, NoAnswer, Outcome, Scored, Span,
 
 NO = Undefined(reason="none")
 FAIL = Failed(reason="broken")
+CARD = JudgeCard(name="scripted")
 
 
 def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
@@ -25,9 +26,9 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
 
 def test_the_mean_is_over_what_was_scored_and_bounds_take_failed_samples_as_0_and_as_1() -> None:
     """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; the undefined one is in none."""
-    found = metric(1.0, 0.5, NO, FAIL)
-    assert (found.mean, found.scored, found.undefined, found.failed) == (0.75, 2, 1, 1)
-    assert found.bounds == pytest.approx((0.5, 5 / 6))
+    summary = metric(1.0, 0.5, NO, FAIL)
+    assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.75, 2, 1, 1)
+    assert summary.bounds == pytest.approx((0.5, 5 / 6))
 
 
 def test_the_interval_is_that_of_the_scores() -> None:
@@ -38,21 +39,20 @@ def test_the_interval_is_that_of_the_scores() -> None:
 def test_clusters_belong_to_the_scored_samples() -> None:
     """The undefined sample's cluster drops out with it: groups x, x, y remain."""
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])
-    found = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
-    assert (found.ci95, found.clusters, found.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
+    summary = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
+    assert (summary.ci95, summary.clusters, summary.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
 
 
 @pytest.mark.parametrize(("outcomes", "bounds"), [([], None), ([NO, NO], None), ([FAIL], (0.0, 1.0))])
 def test_nothing_scored_has_no_mean(outcomes: list[Outcome], bounds: tuple[float, float] | None) -> None:
-    found = metric(*outcomes)
-    assert (found.mean, found.ci95, found.bounds) == (None, None, bounds)
-    assert (found.scored, found.undefined, found.failed) == (0, outcomes.count(NO), outcomes.count(FAIL))
+    summary = metric(*outcomes)
+    assert (summary.mean, summary.ci95, summary.bounds) == (None, None, bounds)
+    assert (summary.scored, summary.undefined, summary.failed) == (0, outcomes.count(NO), outcomes.count(FAIL))
 
 
 def test_more_failures_than_allowed_are_named() -> None:
-    judge, totals = JudgeCard(name="scripted"), Totals(["m"], VerdictRule(0.5, 0.01))
-    metrics = {"m": metric(1.0, FAIL, FAIL)}
-    summary = Summary(signature="", threshold=0.5, samples=3, judge=judge, verdicts=totals.verdicts, metrics=metrics)
+    metrics, verdicts = {"m": metric(1.0, FAIL, FAIL)}, decidedness()
+    summary = Summary(signature="", threshold=0.5, samples=3, judge=CARD, verdicts=verdicts, metrics=metrics)
     assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
 
 
@@ -60,7 +60,7 @@ def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
     unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=1, text="x"))
     totals = Totals(["m"], VerdictRule(0.5, 0.01))
     totals.add([Evaluation("a", "m", NO, tuple(JudgedUnit(unit, verdict) for verdict in verdicts))])
-    return totals.verdicts
+    return totals.summary("", CARD).verdicts
 
 
 def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
@@ -87,19 +87,19 @@ def test_levels_of_a_rubric_are_near_no_threshold() -> None:
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
         judged = JudgedUnit(unit, Verdict(label=1, p_yes=p_yes, legal_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
-    assert totals.verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
+    assert totals.summary("", CARD).verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
 
 
 def test_samples_of_one_cluster_have_a_mean_and_no_interval() -> None:
-    found = metric(1.0, 0.5, clusters="xx")
-    assert (found.mean, found.ci95, found.clusters) == (0.75, None, 1)
-    assert found.interval is not None
-    assert found.interval.limits is None
+    summary = metric(1.0, 0.5, clusters="xx")
+    assert (summary.mean, summary.ci95, summary.clusters) == (0.75, None, 1)
+    assert summary.interval is not None
+    assert summary.interval.limits is None
 
 
 def test_of_two_middle_masses_the_lower_stands_and_of_none_nothing() -> None:
-    found = decidedness(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5)))
-    assert found.median_legal_mass == 0.25
+    verdicts = (Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))
+    assert decidedness(*verdicts).median_legal_mass == 0.25
     none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
     assert decidedness(Verdict(label=0)) == none
 
@@ -114,26 +114,6 @@ def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
         backwards.add([evaluations[7 - int(evaluation.sample_id)]])
     assert whole.metrics == single.metrics == backwards.metrics
     assert whole.samples == single.samples == 8
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "reason"),
-    [
-        ([FAIL, FAIL], {"m": "broken"}),
-        ([FAIL, 1.0], {}),
-        ([FAIL, NO], {}),
-        ([FAIL, Failed(reason="otherwise")], {}),
-        ([1.0], {}),
-        ([], {}),
-    ],
-)
-def test_a_failure_of_every_sample_is_told_once(outcomes: list[Outcome | float], reason: dict[str, str]) -> None:
-    """Not where one sample is scored, or where they fail for different reasons."""
-    totals = Totals(["m"], VerdictRule(0.5, 0.01))
-    for outcome in outcomes:
-        given = Scored(value=outcome) if isinstance(outcome, float) else outcome
-        totals.add([Evaluation("a", "m", given)])
-    assert totals.failed_everywhere == reason
 
 
 def test_verdicts_on_windows_are_counted() -> None:

@@ -40,12 +40,6 @@ def test_a_store_that_is_a_link_to_nothing_is_not_made_there(tmp_path: Path) -> 
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_directory_that_is_named_by_a_link_is_read(directory: Path, tmp_path: Path) -> None:
-    """Whoever opens it said so."""
-    (tmp_path / "latest").symlink_to(directory)
-    assert Run.open(tmp_path / "latest").scores == Run.open(directory).scores
-
-
 def test_what_differs_from_another_run_is_cut_to_a_line_each(directory: Path) -> None:
     path = directory / "manifest.json"
     text = path.read_text(encoding="utf-8")

@@ -76,6 +76,15 @@ def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
     assert compare(both, opened).warnings == ()
 
 
+def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Run, tmp_path: Path) -> None:
+    shards = [judged(tmp_path / name, Named(name), shard="1/1") for name in "AB"]
+    with pytest.raises(InputError, match="is shard 1/1 of a run") as caught:
+        combine(shards, out=tmp_path / "out")
+    assert "merge" in str(caught.value.hint)
+    with pytest.raises(InputError, match="is not a shard of a run"):
+        merge([both], out=tmp_path / "out")
+
+
 def test_which_run_is_named_first_moves_no_byte(both: Run, runs: list[Run], tmp_path: Path) -> None:
     assert results(combine(runs[::-1], out=tmp_path / "other")) == results(both)
 

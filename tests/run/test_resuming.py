@@ -1,6 +1,5 @@
-"""A run that was stopped goes on behind the rows that it had written, and trusts none that are not as it left them."""
+"""A run that was stopped asks only what is missing, and leaves the bytes of a run that nobody stopped."""
 
-import json
 import os
 import random
 from collections.abc import Callable, Collection
@@ -16,8 +15,6 @@ from localjudge.types import NoAnswer, VerdictRequest
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
 SAMPLES = 120
-IN_BLOCKS = 112
-"""Blocks are of 16, 32, 64, ... samples: the third ends here."""
 
 
 class Stopped(Exception):
@@ -25,11 +22,9 @@ class Stopped(Exception):
 
 
 class Engine(ScriptedEngine):
-    """Answers by the text of the unit, and stops when it has answered `most`; counts what was worded for it."""
+    """Answers by the text of the unit, and stops when it has answered `most`."""
 
     def __init__(self, most: int = 1_000_000, failing: Collection[str] = ()) -> None:
-        self.worded = 0
-
         def said(request: VerdictRequest) -> float | NoAnswer:
             nonlocal most
             most -= 1
@@ -40,12 +35,6 @@ class Engine(ScriptedEngine):
             return (sum(map(ord, unit_text(request))) % 97) / 96
 
         super().__init__(said)
-
-    @property
-    def capacity(self) -> int:
-        """Looked at for each question that is worded."""
-        self.worded += 1
-        return super().capacity
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
@@ -84,16 +73,15 @@ def stopped(tmp_path: Path) -> Path:
     """A run that was stopped at the 220th of 228 questions, when the rows of 112 samples were written."""
     with pytest.raises(Stopped):
         judged(tmp_path / "run", Engine(most=219))
-    assert json.loads((tmp_path / "run" / "resume.json").read_text())["samples"] == IN_BLOCKS
     return tmp_path / "run"
 
 
-def test_samples_whose_rows_are_written_are_not_worded_again(stopped: Path, whole: dict[str, bytes]) -> None:
-    """The last 8 samples have 16 questions to word, of which 9 are to ask: 228 - 219."""
+def test_only_what_was_not_answered_is_asked(stopped: Path, whole: dict[str, bytes]) -> None:
+    """9 of 228 questions: 228 - 219."""
     engine = Engine()
     judged(stopped, engine)
     assert results(stopped) == whole
-    assert (engine.worded, len(engine.asked)) == (16, 9)
+    assert len(engine.asked) == 9
     assert sorted(path.name for path in stopped.iterdir()) == [
         "manifest.json",
         "run.lock",
@@ -117,13 +105,6 @@ def test_stopped_at_every_block_and_between(tmp_path: Path, whole: dict[str, byt
     assert results(out) == whole
 
 
-def changed_byte(out: Path) -> None:
-    part = out / "verdicts.jsonl.part"
-    content = bytearray(part.read_bytes())
-    content[content.index(b'"p_yes": 0.') + 11] ^= 1
-    part.write_bytes(content)
-
-
 def symbolic_link(out: Path) -> None:
     (out / "scores.jsonl.part").rename(out.parent / "of another")
     (out / "scores.jsonl.part").symlink_to(out.parent / "of another")
@@ -140,50 +121,27 @@ def answers_lost(out: Path) -> None:
         file.unlink()
 
 
-def other_samples(out: Path) -> None:
-    """A point that speaks of fewer samples than there are rows."""
-    point = json.loads((out / "resume.json").read_text())
-    (out / "resume.json").write_text(json.dumps({**point, "samples": 48}))
-
-
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "changed byte": changed_byte,
     "shortened": lambda out: os.truncate(out / "scores.jsonl.part", 1_000),
     "hard link": lambda out: os.link(out / "scores.jsonl.part", out.parent / "of another"),
     "symbolic link": symbolic_link,
     "pipe": pipe,
-    "one part gone": lambda out: (out / "verdicts.jsonl.part").unlink(),
-    "no resume point": lambda out: (out / "resume.json").unlink(),
-    "half a resume point": lambda out: os.truncate(out / "resume.json", 40),
+    "half of what is shown": lambda out: os.truncate(out / "so-far.json", 10),
     "answers lost": answers_lost,
-    "other samples": other_samples,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_rows_that_are_not_as_they_were_left_are_worked_out_again(
+def test_whatever_rows_were_left_the_files_are_the_same(
     stopped: Path, whole: dict[str, bytes], damage: Callable[[Path], object]
 ) -> None:
-    """All 228 questions are worded again, and what another's file holds stays as it is."""
+    """And what another's file holds stays as it is."""
     before = (stopped / "scores.jsonl.part").read_bytes()
     damage(stopped)
-    engine = Engine()
-    judged(stopped, engine)
+    judged(stopped, Engine())
     assert results(stopped) == whole
-    assert engine.worded == 228
     if (stopped.parent / "of another").exists():
         assert (stopped.parent / "of another").read_bytes() == before
-
-
-def test_a_row_cut_in_the_middle_behind_the_resume_point_is_written_anew(
-    stopped: Path, whole: dict[str, bytes]
-) -> None:
-    with (stopped / "scores.jsonl.part").open("ab") as part:
-        part.write(b'{"sample_id": "112", "metr')
-    engine = Engine()
-    judged(stopped, engine)
-    assert results(stopped) == whole
-    assert engine.worded == 16
 
 
 def test_data_in_another_order_are_written_in_that_order(stopped: Path, tmp_path: Path) -> None:

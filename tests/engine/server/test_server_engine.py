@@ -17,7 +17,7 @@ from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
-from localjudge.record.cache import cache_state
+from localjudge.record.cache import cache_file
 from localjudge.run.judges import opened_judge
 from localjudge.run.settings import RunSettings, settings_of, settings_with
 from localjudge.run.verify import verify_run as verify
@@ -136,7 +136,7 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
     """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     evaluate(fake, tmp_path / "run", cache=True)
-    assert not cache_state().folder.exists()
+    assert not cache_file().parent.exists()
 
 
 @pytest.mark.usefixtures("elsewhere")
