@@ -33,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
+from itertools import compress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -138,7 +139,26 @@ def _cells(
         nothing.append((resolved[field], cells[field].strip() if isinstance(cells[field], str) else "NaN"))
         cells[field] = None
     cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
+    for ids, field in () if row.literal else ID_COLUMNS.items():
+        nothing += [(f"{resolved[field]}[]", word) for word in _leave_out_elements(cells, field, ids)]
     return cells, nothing
+
+
+def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
+    """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
+    elements = _objects_of_columns(cells.get(field)) or cells.get(field)
+    if not isinstance(elements, list | tuple):
+        return []
+    words = []
+    for item in elements:
+        text = next(filter(None, map(item.get, _TEXTS)), None) if isinstance(item, Mapping) else item
+        words.append(text.strip() if isinstance(text, str) and says_nothing(text) else None)
+    keep = [word is None for word in words]
+    if not all(keep):
+        cells[field] = [*compress(elements, keep)] or None
+        if isinstance(cells.get(ids), list | tuple) and len(cells[ids]) == len(keep):
+            cells[ids] = [*compress(cells[ids], keep)] or None
+    return [word for word in words if word is not None]
 
 
 def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:

@@ -103,7 +103,7 @@ class Source:
             ) from error
         except OSError as error:
             raise DataError(
-                f"{self.name:.200} cannot be read: {error.strerror or error}",
+                f"{self.name:.100} cannot be read: {error.strerror or error}",
                 hint="name a file, or - for standard input",
             ) from error
 

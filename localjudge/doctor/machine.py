@@ -14,14 +14,14 @@ from localjudge.engine import hardware, opening
 from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, EngineBuild, NamedModel, ReadableEngine, is_inspectable
 from localjudge.errors import InputError, ModelError, SampleError
-from localjudge.judge.profile import PromptProfile
+from localjudge.judge.profile import COMPILER, PromptProfile
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
 from localjudge.model_registry import ModelFile
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, Record, VerdictRequest
 
-_LIBRARIES = {**opening.ENGINE_LIBRARIES, "outlines_core": "outlines_core", "spacy": "spacy"}
+_LIBRARIES = {**opening.ENGINE_LIBRARIES, COMPILER: COMPILER, "spacy": "spacy"}
 _REGISTRY, _FOLDER = "registry", "folder"
 _GUESS = "(guessed) "  # llama.cpp writes it where a file does not name its quantisation
 _TIGHT = 0.9

@@ -8,13 +8,20 @@ Put an engine of your own through `localjudge.engine.contract.check_engine` befo
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, TypeGuard, get_args, runtime_checkable
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
 from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 from localjudge.words import Setting, option, option_name
+
+_NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
+    int: "int_type",
+    float: "float_type",
+    bool: "bool_type",
+}
 
 
 class EngineSettings(Record):
@@ -45,6 +52,17 @@ class EngineSettings(Record):
         Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
     ] = Field(default=(), exclude=True)
     """Send texts to a judge's server on this host, which is not this machine (may be repeated)."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: object, field: ValidationInfo) -> object:
+        """A text of digits is not a number, and neither is a truth value."""
+        kind = cls.model_fields[str(field.field_name)].annotation
+        kinds = {kind, *get_args(kind)}
+        for number, error in _NOT_A_NUMBER.items():
+            if number in kinds and (isinstance(value, str) or (isinstance(value, bool) and bool not in kinds)):
+                raise PydanticKnownError(error)
+        return value
 
     @field_validator("allow_host", mode="before")
     @classmethod

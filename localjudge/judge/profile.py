@@ -27,6 +27,7 @@ nodes) and is hashed into the profile's sha256: a changed word is another judge.
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
@@ -40,6 +41,8 @@ from localjudge.resources import parse_toml
 from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record, Relevance, Span, Task, Unit
 from localjudge.words import option, option_name
 
+COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
+"""The package that makes expressions of schemas; `pyproject.toml` installs it by the same rule."""
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
 TASKS = frozenset(
@@ -91,11 +94,17 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 def _grammar(
     name: str, schema: dict[str, Any], labels: dict[str, int | float], *, reasons_of: dict[str, Any], verdicts: int = 1
 ) -> Grammar:
-    """The grammar of a schema without free white space, by the core of Outlines."""
-    from outlines_core.json_schema import build_regex_from_schema
-
+    """The grammar of a schema without free white space, by Outlines, or by its core where there is no Outlines."""
     text = json.dumps(schema)
-    pattern = f"({build_regex_from_schema(text, '')})"
+    if COMPILER == "outlines":
+        from outlines.types import JsonSchema
+        from outlines.types.dsl import to_regex
+
+        pattern = str(to_regex(JsonSchema(text, whitespace_pattern="")))
+    else:
+        from outlines_core.json_schema import build_regex_from_schema
+
+        pattern = f"({build_regex_from_schema(text, '')})"
     tokens = int(reasons_of["properties"].get("reason", {}).get("x-max-tokens", 0))
     return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens, json_schema=text)
 

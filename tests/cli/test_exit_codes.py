@@ -80,7 +80,7 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a valid float"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
-        (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl is not a directory"),
+        (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written: File exists"),
         (["show", "."], "holds no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not the directory of a run"),
         (["export", ".", "--format", "csv"], "holds no run"),

@@ -51,6 +51,19 @@ def test_every_word_that_pandas_takes_for_missing_is_one_of_ours() -> None:
     assert {word for word in STR_NA_VALUES if word} <= NOTHING
 
 
+def test_an_element_that_says_nothing_is_left_out_with_its_id() -> None:
+    rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
+    data = load([*rows, {"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
+    read = [sample.retrieved_contexts for sample in data.samples]
+    assert [[(context.text, context.id) for context in contexts or ()] for contexts in read] == [
+        [("a", "w"), ("b", "z")],
+        [],
+        [],
+    ]
+    assert read[1:] == [None, ()]
+    assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: taken as missing"]
+
+
 def test_a_sample_says_what_it_says() -> None:
     """Its missing values are None: nothing is left to read."""
     assert load([Sample(id="1", response="None")]).samples[0].response == "None"

@@ -145,7 +145,7 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
     ):
         with pytest.raises(InputError, match=said):
             combine(names, out=tmp_path / "other")
-    with pytest.raises(InputError, match="is a combined run"):
+    with pytest.raises(InputError, match="is not a shard of a run"):
         merge([both], out=tmp_path / "other")
     with pytest.raises(InputError, match="is one of the runs"):
         combine(runs, out=runs[1].directory)
