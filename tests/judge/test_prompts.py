@@ -51,15 +51,8 @@ def special_tasks(text: str, other: str = "other") -> list[Task]:
 
 def own_question(text: str, *, levels: tuple[str, ...]) -> CustomQuestion:
     """One that shows all that can be shown, with an example that does."""
-    shown = CustomQuestion(
-        unit=unit("chunk", text),
-        question=text,
-        user_input=text,
-        contexts=(text,),
-        reference=text,
-        response=text,
-        levels=levels,
-    )
+    texts = dict.fromkeys(("question", "user_input", "reference", "response"), text)
+    shown = CustomQuestion(unit=unit("chunk", text), contexts=(text,), levels=levels, **texts)
     return shown.model_copy(update={"examples": (AnsweredQuestion(asked=shown, answer=text),) * 2})
 
 
@@ -73,10 +66,7 @@ def judge(profile: str = "instruct") -> PromptWriter:
 
 @pytest.mark.parametrize(
     ("profile", "task"),
-    [
-        *(("reference", task) for task in tasks("Some text.")),
-        *(("instruct", task) for task in all_tasks("Some text.")),
-    ],
+    [*(("reference", task) for task in tasks("Some text.")), *(("instruct", task) for task in all_tasks("Some text."))],
     ids=lambda value: value if isinstance(value, str) else prompts.task_name(value),
 )
 def test_what_the_user_gave_is_never_trusted(profile: str, task: Task) -> None:

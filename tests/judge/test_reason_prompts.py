@@ -5,22 +5,10 @@ import pytest
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import Task
+from tests.judge.test_prompts import special_tasks, tasks
 
-SPAN = Span(start=0, end=9, text="It is 8 m.")
-STATEMENT = Unit(kind="statement", index=0, source="reference", span=SPAN)
-CHUNK = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
-SENTENCE = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
-QUESTION = Unit(kind="question", index=0, source="user_input", span=Span.whole("How tall is it?"))
-RESPONSE = Unit(kind="response", index=0, source="response", span=SPAN)
-TASKS: tuple[Task, ...] = (
-    Attribution(unit=STATEMENT, contexts=("It is tall.",), user_input="How tall is it?"),
-    Relevance(unit=CHUNK, user_input="How tall is it?"),
-    Relevance(unit=SENTENCE, user_input="How tall is it?"),
-    Usefulness(unit=CHUNK, user_input="How tall is it?", reference="8 m."),
-    Sufficiency(unit=QUESTION, contexts=("It is tall.",), user_input="How tall is it?"),
-    Refusal(unit=RESPONSE, user_input="How tall is it?"),
-)
+TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
 
 
 def judge(reasons: Reasons) -> PromptWriter:
