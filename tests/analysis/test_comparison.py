@@ -192,19 +192,14 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
     assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
 
 
-def test_another_judge_is_named_in_a_warning(scripted_run: ScriptedRun) -> None:
-    comparison = compare(scripted_run("old", [A], {}), scripted_run("new", [A], {}, threshold=0.75))
-    assert [(change.ingredient, change.before, change.after) for change in comparison.judge_changes] == [
-        ("threshold", 0.5, 0.75)
-    ]
-    assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
-
-
-def test_a_metric_that_only_one_run_has_makes_no_other_judge(scripted_run: ScriptedRun) -> None:
+def test_another_judge_is_named_in_a_warning_and_another_metric_does_not_make_one(scripted_run: ScriptedRun) -> None:
     rows = [{**A, "user_input": "Why?"}]
-    old = scripted_run("old", rows, {}, metrics=["context_recall"])
-    new = scripted_run("new", rows, {}, metrics=["context_recall", "context_precision"])
-    comparison = compare(old, new)
+    old = scripted_run("old", rows, {})
+    comparison = compare(old, scripted_run("new", rows, {}, threshold=0.75))
+    changes = [(change.ingredient, change.before, change.after) for change in comparison.judge_changes]
+    assert changes == [("threshold", 0.5, 0.75)]
+    assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
+    comparison = compare(old, scripted_run("more", rows, {}, metrics=["context_recall", "context_precision"]))
     assert (comparison.judge_changes, comparison.warnings, [*comparison.metrics]) == ((), (), ["context_recall"])
 
 

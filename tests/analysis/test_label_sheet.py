@@ -100,11 +100,9 @@ def test_people_see_what_the_verdict_is_held_against(
     row = draw_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, None, 0)[0]
     assert row["user_input"] == "Why?"
     assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
-
-
-def test_of_a_table_of_verdicts_each_is_shown_beside_its_own_context(scripted_run: Callable[..., Run]) -> None:
-    rows = draw_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
-    assert sorted((row["position"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
+    # Of a table of verdicts each is shown beside its own context.
+    table = draw_rows(scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
+    assert sorted((row["position"], *row["contexts"]) for row in table) == [(0, "First."), (1, "Second.")]
 
 
 def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: Callable[..., Run]) -> None:
@@ -185,7 +183,7 @@ def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed
 
 def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(run: Run, tmp_path: Path) -> None:
     Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
-    drawings = [
+    drawings: list[tuple[dict[str, Any], str]] = [
         ({"n": 5}, "drawn with n 4, not 5"),
         ({"seed": 3}, "seed 0, not 3"),
         ({"metrics": ["faithfulness"]}, "with metrics"),

@@ -35,7 +35,8 @@ def test_a_level_has_what_the_next_one_no_longer_has(p_yes: list[float], levels:
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
 def test_levels_are_a_distribution(p_yes: list[float]) -> None:
     probabilities = level_probabilities(p_yes).values()
-    assert (len(probabilities), sum(probabilities)) == (len(p_yes) + 1, pytest.approx(1))
+    assert len(probabilities) == len(p_yes) + 1
+    assert sum(probabilities) == pytest.approx(1)
     assert min(probabilities) >= 0
 
 

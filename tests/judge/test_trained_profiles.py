@@ -163,27 +163,29 @@ Score 5: warm
 ###Feedback:  [/INST]"""
 
 
-@pytest.mark.parametrize(
-    ("profile", "task", "prompt", "labels"),
-    [
-        ("minicheck", statement(), MINICHECK, {"Yes": 1, "No": 0}),
-        (
-            "granite-guardian",
-            statement(),
-            granite(ROLE="assistant", TEXT="It opened in 1889.", CRITERION="groundedness"),
-            {"yes": 0, "no": 1},
-        ),
-        (
-            "granite-guardian",
-            passage(),
-            granite(ROLE="user", TEXT="When did it open?", CRITERION="context_relevance"),
-            {"yes": 0, "no": 1},
-        ),
-        ("qwen3-reranker", passage(), RERANKER, {"yes": 1, "no": 0}),
-        ("lynx", statement(), LYNX, {"PASS": 1, "FAIL": 0}),
-        ("prometheus", rubric(), PROMETHEUS, {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
-    ],
-)
+TRAINED: list[tuple[str, Task, str, dict[str, float]]] = [
+    ("minicheck", statement(), MINICHECK, {"Yes": 1, "No": 0}),
+    (
+        "granite-guardian",
+        statement(),
+        granite(ROLE="assistant", TEXT="It opened in 1889.", CRITERION="groundedness"),
+        {"yes": 0, "no": 1},
+    ),
+    (
+        "granite-guardian",
+        passage(),
+        granite(ROLE="user", TEXT="When did it open?", CRITERION="context_relevance"),
+        {"yes": 0, "no": 1},
+    ),
+    ("qwen3-reranker", passage(), RERANKER, {"yes": 1, "no": 0}),
+    ("lynx", statement(), LYNX, {"PASS": 1, "FAIL": 0}),
+    ("prometheus", rubric(), PROMETHEUS, {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+]
+ASKED = {profile: [task for name, task, *_ in TRAINED if name == profile] for profile in TEMPLATES}
+"""What each profile words, as it was trained."""
+
+
+@pytest.mark.parametrize(("profile", "task", "prompt", "labels"), TRAINED)
 def test_prompt_and_labels_are_those_that_the_model_was_trained_on(
     profile: str, task: Task, prompt: str, labels: dict[str, float]
 ) -> None:

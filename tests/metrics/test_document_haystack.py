@@ -132,25 +132,19 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
         score_lists(DOCUMENT_NDCG, truths, [[]])
 
 
-documents = st.lists(
-    st.builds(
-        Context,
-        text=st.sampled_from(["", "a", "b", "c", "d"]) | st.text(),
-        id=st.none() | st.sampled_from("123"),
-        meta=st.dictionaries(st.just("a"), st.none() | st.integers() | st.lists(st.integers()) | st.text(), max_size=1),
-    ),
-    max_size=8,
-)
-scored_documents = st.tuples(documents, st.lists(st.floats(0, 1e300), min_size=8, max_size=8)).map(
-    lambda drawn: [
-        document.model_copy(update={"score": score}) for document, score in zip(drawn[0], drawn[1], strict=False)
-    ]
-)
+def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
+    text = st.sampled_from(["", "a", "b", "c", "d"]) | st.text()
+    pages = st.none() | st.integers() | st.lists(st.integers()) | st.text()
+    meta = st.dictionaries(st.just("a"), pages, max_size=1)
+    identifier = st.none() | st.sampled_from("123")
+    return st.lists(st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8)
 
 
 @settings(deadline=None)
 @given(
-    rows=st.lists(st.tuples(documents | scored_documents, documents), min_size=1, max_size=4),
+    rows=st.lists(
+        st.tuples(documents(st.none()) | documents(st.floats(0, 1e300)), documents(st.none())), min_size=1, max_size=4
+    ),
     by=st.sampled_from(["content", "id", "meta.a"]),
     k=st.integers(1, 10),
 )

@@ -92,7 +92,7 @@ def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
     order = random.sample(range(size), size)
-    turned = JudgedUnits(*(column[order] for column in units))
+    turned = JudgedUnits(*(column[order] for column in units))  # type: ignore[arg-type]
     assert prediction_powered(turned).mean == pytest.approx(corrected.mean, abs=1e-12)
 
 
