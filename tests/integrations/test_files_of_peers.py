@@ -36,15 +36,16 @@ def test_a_file_that_another_package_wrote_holds_the_example(name: str) -> None:
     assert said(load(FILES / name, **how).samples, fields) == example(fields)
 
 
-@pytest.mark.parametrize("name", ["deepeval-4.3.1/cases.csv", "deepeval-4.3.1/cases.jsonl"])
-def test_lists_that_deepeval_joined_are_refused_until_they_are_split(name: str) -> None:
-    with pytest.raises(DataError, match=r"found one text with '\|' in it"):
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        *((f"deepeval-4.3.1/cases.{kind}", r"found one text with '\|' in it") for kind in ("csv", "jsonl")),
+        ("datasets-5.0.1/saved", r"saved is a folder\n.*saved/\*\.arrow"),
+    ],
+)
+def test_joined_lists_that_are_not_split_and_a_folder_are_refused_with_what_to_do(name: str, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
         load(FILES / name)
-
-
-def test_the_folder_that_datasets_saved_says_which_files_to_name() -> None:
-    with pytest.raises(DataError, match=r"saved is a folder\n.*saved/\*\.arrow"):
-        load(FILES / "datasets-5.0.1/saved")
 
 
 def test_samples_keep_their_ids_documents_their_ids_scores_and_meta_and_conversations_are_counted() -> None:

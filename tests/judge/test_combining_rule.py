@@ -34,14 +34,12 @@ def test_the_order_of_judges_moves_no_bit(given_by: dict[str, float]) -> None:
     assert len(results) == 1
 
 
-@given(PROBABILITY, PROBABILITY, st.floats(0, 1))
-def test_a_judge_that_becomes_surer_never_lowers_the_result(one: float, other: float, beside: float) -> None:
-    low, high = (MEAN_LOG_ODDS.combined({"a": p_yes, "b": beside}) for p_yes in sorted((one, other)))
+@given(PROBABILITY, PROBABILITY, PROBABILITY, st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_a_judge_that_becomes_surer_never_lowers_the_result_and_no_weight_leaves_the_unit_interval(
+    p_yes: float, other: float, fixed: float, weight: float, intercept: float
+) -> None:
+    low, high = (MEAN_LOG_ODDS.combined({"a": p, "b": fixed}) for p in sorted((p_yes, other)))
     assert low <= high
-
-
-@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), PROBABILITY)
-def test_no_weight_leaves_the_unit_interval(weight: float, intercept: float, p_yes: float) -> None:
     assert 0 <= CombiningRule.weighted({"a": weight}, intercept).combined({"a": p_yes}) <= 1
 
 

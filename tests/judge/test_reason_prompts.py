@@ -16,20 +16,14 @@ def judge(reasons: Reasons) -> PromptWriter:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt(task: Task) -> None:
+def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt_and_one_before_is_announced(task: Task) -> None:
     """The verdict of `after` is that of `none`: same path, same grammar, and an explanation behind."""
-    plain, explained = judge("none").request(task), judge("after").request(task)
+    plain, explained, before = (judge(reasons).request(task) for reasons in ("none", "after", "before"))
     assert explained._replace(explanation=None) == plain
     assert explained.explanation is not None
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_reason_before_the_verdict_is_announced(task: Task) -> None:
-    """The prompt shows the order of the answer, and the grammar forces it."""
-    request = judge("before").request(task)
-    assert '{"reason":"...","' in request.path[0][0].text
-    assert request.grammar.pattern.startswith(r'(\{"reason":"')
-    assert request.explanation is None
+    assert '{"reason":"...","' in before.path[0][0].text
+    assert before.grammar.pattern.startswith(r'(\{"reason":"')
+    assert before.explanation is None
 
 
 def test_reasons_and_the_protocol_are_part_of_the_identity() -> None:

@@ -112,11 +112,8 @@ def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | No
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
         outcome_of(DOCUMENT_NDCG, Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
-
-
-def test_relevances_of_0_are_no_ground_truth() -> None:
-    truths = (Context(text="a", score=0),)
-    outcome = outcome_of(DOCUMENT_NDCG, Sample(id="1", reference_contexts=truths, retrieved_contexts=truths))
+    # Relevances of 0 are not a ground truth.
+    outcome = outcome_of(DOCUMENT_NDCG, sample_of([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 
