@@ -104,6 +104,6 @@ def test_the_named_fields_alone_are_shown(words: str, sample: Any) -> None:
     """What is judged is the answer; if it is not named, the expected one; words that name neither are left."""
     assert as_sample(words, FIELDS) == sample
     # Fields that are missing or not texts are left too.
-    wrong = ({"actual_output": ["It rains."]}, {"retrieval_context": [{}]})
+    wrong: list[dict[str, Any]] = [{"actual_output": ["It rains."]}, {"retrieval_context": [{}]}]
     for fields in ({"actual_output": "It rains."}, *(FIELDS | field for field in wrong)):
         assert as_sample("Is `actual_output` in `retrieval_context`?", fields) is None

@@ -84,6 +84,7 @@ def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
     seen = [[label if known else None for label, known in zip(of, labelled, strict=True)] for of in (judged, human)]
     agreeing, units = (units_of(judged, labels, probabilities=[0.5], **how) for labels in seen)
     assert prediction_powered(agreeing).mean == pytest.approx(float((units.weights * judged).sum()), abs=1e-9)
+    assert prediction_powered(agreeing).power == pytest.approx(1)
     everything = units_of(judged, human, **how)
     assert prediction_powered(everything).mean == pytest.approx(float((units.weights * human).sum()), abs=1e-9)
     corrected = prediction_powered(units)
