@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.compare import MetricChange, ScoreChanges, compare
+from localjudge.analysis.compare import MetricChange, ScoreChanges, UnitChange, compare
 from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 
@@ -99,20 +99,16 @@ def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(sc
     """Sample b moves by 1, a by 1/2; d does not move."""
     rows = [A, B, D]
     old = scripted_run("old", rows, {"A two.": 0.1, "B one.": 0.2, "B two.": 0.3})
-    moved = compare(old, scripted_run("new", rows, {})).metrics["context_recall"].moved
+    new = scripted_run("new", rows, {})
+    moved = compare(old, new).metrics["context_recall"].moved
     assert [(sample.sample_id, sample.before, sample.after) for sample in moved] == [("b", 0, 1), ("a", 0.5, 1)]
-    assert [(unit.text, unit.before, unit.after, unit.p_before, unit.p_after) for unit in moved[1].units] == [
-        ("A two.", 0, 1, 0.1, 1.0)
-    ]
+    assert moved[1].units == (UnitChange(text="A two.", before=0, after=1, p_before=0.1, p_after=1.0),)
+    assert compare(old, new, moved=1).metrics["context_recall"].moved == moved[:1]
 
 
-def test_among_equals_what_became_worse_comes_first(scripted_run: ScriptedRun) -> None:
-    """Samples a and c gain 1/2, b loses 1/2; at most as many are listed as were asked for."""
-    rows = [A, B, C, D]
-    old, new = scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)
-    for most in (2, 5):
-        moved = compare(old, new, moved=most).metrics["context_recall"].moved
-        assert [sample.sample_id for sample in moved] == ["b", "a", "c"][:most]
+def test_among_equals_what_became_worse_comes_first(changed: MetricChange) -> None:
+    """Samples a and c gain 1/2, b loses 1/2."""
+    assert [sample.sample_id for sample in changed.moved] == ["b", "a", "c"]
 
 
 def question(*passages: str, **fields: Any) -> list[dict[str, Any]]:
@@ -169,6 +165,9 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
     samples = comparison.samples
     assert (samples.only_baseline, samples.only_new, samples.by_id) == (1, 1, 3)
     assert any("the baseline has failed samples of context_recall: 1" in warning for warning in comparison.warnings)
+    broken = scripted_run("broken", [A], {"A one.": "broken"})
+    change = compare(broken, scripted_run("whole", [A], {})).metrics["context_recall"]
+    assert (change.compared, change.scores, change.verdicts, change.missing) == (0, None, None, 1)
 
 
 def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
@@ -183,12 +182,6 @@ def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: 
     assert scores(comparison.metrics["context_recall"]).before == 0.75
 
 
-def test_a_metric_without_a_common_score_has_no_difference(scripted_run: ScriptedRun) -> None:
-    old = scripted_run("old", [A], {"A one.": "broken"})
-    change = compare(old, scripted_run("new", [A], {})).metrics["context_recall"]
-    assert (change.compared, change.scores, change.verdicts, change.missing) == (0, None, None, 1)
-
-
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: Path) -> None:
     """And still says what it could not have seen: with 2 samples, hardly anything. Its directory holds all of it."""
     run = scripted_run("run", [A, B], BASELINE)
@@ -199,19 +192,14 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
     assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
 
 
-def test_another_judge_is_named_in_a_warning(scripted_run: ScriptedRun) -> None:
-    comparison = compare(scripted_run("old", [A], {}), scripted_run("new", [A], {}, threshold=0.75))
-    assert [(change.ingredient, change.before, change.after) for change in comparison.judge_changes] == [
-        ("threshold", 0.5, 0.75)
-    ]
-    assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
-
-
-def test_a_metric_that_only_one_run_has_makes_no_other_judge(scripted_run: ScriptedRun) -> None:
+def test_another_judge_is_named_in_a_warning_and_another_metric_does_not_make_one(scripted_run: ScriptedRun) -> None:
     rows = [{**A, "user_input": "Why?"}]
-    old = scripted_run("old", rows, {}, metrics=["context_recall"])
-    new = scripted_run("new", rows, {}, metrics=["context_recall", "context_precision"])
-    comparison = compare(old, new)
+    old = scripted_run("old", rows, {})
+    comparison = compare(old, scripted_run("new", rows, {}, threshold=0.75))
+    changes = [(change.ingredient, change.before, change.after) for change in comparison.judge_changes]
+    assert changes == [("threshold", 0.5, 0.75)]
+    assert any("the judges differ (threshold)" in warning for warning in comparison.warnings)
+    comparison = compare(old, scripted_run("more", rows, {}, metrics=["context_recall", "context_precision"]))
     assert (comparison.judge_changes, comparison.warnings, [*comparison.metrics]) == ((), (), ["context_recall"])
 
 

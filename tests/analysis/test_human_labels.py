@@ -15,13 +15,7 @@ from localjudge.analysis.labels import LabelledSentences, LabelledStatement, Ver
 from localjudge.errors import DataError
 from tests.analysis.conftest import written
 
-VERDICT: dict[str, Any] = {
-    "sample_id": "s1",
-    "metric": "faithfulness",
-    "position": 0,
-    "text": "It rains.",
-    "human": 1,
-}
+VERDICT: dict[str, Any] = {"sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains.", "human": 1}
 STATEMENT = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
 PASSAGE = {"question": "Did it rain?", "sentences": ["It did.", "We ate."], "relevant": [1, 0]}
 
@@ -109,15 +103,12 @@ def test_a_row_that_cannot_be_used_is_named(file: Path, row: dict[str, Any], wro
         read_labels(file)
 
 
-def test_statements_without_a_label_are_counted_and_left_out(file: Path) -> None:
+def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_its_own(file: Path) -> None:
     rows = [STATEMENT, {**STATEMENT, "label": None}, {**STATEMENT, "contexts": ["a", "b"], "context": None}]
     labels = read_labels(written(file, *rows))
     assert (labels.shape, labels.unlabelled) == ("attribution", 1)
     contexts = [row.contexts for row in labels.texts if isinstance(row, LabelledStatement)]
     assert contexts == [("It rained all day.",), ("a", "b")]
-
-
-def test_each_sentence_has_its_label(file: Path) -> None:
     labels = read_labels(written(file, PASSAGE, {**PASSAGE, "relevant": [None, True]}))
     assert (labels.shape, labels.unlabelled) == ("relevance", 1)
     assert [row.relevant for row in labels.texts if isinstance(row, LabelledSentences)] == [(1, 0), (None, 1)]

@@ -31,13 +31,6 @@ def test_a_sheet_is_blind_and_says_where_it_is_from(judged_run: JudgedRun, tmp_p
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_same_seed_draws_the_same_sheet_and_another_another(judged_run: JudgedRun) -> None:
-    run = judged_run()
-    first, same, other = (draw_rows(run, 20, None, seed) for seed in (0, 0, 1))
-    assert first == same
-    assert first != other
-
-
 @pytest.mark.parametrize("labels", [1, 3, 5, 20])
 def test_the_strata_that_labels_are_corrected_in_are_those_that_they_were_drawn_from(
     judged_run: JudgedRun, labels: int
@@ -63,12 +56,6 @@ def test_inclusion_probabilities_are_in_proportion_to_what_a_verdict_weighs(judg
     assert sum(stands_for) == pytest.approx(1, abs=0.02)
     assert max(stands_for) / min(stands_for) < 2  # of verdicts that weigh up to three times as much
     assert frame.weights.sum() == pytest.approx(1)
-
-
-def test_all_verdicts_are_drawn_where_there_are_fewer(judged_run: JudgedRun) -> None:
-    """4 samples of 1, 2, 3 and 1 sentences are 7 verdicts."""
-    rows = draw_rows(judged_run(samples=4), 100, None, 0)
-    assert [row["inclusion_probability"] for row in rows] == pytest.approx([1.0] * 7)
 
 
 def test_a_csv_comes_back_as_it_was_and_holds_no_formula(scripted_run: Callable[..., Run], tmp_path: Path) -> None:
@@ -113,15 +100,16 @@ def test_people_see_what_the_verdict_is_held_against(
     row = draw_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, None, 0)[0]
     assert row["user_input"] == "Why?"
     assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
-
-
-def test_of_a_table_of_verdicts_each_is_shown_beside_its_own_context(scripted_run: Callable[..., Run]) -> None:
-    rows = draw_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
-    assert sorted((row["position"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
+    # Of a table of verdicts each is shown beside its own context.
+    table = draw_rows(scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
+    assert sorted((row["position"], *row["contexts"]) for row in table) == [(0, "First."), (1, "Second.")]
 
 
 def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: Callable[..., Run]) -> None:
-    """Average precision is no share of its verdicts."""
+    """Average precision is not a share of its verdicts; a run without a judge has no verdict at all."""
+    row = ROW | {"reference_contexts": ["x"]}
+    with pytest.raises(InputError, match="has no verdict to label"):
+        draw_rows(scripted_run("unjudged", [row], {}, metrics=["document_map"]), 9, None, 0)
     run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
     assert {row["metric"] for row in draw_rows(run, 9, None, 0)} == {"faithfulness"}
     assert {row["metric"] for row in draw_rows(run, 9, ["context_precision"], 0)} == {"context_precision"}
@@ -156,13 +144,6 @@ def test_what_cannot_be_drawn_is_refused(
     with pytest.raises(InputError, match=problem):
         label_sheet(judged_run(samples=3), tmp_path / out, **options)
     assert (tmp_path / "there.csv").read_text() == "labels of a week"
-
-
-def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., Run]) -> None:
-    row = {"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}
-    run = scripted_run("run", [row], {}, metrics=["document_map"])
-    with pytest.raises(InputError, match="has no verdict to label"):
-        draw_rows(run, 9, None, 0)
 
 
 @pytest.fixture
@@ -200,20 +181,16 @@ def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed
         assert [json.loads(line)["human"] for line in path.read_text().splitlines()] == list(model.values())
 
 
-@pytest.mark.parametrize(
-    ("drawing", "problem"),
-    [
+def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(run: Run, tmp_path: Path) -> None:
+    Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
+    drawings: list[tuple[dict[str, Any], str]] = [
         ({"n": 5}, "drawn with n 4, not 5"),
         ({"seed": 3}, "seed 0, not 3"),
         ({"metrics": ["faithfulness"]}, "with metrics"),
-    ],
-)
-def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(
-    run: Run, tmp_path: Path, drawing: dict[str, Any], problem: str
-) -> None:
-    Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
-    with pytest.raises(InputError, match=problem):
-        Labelling.begin(tmp_path / "l.jsonl", run, drawing)
+    ]
+    for drawing, problem in drawings:
+        with pytest.raises(InputError, match=problem):
+            Labelling.begin(tmp_path / "l.jsonl", run, drawing)
     assert len(Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4, "seed": 0})) == 4
 
 

@@ -16,6 +16,12 @@ def sample(identifier: str, question: str | None = None, context: str = "c", ref
     return Sample(id=identifier, user_input=question, reference=reference, retrieved_contexts=(Context(text=context),))
 
 
+def samples(words: str) -> list[Sample]:
+    """`1 q c r, 2 - d`: id, question, context and reference of each; - for a question that is not there."""
+    rows = [row.split() for row in words.split(",")]
+    return [sample(row[0], None if row[1] == "-" else row[1], *row[2:]) for row in rows]
+
+
 def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
     return pair_samples([*map(sample_keys, before)], [*map(sample_keys, after)])
 
@@ -23,47 +29,28 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
 @pytest.mark.parametrize(
     ("before", "after", "pairs"),
     [
-        pytest.param(
-            [sample("1", "q", "old"), sample("2", "p", "old")],
-            [sample("2", "p", "new"), sample("1", "q", "new")],
-            [("2", "2", "id"), ("1", "1", "id")],
-            id="equal ids pair whatever the samples say: a new retriever against an old one",
+        # Equal ids pair whatever the samples say: a new retriever against an old one.
+        ("1 q old, 2 p old", "2 p new, 1 q new", "2 2 id, 1 1 id"),
+        ("1 q, 2 p", "1 p", "1 1 id"),
+        # Equal rows pair one to one.
+        ("a1 q, a2 q", "b1 q, b2 q, b3 q", "a1 b1 content, a2 b2 content"),
+        # Rows without an id are named by their content, so a new context gives them a new name.
+        ("row-1 q old", "row-2 q new", "row-1 row-2 question"),
+        ("1 q old, 2 q older", "3 q new", ""),
+        # With its reference first: every sample asks for a summary of its own document.
+        ("1 q old r, 2 q old s", "3 q new s, 4 q new t", "2 3 question, 1 4 question"),
+        # One run has ids and the other has none.
+        (
+            "case-1 q, case-2 p old, case-3 o",
+            "row-1 p new, row-2 q, row-3 n",
+            "case-2 row-1 question, case-1 row-2 content",
         ),
-        pytest.param(
-            [sample("1", "q"), sample("2", "p")], [sample("1", "p")], [("1", "1", "id")], id="ids before content"
-        ),
-        pytest.param(
-            [sample("a1", "q"), sample("a2", "q")],
-            [sample("b1", "q"), sample("b2", "q"), sample("b3", "q")],
-            [("a1", "b1", "content"), ("a2", "b2", "content")],
-            id="equal rows pair one to one",
-        ),
-        pytest.param(
-            [sample("row-1", "q", "old")],
-            [sample("row-2", "q", "new")],
-            [("row-1", "row-2", "question")],
-            id="rows without an id are named by their content, so a new context gives them a new name",
-        ),
-        pytest.param(
-            [sample("1", "q", "old"), sample("2", "q", "older")], [sample("3", "q", "new")], [], id="asked twice"
-        ),
-        pytest.param(
-            [sample("1", "q", "old", "r"), sample("2", "q", "old", "s")],
-            [sample("3", "q", "new", "s"), sample("4", "q", "new", "t")],
-            [("2", "3", "question"), ("1", "4", "question")],
-            id="with its reference first: every sample asks for a summary of its own document",
-        ),
-        pytest.param(
-            [sample("case-1", "q"), sample("case-2", "p", "old"), sample("case-3", "o")],
-            [sample("row-1", "p", "new"), sample("row-2", "q"), sample("row-3", "n")],
-            [("case-2", "row-1", "question"), ("case-1", "row-2", "content")],
-            id="one run has ids and the other has none",
-        ),
-        pytest.param([sample("1", None, "old")], [sample("2", None, "new")], [], id="no question is not a question"),
+        ("1 - old", "2 - new", ""),
     ],
 )
-def test_what_pairs_by_hand(before: list[Sample], after: list[Sample], pairs: list[tuple[str, str, str]]) -> None:
-    assert [(before[pair.before].id, after[pair.after].id, pair.ground) for pair in paired(before, after)] == pairs
+def test_what_pairs_by_hand(before: str, after: str, pairs: str) -> None:
+    old, new = samples(before), samples(after)
+    assert ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new)) == pairs
 
 
 _SAMPLES = st.lists(

@@ -23,9 +23,13 @@ pytestmark = pytest.mark.engine
 METRIC = "context_recall"
 
 
+def sample(name: str, *sentences: str, **columns: Any) -> dict[str, Any]:
+    """A sample whose reference has these sentences."""
+    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **columns}
+
+
 def row(number: int, **columns: Any) -> dict[str, Any]:
-    text = "Right" if number % 3 else "Wrong"
-    return {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"{text} {number}.", **columns}
+    return sample(str(number), f"{'Right' if number % 3 else 'Wrong'} {number}.", **columns)
 
 
 def judged(out: Path, rows: list[dict[str, Any]], **options: Any) -> Run:
@@ -100,20 +104,8 @@ def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.Capture
     assert called(capfd, "show", run.directory, "1", "--by", "topic")[0] == 1
 
 
-def sample(name: str, *sentences: str, **columns: Any) -> dict[str, Any]:
-    """A sample whose reference has these sentences."""
-    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **columns}
-
-
-BOTH_ROWS = [
-    sample("a", "A one.", "A two.", topic="x"),
-    sample("b", "B one.", "B two.", topic="y"),
-    sample("c", "C one.", "C two.", topic="x"),
-    sample("d", "D one.", "D two.", topic="y"),
-    sample("e", "E one.", "E two."),
-]
-
-
+TOPICS = {"A": "x", "B": "y", "C": "x", "D": "y", "E": None}
+BOTH_ROWS = [sample(name.lower(), f"{name} one.", f"{name} two.", topic=TOPICS[name]) for name in TOPICS]
 BASELINE: dict[str, float | str] = {"A two.": 0.1, "C one.": 0.2, "C two.": 0.3}
 """Scores 1/2, 1, 0, 1 and 1 for the samples a, b, c, d and e."""
 NEW: dict[str, float | str] = {"C two.": 0.3, "B one.": 0.4, "D one.": "it does not fit"}
@@ -147,17 +139,6 @@ def test_the_differences_of_each_slice_are_those_of_its_pairs(scripted_run: Scri
     assert (scores["x"].improved, scores["x"].worsened, scores["x"].tied) == (2, 0, 0)
 
 
-def test_intervals_are_over_the_groups_that_both_runs_name(scripted_run: ScriptedRun) -> None:
-    """Four samples of two documents: the interval is that of two clusters."""
-    rows = [sample(str(number), f"Sentence {number}.", doc=str(number // 2), topic="x") for number in range(4)]
-    old = scripted_run("old", rows, {"Sentence 0.": 0.0, "Sentence 2.": 0.0}, cluster_by="doc")
-    new = scripted_run("new", rows, {"Sentence 1.": 0.0}, cluster_by="doc")
-    scores = by_topic(old, new)["x"].metrics[METRIC].scores
-    expected = paired_difference([0, 1, 0, 1], [1, 0, 1, 1], clusters=[0, 0, 1, 1]).difference
-    assert scores is not None
-    assert (scores.clusters, scores.ci95) == (2, (expected.low, expected.high))
-
-
 def test_a_pair_is_in_the_slice_of_the_new_run(scripted_run: ScriptedRun) -> None:
     """In the baseline, whose rows stand in another order, a has another topic, and b none; c is not in it."""
     old = scripted_run("old", [sample("b", "B."), sample("a", "A.", topic="z")], {"A.": 0.0})
@@ -181,17 +162,18 @@ _SAMPLES = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
-@given(old=_SAMPLES, new=_SAMPLES)
+@given(old=_SAMPLES, new=_SAMPLES, grouped=st.booleans())
 def test_a_slice_is_a_comparison_of_its_samples_alone(
-    old: list[Any], new: list[Any], tmp_path_factory: pytest.TempPathFactory
+    old: list[Any], new: list[Any], grouped: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever the runs share: the scores are, to the last bit, those of two runs that have no other samples."""
     folder = tmp_path_factory.mktemp("runs")
 
     def judged(name: str, samples: list[Any]) -> Run:
-        rows = [sample(name, f"{name}.", topic=topic) for name, topic, _ in samples]
+        rows = [sample(name, f"{name}.", topic=topic, doc=name < "e") for name, topic, _ in samples]
         engine = ScriptedEngine({f"{sample}.": answer for sample, _, answer in samples})
-        return evaluate(rows, metrics=[METRIC], out=folder / name, engine=engine)
+        groups: dict[str, Any] = {"cluster_by": "doc"} if grouped else {}
+        return evaluate(rows, metrics=[METRIC], out=folder / name, engine=engine, **groups)
 
     before, after = judged("old", old), judged("new", new)
     if not compare(before, after).metrics:

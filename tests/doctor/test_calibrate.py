@@ -76,19 +76,13 @@ def test_figures_by_hand() -> None:
     assert sum(scores.verdicts for scores in calibration.reliability) == 40
 
 
-def test_statements_are_asked_whole_and_once() -> None:
-    """A labelled statement of two sentences is one verdict."""
-    engine = ScriptedEngine(SCRIPT)
-    calibrated(engine=engine, out="run")
-    again = ScriptedEngine(SCRIPT)
-    calibrated(engine=again, out="run", cluster_by="doc")
+def test_statements_are_asked_whole_and_once_and_a_cluster_is_what_was_drawn_together() -> None:
+    """A labelled statement of two sentences is one verdict. By contexts two rows each, by the column four."""
+    engine, again = ScriptedEngine(SCRIPT), ScriptedEngine(SCRIPT)
+    by_context = calibrated(engine=engine, out="run")
+    by_column = calibrated(engine=again, out="run", cluster_by="doc")
     assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)
     assert verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
-
-
-def test_a_cluster_is_what_was_drawn_together() -> None:
-    """By contexts two rows each, by the column four; wider groups of the same rows."""
-    by_context, by_column = calibrated(), calibrated(cluster_by="doc")
     assert (by_context.labels.clustered_by, by_context.labels.clusters) == ("the same contexts", 20)
     assert (by_column.labels.clustered_by, by_column.labels.clusters) == ("doc", 10)
     assert any("only 10 independent groups" in remark for remark in by_column.remarks)
@@ -110,10 +104,8 @@ def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path:
 
 
 def verdict_labels(run: localjudge.Run, **more: Any) -> list[dict[str, Any]]:
-    rows = [vars(row) for row in run.iter_verdicts()]
-    return [
-        {**row, "p_yes": None, "human": int(row["p_yes"] > 0.57) if n % 7 else 1, **more} for n, row in enumerate(rows)
-    ]
+    rows = enumerate(map(vars, run.iter_verdicts()))
+    return [{**row, "p_yes": None, "human": int(row["p_yes"] > 0.57 or n % 7 == 0), **more} for n, row in rows]
 
 
 @pytest.fixture
@@ -140,7 +132,9 @@ def test_labels_of_verdicts_take_their_probabilities_from_the_run(run: localjudg
     assert calibration.reliability[0].low == min(float(row.p_yes or 0) for row in ours)
 
 
-def test_labels_of_two_questions_or_of_another_run_are_refused(run: localjudge.Run) -> None:
+def test_labels_of_two_questions_or_of_another_run_and_what_does_not_go_together_are_refused(
+    run: localjudge.Run,
+) -> None:
     labels = verdict_labels(run)
     with pytest.raises(DataError, match="of 2 questions: attribution, relevance_sentence"):
         localjudge.calibrate(written(labels), run=run)
@@ -149,18 +143,14 @@ def test_labels_of_two_questions_or_of_another_run_are_refused(run: localjudge.R
     for changed in ({"text": "Another."}, {"sample_id": "s99"}):
         with pytest.raises(DataError, match="1 of 1 labels"):
             localjudge.calibrate(written([{**labels[0], **changed}]), run=run)
-
-
-def test_what_does_not_go_together_is_an_error(run: localjudge.Run) -> None:
-    rows = written(verdict_labels(run))
+    rows = written(labels)
     with pytest.raises(InputError, match="holds labels of verdicts of a run"):
         localjudge.calibrate(rows)
     with pytest.raises(InputError, match="is that of their run, and is not asked"):
         localjudge.calibrate(rows, run=run, judge="reference")
-    wrong: dict[str, Any] = {"metrics": ["faithfulness"], "threshold": 0.4, "name": "../x"}
-    for name, value in wrong.items():
+    for wrong in ({"metrics": ["faithfulness"]}, {"threshold": 0.4}, {"name": "../x"}):
         with pytest.raises(InputError):
-            calibrated(**{name: value})
+            calibrated(**wrong)
     with pytest.raises(DataError, match="nothing is labelled"):
         localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
 
@@ -193,13 +183,16 @@ def test_inclusion_probabilities_weigh(run: localjudge.Run) -> None:
     assert heavier.at_one_half["precision"].value == pytest.approx(2 * ones / (60 + ones))
 
 
-def test_too_few_labels_are_an_error_or_a_loud_remark() -> None:
+def test_too_few_labels_are_an_error_or_a_loud_remark_and_failed_verdicts_are_in_no_figure() -> None:
     with pytest.raises(DataError, match="where all labels"):
         calibrated([row for row in statements() if row["label"]])
     few = calibrated(statements(16))
     assert "warning: only 8 labelled 1: label 20 or more before you rely on any figure" in few.remarks
     with pytest.raises(DataError, match="of one cluster"):
         calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
+    failed = calibrated(engine=ScriptedEngine({**SCRIPT, "Statement 3. And more.": "it does not fit"}))
+    assert (failed.labels.verdicts, failed.labels.failed) == (39, 1)
+    assert "1 labelled verdicts have no probability, and are in no figure" in failed.remarks
 
 
 def test_sentences_are_asked_beside_their_passage() -> None:
@@ -211,17 +204,10 @@ def test_sentences_are_asked_beside_their_passage() -> None:
     engine = ScriptedEngine(script, default=0.5)
     calibration = calibrated(passages, engine=engine)
     labels = calibration.labels
-    assert calibration.question == "relevance_sentence"
-    assert (labels.verdicts, labels.unlabelled, labels.clusters) == (50, 25, 25)
+    assert (calibration.question, labels.verdicts, labels.unlabelled) == ("relevance_sentence", 50, 25)
+    assert labels.clusters == 25
     assert calibration.held_out["balanced_accuracy"].value == 1
     assert "calibration_slope" in calibration.undefined  # the scores split the labels: no line fits best
-
-
-def test_verdicts_that_failed_are_counted_and_in_no_figure() -> None:
-    script: dict[str, float | str] = {**SCRIPT, "Statement 3. And more.": "it does not fit"}
-    calibration = calibrated(engine=ScriptedEngine({**script}))
-    assert (calibration.labels.verdicts, calibration.labels.failed) == (39, 1)
-    assert "1 labelled verdicts have no probability, and are in no figure" in calibration.remarks
 
 
 KILLED = """

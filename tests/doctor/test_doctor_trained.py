@@ -6,7 +6,6 @@ import pytest
 import random_model
 
 from localjudge.doctor.examine import examine
-from localjudge.doctor.health_check import HealthCheck
 from tests.judge.trained_templates import CHATML
 
 pytestmark = pytest.mark.engine
@@ -20,19 +19,13 @@ def model(tmp_path: Path) -> str:
     return str(random_model.write(tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML))
 
 
-def checks(model: str, profile: str) -> dict[str, HealthCheck]:
-    diagnosis = examine(model, injections=2, profile=profile, threads=1)
-    return {check.name: check for check in diagnosis.checks}
-
-
-def test_a_judge_of_statements_is_asked_about_statements(model: str) -> None:
-    """10 of the 16 plain cases; random weights guess, so that no attempt is made."""
-    by_name = checks(model, "minicheck")
-    assert by_name["chat template"].found.startswith("shows every part of the profile 'minicheck' once")
-    assert by_name["plain cases"].figures["cases"] == 10
-
-
-def test_a_judge_of_rubrics_is_asked_nothing_and_that_is_said(model: str) -> None:
-    by_name = checks(model, "prometheus")
-    assert by_name["plain cases"].status == "warning"
-    assert by_name["plain cases"].found.startswith("none: this judge")
+def test_a_judge_is_asked_what_it_has_words_for_and_nothing_else(model: str) -> None:
+    """10 of the 16 plain cases are of statements; random weights guess, so that no attempt is made."""
+    minicheck, prometheus = (
+        {check.name: check for check in examine(model, injections=2, profile=profile, threads=1).checks}
+        for profile in ("minicheck", "prometheus")
+    )
+    assert minicheck["chat template"].found.startswith("shows every part of the profile 'minicheck' once")
+    assert minicheck["plain cases"].figures["cases"] == 10
+    assert prometheus["plain cases"].status == "warning"
+    assert prometheus["plain cases"].found.startswith("none: this judge")

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from math import log
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localjudge.doctor import fitness
 from localjudge.doctor.fitness import Admission, ProbeFigures, Skill, admissions, limits_json, skill
@@ -110,8 +108,7 @@ def test_a_judge_that_says_yes_to_all_leans_is_blind_to_changes_and_fit_for_noth
     assert warned == {"attribution", "relevance", "bias", "sensitivity"}
     for measured in figures.skills.values():
         assert (measured.auc.mean, measured.balanced_accuracy.mean, measured.lean.mean) == (0.5, 0.5, 0.5)
-    check = admission(says_yes)
-    assert (check.status, check.figures["uses"]) == ("warning", {"attribution": [], "relevance": []})
+    assert admission(says_yes).figures["uses"] == {"attribution": [], "relevance": []}
 
 
 def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
@@ -128,12 +125,9 @@ def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
     assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
 
 
-@pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
-def test_little_probability_on_legal_answers_is_a_warning(mass: float, status: str) -> None:
-    assert measure(knows, mass=mass)[1]["probes"].status == admission(knows, mass=mass).status == status
-
-
-def test_items_without_an_answer_are_a_warning_and_none_with_one_a_failure() -> None:
+def test_little_probability_on_legal_answers_and_items_without_one_are_a_warning_and_no_answer_a_failure() -> None:
+    for mass, status in ((0.5, "ok"), (0.49, "warning")):
+        assert measure(knows, mass=mass)[1]["probes"].status == admission(knows, mass=mass).status == status
     check = measure(lambda item: None if item.passage == "sourdough" else knows(item))[1]["probes"]
     assert (check.status, check.figures["answered"]) == ("warning", 384 - 12)
     _, checks = measure(lambda _item: None)
@@ -157,9 +151,7 @@ def test_the_reasons_are_those_of_the_next_use_alone() -> None:
     barred = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
     assert (barred.uses, len(barred.barred_by)) == (("ranking",), 2)
     assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
-
-
-def test_a_judge_that_fails_the_plain_cases_is_not_fit_whatever_else_it_knows() -> None:
+    # Failed plain cases bar all of them.
     check = admission(knows, passes=False)
     assert (check.status, check.found.count("not fit (it fails the plain cases)")) == ("warning", 2)
 
@@ -220,18 +212,3 @@ def test_what_misses_a_bound_loses_that_use_and_those_above_it(
 ) -> None:
     """What equals it reaches it. Order and minimal pairs are measured on statements, and bar no use in relevance."""
     assert last_uses(at_bounds(**changed)) == [attribution, relevance]
-
-
-@given(
-    st.fixed_dictionaries(
-        {bar: st.floats(0, 3) for bar in ("auc", "accuracy", "lean", "slope", "error", "falls", "flipped", "mass")}
-    ),
-    st.sampled_from(["auc", "accuracy", "falls", "mass"]),
-    st.floats(0, 1),
-)
-def test_a_better_judge_is_fit_for_no_less(at: dict[str, float], better: str, more: float) -> None:
-    def count(figures: ProbeFigures) -> list[int]:
-        return [len(admission.uses) for admission in admissions(figures, passes_plain_cases=True).values()]
-
-    worse, other = count(at_bounds(**at)), count(at_bounds(**{**at, better: at[better] + more}))
-    assert all(after >= before for before, after in zip(worse, other, strict=True))

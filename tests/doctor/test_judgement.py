@@ -22,15 +22,6 @@ WRITER = PromptWriter(PROFILE)
 KNOWN = {str(case.statement): float(case.answer) for case in plain_cases()}
 
 
-class Hesitant(ScriptedEngine):
-    """Knows the cases, and gives valid answers this much of its probability."""
-
-    mass = 1.0
-
-    def _answer(self, request: VerdictRequest) -> Answer:
-        return Answer(p_yes=KNOWN[unit_text(request)], legal_mass=self.mass, raw="")
-
-
 class Timed(ScriptedEngine):
     """Takes 100 tokens for each request, however they are asked; `stats` are set from outside."""
 
@@ -192,8 +183,11 @@ def test_a_slow_judge_is_put_to_as_many_attempts_as_take_two_minutes(seconds_eac
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])
 def test_little_probability_on_valid_answers_is_a_warning(mass: float, status: str) -> None:
-    engine = Hesitant({})
-    engine.mass = mass
+    def answers(request: VerdictRequest) -> Answer:
+        return Answer(p_yes=KNOWN[unit_text(request)], legal_mass=mass, raw="")
+
+    engine = ScriptedEngine({})
+    engine._answer = answers  # type: ignore[method-assign]
     check = judgement.check_plain_cases(Examinee(WRITER, engine, Silence()))
     assert (check.status, check.figures["least_legal_mass"]) == (status, mass)
 

@@ -22,12 +22,12 @@ REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests([case.task() 
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(package: str) -> str:
+    def version(package: str) -> str:
+        if package == "localjudge":
+            return "1"
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(
-        "localjudge.doctor.machine.version", lambda name: "1" if name == "localjudge" else missing(name)
-    )
+    monkeypatch.setattr("localjudge.doctor.machine.version", version)
     check = machine.check_packages()
     assert (check.status, "llguidance is not installed" in check.found) == ("failed", True)
 

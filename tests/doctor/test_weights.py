@@ -18,9 +18,7 @@ COUNT = 120
 _RANDOM = random.Random(4)
 TEXTS = [f"Statement {n}." for n in range(COUNT)]
 LABELS = [n % 2 for n in range(COUNT)]
-CROWDED = {
-    text: 0.55 + (0.02 if label else -0.02) + _RANDOM.gauss(0, 0.02) for text, label in zip(TEXTS, LABELS, strict=True)
-}
+CROWDED = {text: 0.53 + 0.04 * label + _RANDOM.gauss(0, 0.02) for text, label in zip(TEXTS, LABELS, strict=True)}
 """Knows something, in probabilities that lie close together."""
 LOUD = {text: _RANDOM.uniform(0.02, 0.98) for text in TEXTS}
 """Knows nothing, and says it with conviction."""

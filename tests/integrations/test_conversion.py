@@ -19,11 +19,6 @@ from localjudge.integrations.conversion import (
 )
 
 
-def test_options_share_what_their_questions_got() -> None:
-    """.6, .3 and .3 sum to 1.2: .5, .25, .25."""
-    assert option_probabilities(["a", "b", "c"], [0.6, 0.3, 0.3]) == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25})
-
-
 @pytest.mark.parametrize(
     ("p_yes", "levels"),
     [
@@ -41,8 +36,8 @@ def test_a_level_has_what_the_next_one_no_longer_has(p_yes: list[float], levels:
 def test_levels_are_a_distribution(p_yes: list[float]) -> None:
     probabilities = level_probabilities(p_yes).values()
     assert len(probabilities) == len(p_yes) + 1
-    assert min(probabilities) >= 0
     assert sum(probabilities) == pytest.approx(1)
+    assert min(probabilities) >= 0
 
 
 @pytest.mark.parametrize(
@@ -56,17 +51,17 @@ def test_levels_are_a_distribution(p_yes: list[float]) -> None:
     ],
 )
 def test_how_decided_an_answer_is(probabilities: list[float], decided: float) -> None:
+    """Options share what their questions got: .6, .3 and .3 sum to 1.2."""
     assert decisiveness(probabilities) == pytest.approx(decided)
+    assert option_probabilities(["a", "b", "c"], [0.6, 0.3, 0.3]) == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25})
 
 
-def test_the_lowest_level_is_not_asked_about() -> None:
+def test_words_of_questions() -> None:
+    """The lowest level is not asked about."""
     assert of_each_level("How much?", ["none", "some", "all"]) == [
         f"How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\nIs it level {level} or a higher one?"
         for level in ("1 (some)", "2 (all)")
     ]
-
-
-def test_words_of_other_questions() -> None:
     assert of_each_option("Which?", {"red": None, "blue": {"like": "the sky"}})[1] == (
         'Which?\nThe possible answers:\n- red\n- blue: {"like": "the sky"}\nIs \'blue\' the right one?'
     )
@@ -108,11 +103,7 @@ FIELDS: dict[str, Any] = {
 def test_the_named_fields_alone_are_shown(words: str, sample: Any) -> None:
     """What is judged is the answer; if it is not named, the expected one; words that name neither are left."""
     assert as_sample(words, FIELDS) == sample
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"actual_output": "It rains."}, FIELDS | {"actual_output": ["It rains."]}, FIELDS | {"retrieval_context": [{}]}],
-)
-def test_fields_that_are_missing_or_not_texts_are_left(fields: dict[str, Any]) -> None:
-    assert as_sample("Is `actual_output` in `retrieval_context`?", fields) is None
+    # Fields that are missing or not texts are left too.
+    wrong: list[dict[str, Any]] = [{"actual_output": ["It rains."]}, {"retrieval_context": [{}]}]
+    for fields in ({"actual_output": "It rains."}, *(FIELDS | field for field in wrong)):
+        assert as_sample("Is `actual_output` in `retrieval_context`?", fields) is None

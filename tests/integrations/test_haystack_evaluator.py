@@ -1,6 +1,6 @@
 """The component in real pipelines of Haystack."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,19 +27,6 @@ def evaluator() -> Evaluator:
     from localjudge.integrations.haystack import LocaljudgeEvaluator
 
     return LocaljudgeEvaluator
-
-
-@pytest.fixture
-def judge() -> Iterator[localjudge.Judge]:
-    """It believes all but two sentences, and fails on a third."""
-    script: dict[str, float | str] = {
-        "It is blue.": 0.1,
-        "It flows through ten countries.": 0.2,
-        "It fails.": "out of words",
-    }
-    engine = localjudge.ScriptedEngine(script, default=0.9)
-    with localjudge.Judge.open(engine=engine) as opened:
-        yield opened
 
 
 def pipeline_of(component: Any) -> Any:

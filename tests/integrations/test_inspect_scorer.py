@@ -1,7 +1,6 @@
 """The scorer in tasks and on logs of inspect."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,6 @@ from tests.integrations.example import EXAMPLE, SCORES
 
 peers.require("inspect_ai")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
-
-
-@pytest.fixture
-def judge() -> Iterator[localjudge.Judge]:
-    """It believes all but two sentences, and fails on a third."""
-    script: dict[str, float | str] = {
-        "It is blue.": 0.1,
-        "It flows through ten countries.": 0.2,
-        "It fails.": "no words",
-    }
-    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, default=0.9)) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -104,7 +91,10 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     assert first.value["context_recall"] == 1
     assert math.isnan(first.value["faithfulness"])
     assert "faithfulness: undefined: the response has no sentence" in first.explanation
-    assert "faithfulness: failed: no verdict for 1 of 1 units: no words\n  no words It fails." in second.explanation
+    assert (
+        "faithfulness: failed: no verdict for 1 of 1 units: out of words\n  out of words It fails."
+        in second.explanation
+    )
     assert [score.unscored_samples for score in scored.results.scores] == [0, 2]
     assert str(means(scored)) == "{'context_recall': 0.75, 'faithfulness': nan}"
 

@@ -13,16 +13,12 @@ from localjudge.judge.profile import AnswerForm
 PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"
 
 
-def test_a_form_is_literal_but_for_its_verdict() -> None:
-    made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar("attribution")
-    assert made.pattern == "<score> (yes|no) </score>"
-    assert made.labels == {"yes": 0, "no": 1}
-    assert (made.reason_tokens, made.json_schema) == (0, None)
-
-
 @given(before=st.text(PUNCTUATION, max_size=6), after=st.text(PUNCTUATION, max_size=6))
-def test_signs_of_a_form_are_signs(before: str, after: str) -> None:
+def test_a_form_is_literal_but_for_its_verdict(before: str, after: str) -> None:
     """Whatever stands around the verdict is itself, and no part of an expression."""
+    made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar("attribution")
+    assert (made.pattern, made.labels) == ("<score> (yes|no) </score>", {"yes": 0, "no": 1})
+    assert (made.reason_tokens, made.json_schema) == (0, None)
     if "{verdict}" in before + after:
         return
     made = AnswerForm(form=f"{before}{{verdict}}{after}", labels={"Yes": 1, "No": 0}).grammar("x")

@@ -13,39 +13,33 @@ from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
 PROBABILITY = st.floats(0, 1)
 
 
-def test_the_mean_of_log_odds_is_the_geometric_mean_of_odds() -> None:
-    """.9 is odds of 9, .4 of 2/3: sqrt(9 * 2/3) = sqrt(6) = 2.449, which is 2.449 / 3.449 = .7101."""
+def test_by_hand() -> None:
+    """.9 is odds of 9, .4 of 2/3: sqrt(9 * 2/3) = sqrt(6) = 2.449, which is 2.449 / 3.449 = .7101.
+
+    With weights 1/2 and 1 and the intercept log 2: 3 * 2/3 * 2 = 4, which is .8.
+    1 counts as 1 - 1e-6, odds of 999,999; against .0001, odds of 1/9999: their root is 10.0.
+    """
     assert MEAN_LOG_ODDS.combined({"a": 0.9, "b": 0.4}) == pytest.approx(math.sqrt(6) / (1 + math.sqrt(6)))
-
-
-def test_weights_and_intercept() -> None:
-    """Odds 9 and 2/3 with weights 1/2 and 1 and the intercept log 2: 3 * 2/3 * 2 = 4, which is .8."""
     rule = CombiningRule.weighted({"a": 0.5, "b": 1.0}, math.log(2))
     assert rule.combined({"a": 0.9, "b": 0.4}) == pytest.approx(0.8)
-
-
-def test_who_is_sure_is_sure_up_to_the_clip() -> None:
-    """1 counts as 1 - 1e-6, odds of 999,999; against .0001, odds of 1/9999: their root is 10.0."""
-    combined = MEAN_LOG_ODDS.combined({"a": 1.0, "b": 0.0001})
-    assert combined == pytest.approx(math.sqrt(999_999 / 9_999) / (1 + math.sqrt(999_999 / 9_999)))
+    root = math.sqrt(999_999 / 9_999)
+    assert MEAN_LOG_ODDS.combined({"a": 1.0, "b": 0.0001}) == pytest.approx(root / (1 + root))
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), PROBABILITY, min_size=1))
 def test_the_order_of_judges_moves_no_bit(given_by: dict[str, float]) -> None:
     orders = itertools.permutations(given_by.items())
     weighted = CombiningRule.weighted({judge: 0.1 * (1 + ord(judge) - ord("a")) for judge in given_by}, 0.3)
-    found = {(MEAN_LOG_ODDS.combined(dict(order)), weighted.combined(dict(order))) for order in orders}
-    assert len(found) == 1
+    results = {(MEAN_LOG_ODDS.combined(dict(order)), weighted.combined(dict(order))) for order in orders}
+    assert len(results) == 1
 
 
-@given(PROBABILITY, PROBABILITY, st.floats(0, 1))
-def test_a_judge_that_becomes_surer_never_lowers_the_result(one: float, other: float, beside: float) -> None:
-    low, high = (MEAN_LOG_ODDS.combined({"a": p_yes, "b": beside}) for p_yes in sorted((one, other)))
+@given(PROBABILITY, PROBABILITY, PROBABILITY, st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_a_judge_that_becomes_surer_never_lowers_the_result_and_no_weight_leaves_the_unit_interval(
+    p_yes: float, other: float, fixed: float, weight: float, intercept: float
+) -> None:
+    low, high = (MEAN_LOG_ODDS.combined({"a": p, "b": fixed}) for p in sorted((p_yes, other)))
     assert low <= high
-
-
-@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), PROBABILITY)
-def test_no_weight_leaves_the_unit_interval(weight: float, intercept: float, p_yes: float) -> None:
     assert 0 <= CombiningRule.weighted({"a": weight}, intercept).combined({"a": p_yes}) <= 1
 
 

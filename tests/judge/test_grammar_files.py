@@ -49,24 +49,25 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
     assert str(len(written(("reason", ""), (key, 1)))) in README
 
 
-def test_an_own_question_is_answered_in_words() -> None:
-    """Yes or no, in small letters; as long as the table says."""
-    grammar = grammars.load_grammar("answer")
-    words = ("yes", "no", "Yes", "maybe", "", "0")
-    assert [word for word in words if re.fullmatch(grammar.pattern, written(("answer", word)))] == ["yes", "no"]
-    assert grammar.labels == {"no": 0, "yes": 1}
-    assert f"`{written(('answer', 'yes'))}`, {len(written(('answer', 'yes')))} bytes" in README
-    assert f", {len(written(('reason', ''), ('answer', 'yes')))} and" in README
-
-
-def test_a_level_is_from_1_to_5() -> None:
-    """No other number; as long as the table says."""
-    grammar = grammars.load_grammar("level")
-    legal = [level for level in range(12) if re.fullmatch(grammar.pattern, written(("level", level)))]
-    assert legal == [1, 2, 3, 4, 5]
-    assert grammar.labels == {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}
-    assert f"`{written(('level', 1))}`, {len(written(('level', 1)))} bytes" in README
-    assert f"{len(written(('reason', ''), ('level', 1)))} bytes, and the reason" in README
+@pytest.mark.parametrize(
+    ("name", "key", "values", "labels"),
+    [
+        ("answer", "answer", ("yes", "no", "Yes", "maybe", "", "0"), {"yes": 1, "no": 0}),
+        ("level", "level", (*range(1, 6), 0, *range(6, 12)), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+    ],
+)
+def test_an_own_question_is_answered_by_yes_or_no_or_by_a_level(
+    name: str, key: str, values: tuple[object, ...], labels: dict[str, float]
+) -> None:
+    """In small letters; no other number; as long as the table says."""
+    grammar = grammars.load_grammar(name)
+    legal = [str(value) for value in values if re.fullmatch(grammar.pattern, written((key, value)))]
+    assert legal == [*labels]
+    assert grammar.labels == labels
+    shortest = written((key, values[0]))
+    assert f"`{shortest}`, {len(shortest)} bytes" in README
+    frame = len(written(("reason", ""), (key, values[0])))
+    assert re.search(rf" {frame} (and|bytes, and the reason)", README)
 
 
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:

@@ -8,7 +8,8 @@ from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import CustomPrompt, read_prompts, with_prompt
 from localjudge.judge.wording import PromptWriter
-from localjudge.types import Relevance, Span, Unit
+from localjudge.types import Relevance
+from tests.judge.conftest import unit
 
 EXAMPLE = """
 task = "relevance_sentence"
@@ -23,10 +24,7 @@ text = "<question{fence}>{question}</question{fence}>\\n"
 [[node]]
 text = "<sentence{fence}>{unit}</sentence{fence}>"
 """
-SENTENCE = Relevance(
-    unit=Unit(kind="sentence", index=0, source="retrieved_contexts", span=Span(start=0, end=8, text="He is 8.")),
-    user_input="How old is he?",
-)
+SENTENCE = Relevance(unit=unit("sentence", "He is 8."), user_input="How old is he?")
 
 
 def written(folder: Path, text: str) -> CustomPrompt:

@@ -31,9 +31,9 @@ NAMES = {
 @pytest.mark.parametrize("key", ["general.name", "general.basename"])
 @pytest.mark.parametrize(("name", "profile"), NAMES.items())
 def test_a_model_is_known_by_what_its_file_calls_it(key: str, name: str, profile: str) -> None:
-    found = choose(None, None, {"general.architecture": "llama", key: name})
-    assert found.profile.name == profile
-    assert found.why == ("" if profile == "instruct" else f"made for it, by its {key}")
+    choice = choose(None, None, {"general.architecture": "llama", key: name})
+    assert choice.profile.name == profile
+    assert choice.why == ("" if profile == "instruct" else f"made for it, by its {key}")
 
 
 def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> None:
@@ -47,14 +47,12 @@ def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> 
 def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
     folder = tmp_path / "house"
     shutil.copytree(BUNDLED / "minicheck", folder)
-    (folder / "attribution.toml").write_text(
-        (folder / "attribution.toml").read_text(encoding="utf-8").replace("Yes = 1, No = 0", "Ja = 1, Nein = 0"),
-        encoding="utf-8",
-    )
-    found = choose(str(folder), None, {}).profile
-    assert found.name == "house"
-    assert found.sha256 != prompts.load_profile("minicheck").sha256
-    answer = found.tasks["attribution"].grammar
+    wording = folder / "attribution.toml"
+    wording.write_bytes(wording.read_bytes().replace(b"Yes = 1, No = 0", b"Ja = 1, Nein = 0"))
+    profile = choose(str(folder), None, {}).profile
+    assert profile.name == "house"
+    assert profile.sha256 != prompts.load_profile("minicheck").sha256
+    answer = profile.tasks["attribution"].grammar
     assert not isinstance(answer, str)
     assert answer.grammar("attribution").pattern == "(Ja|Nein)"
 
@@ -87,8 +85,5 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
         prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
     assert refused.value.hint
-
-
-def test_an_empty_folder_is_no_profile(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not valid"):
         prompts.load_profile(str(tmp_path))

@@ -4,6 +4,7 @@ import re
 import shutil
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -51,15 +52,8 @@ def special_tasks(text: str, other: str = "other") -> list[Task]:
 
 def own_question(text: str, *, levels: tuple[str, ...]) -> CustomQuestion:
     """One that shows all that can be shown, with an example that does."""
-    shown = CustomQuestion(
-        unit=unit("chunk", text),
-        question=text,
-        user_input=text,
-        contexts=(text,),
-        reference=text,
-        response=text,
-        levels=levels,
-    )
+    texts: dict[str, Any] = dict.fromkeys(("question", "user_input", "reference", "response"), text)
+    shown = CustomQuestion(unit=unit("chunk", text), contexts=(text,), levels=levels, **texts)
     return shown.model_copy(update={"examples": (AnsweredQuestion(asked=shown, answer=text),) * 2})
 
 
@@ -73,10 +67,7 @@ def judge(profile: str = "instruct") -> PromptWriter:
 
 @pytest.mark.parametrize(
     ("profile", "task"),
-    [
-        *(("reference", task) for task in tasks("Some text.")),
-        *(("instruct", task) for task in all_tasks("Some text.")),
-    ],
+    [*(("reference", task) for task in tasks("Some text.")), *(("instruct", task) for task in all_tasks("Some text."))],
     ids=lambda value: value if isinstance(value, str) else prompts.task_name(value),
 )
 def test_what_the_user_gave_is_never_trusted(profile: str, task: Task) -> None:
@@ -87,16 +78,11 @@ def test_what_the_user_gave_is_never_trusted(profile: str, task: Task) -> None:
 
 
 def test_contexts_are_nodes_of_their_own_and_come_before_the_question() -> None:
-    """In the order instructions, context, context, question, statement: what is shared comes first."""
-    request = judge().request(tasks("Statement.")[0])
-    users = [[piece.text for piece in node if not piece.trusted] for node in request.path]
-    assert users == [[], ["Statement."], ["other"], ["Statement."], ["Statement."]]
-
-
-def test_an_empty_question_and_empty_contexts_are_left_out() -> None:
-    task = Attribution(unit=unit("statement", "It is."), contexts=("", "  \n", "x"), user_input=" ")
-    users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
-    assert users == ["x", "It is."]
+    """In the order instructions, context, context, question, statement: what is shared comes first, blanks are not."""
+    blank = Attribution(unit=unit("statement", "It is."), contexts=("", "  \n", "x"), user_input=" ")
+    requests = [judge().request(task) for task in (tasks("Statement.")[0], blank)]
+    users = [[[piece.text for piece in node if not piece.trusted] for node in request.path] for request in requests]
+    assert users == [[[], ["Statement."], ["other"], ["Statement."], ["Statement."]], [[], ["x"], ["It is."]]]
 
 
 def closing_tags(pieces: tuple[Piece, ...]) -> list[str]:

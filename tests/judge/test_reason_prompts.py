@@ -5,22 +5,10 @@ import pytest
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import Task
+from tests.judge.test_prompts import special_tasks, tasks
 
-SPAN = Span(start=0, end=9, text="It is 8 m.")
-STATEMENT = Unit(kind="statement", index=0, source="reference", span=SPAN)
-CHUNK = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
-SENTENCE = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
-QUESTION = Unit(kind="question", index=0, source="user_input", span=Span.whole("How tall is it?"))
-RESPONSE = Unit(kind="response", index=0, source="response", span=SPAN)
-TASKS: tuple[Task, ...] = (
-    Attribution(unit=STATEMENT, contexts=("It is tall.",), user_input="How tall is it?"),
-    Relevance(unit=CHUNK, user_input="How tall is it?"),
-    Relevance(unit=SENTENCE, user_input="How tall is it?"),
-    Usefulness(unit=CHUNK, user_input="How tall is it?", reference="8 m."),
-    Sufficiency(unit=QUESTION, contexts=("It is tall.",), user_input="How tall is it?"),
-    Refusal(unit=RESPONSE, user_input="How tall is it?"),
-)
+TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
 
 
 def judge(reasons: Reasons) -> PromptWriter:
@@ -28,20 +16,14 @@ def judge(reasons: Reasons) -> PromptWriter:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt(task: Task) -> None:
+def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt_and_one_before_is_announced(task: Task) -> None:
     """The verdict of `after` is that of `none`: same path, same grammar, and an explanation behind."""
-    plain, explained = judge("none").request(task), judge("after").request(task)
+    plain, explained, before = (judge(reasons).request(task) for reasons in ("none", "after", "before"))
     assert explained._replace(explanation=None) == plain
     assert explained.explanation is not None
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_reason_before_the_verdict_is_announced(task: Task) -> None:
-    """The prompt shows the order of the answer, and the grammar forces it."""
-    request = judge("before").request(task)
-    assert '{"reason":"...","' in request.path[0][0].text
-    assert request.grammar.pattern.startswith(r'(\{"reason":"')
-    assert request.explanation is None
+    assert '{"reason":"...","' in before.path[0][0].text
+    assert before.grammar.pattern.startswith(r'(\{"reason":"')
+    assert before.explanation is None
 
 
 def test_reasons_and_the_protocol_are_part_of_the_identity() -> None:

@@ -3,6 +3,7 @@
 The texts are those of the sources that each profile names.
 """
 
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ TEMPLATES = {
     "lynx": LLAMA_3,
     "prometheus": MISTRAL,
 }
+QUESTION = "When did it open?"
 LEVELS = ("rude", "curt", "neutral", "polite", "warm")
 
 
@@ -66,15 +68,6 @@ def text_of(request: VerdictRequest) -> str:
     return "".join(piece.text for node in request.path for piece in node)
 
 
-ASKED: dict[str, list[Task]] = {
-    "minicheck": [statement()],
-    "granite-guardian": [statement(), passage()],
-    "qwen3-reranker": [passage()],
-    "lynx": [statement()],
-    "prometheus": [rubric()],
-}
-"""What each profile words, as it was trained."""
-
 MINICHECK = """\
 <|im_start|>system
 Determine whether the provided claim is consistent with the corresponding document. Consistency in this context \
@@ -85,20 +78,19 @@ Document: The tower opened in 1889.
 Claim: It opened in 1889.<|im_end|>
 <|im_start|>assistant
 """
-GROUNDEDNESS = """\
+GRANITE = """\
 <|start_of_role|>system<|end_of_role|>As a judge agent, your role is to help assess.<|end_of_text|>
 <|start_of_role|>document {"document_id": "0"}<|end_of_role|>
 The tower opened in 1889.<|end_of_text|>
-<|start_of_role|>assistant<|end_of_role|>It opened in 1889.<|end_of_text|>
-<|start_of_role|>judge_protocol<|end_of_role|>### Criteria: groundedness<|end_of_text|>
+<|start_of_role|>ROLE<|end_of_role|>TEXT<|end_of_text|>
+<|start_of_role|>judge_protocol<|end_of_role|>### Criteria: CRITERION<|end_of_text|>
 <|start_of_role|>judge{no_think}<|end_of_role|>"""
-CONTEXT_RELEVANCE = """\
-<|start_of_role|>system<|end_of_role|>As a judge agent, your role is to help assess.<|end_of_text|>
-<|start_of_role|>document {"document_id": "0"}<|end_of_role|>
-The tower opened in 1889.<|end_of_text|>
-<|start_of_role|>user<|end_of_role|>When did it open?<|end_of_text|>
-<|start_of_role|>judge_protocol<|end_of_role|>### Criteria: context_relevance<|end_of_text|>
-<|start_of_role|>judge{no_think}<|end_of_role|>"""
+
+
+def granite(**parts: str) -> str:
+    return reduce(lambda prompt, part: prompt.replace(*part), parts.items(), GRANITE)
+
+
 RERANKER = """\
 <|im_start|>system
 Judge whether the Document meets the requirements based on the Query and the Instruct provided. Note that the answer \
@@ -171,37 +163,36 @@ Score 5: warm
 ###Feedback:  [/INST]"""
 
 
-@pytest.mark.parametrize(
-    ("profile", "task", "prompt"),
-    [
-        ("minicheck", statement(), MINICHECK),
-        ("granite-guardian", statement(), GROUNDEDNESS),
-        ("granite-guardian", passage(), CONTEXT_RELEVANCE),
-        ("qwen3-reranker", passage(), RERANKER),
-        ("lynx", statement(), LYNX),
-        ("prometheus", rubric(), PROMETHEUS),
-    ],
-)
-def test_the_prompt_is_the_one_that_the_model_was_trained_on(profile: str, task: Task, prompt: str) -> None:
-    assert text_of(judge(profile).request(task)) == prompt
+TRAINED: list[tuple[str, Task, str, dict[str, float]]] = [
+    ("minicheck", statement(), MINICHECK, {"Yes": 1, "No": 0}),
+    (
+        "granite-guardian",
+        statement(),
+        granite(ROLE="assistant", TEXT="It opened in 1889.", CRITERION="groundedness"),
+        {"yes": 0, "no": 1},
+    ),
+    (
+        "granite-guardian",
+        passage(),
+        granite(ROLE="user", TEXT="When did it open?", CRITERION="context_relevance"),
+        {"yes": 0, "no": 1},
+    ),
+    ("qwen3-reranker", passage(), RERANKER, {"yes": 1, "no": 0}),
+    ("lynx", statement(), LYNX, {"PASS": 1, "FAIL": 0}),
+    ("prometheus", rubric(), PROMETHEUS, {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+]
+ASKED = {profile: [task for name, task, *_ in TRAINED if name == profile] for profile in TEMPLATES}
+"""What each profile words, as it was trained."""
 
 
-@pytest.mark.parametrize(
-    ("profile", "task", "labels"),
-    [
-        ("minicheck", statement(), {"Yes": 1, "No": 0}),
-        ("granite-guardian", statement(), {"yes": 0, "no": 1}),
-        ("granite-guardian", passage(), {"yes": 0, "no": 1}),
-        ("qwen3-reranker", passage(), {"yes": 1, "no": 0}),
-        ("lynx", statement(), {"PASS": 1, "FAIL": 0}),
-        ("prometheus", rubric(), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
-    ],
-)
-def test_the_labels_are_the_trained_ones_and_a_risk_is_turned_round(
-    profile: str, task: Task, labels: dict[str, float]
+@pytest.mark.parametrize(("profile", "task", "prompt", "labels"), TRAINED)
+def test_prompt_and_labels_are_those_that_the_model_was_trained_on(
+    profile: str, task: Task, prompt: str, labels: dict[str, float]
 ) -> None:
     """Yes to a risk is 0: an ungrounded statement is not attributed, an irrelevant passage not relevant."""
-    assert judge(profile).request(task).grammar.labels == labels
+    request = judge(profile).request(task)
+    assert text_of(request) == prompt
+    assert request.grammar.labels == labels
 
 
 HOSTILE = st.sampled_from(
@@ -225,25 +216,20 @@ def test_what_the_user_gave_is_never_ours_and_meets_no_template(text: str) -> No
     """The same trusted pieces around any text, as around "x"; in each place of the user's, the text as it is."""
     if not text.strip():
         return
-    cases: list[tuple[str, Task, Task]] = [
-        ("minicheck", statement(text, (text, text)), statement("x", ("x", "x"))),
-        ("granite-guardian", statement(text, (text, text)), statement("x", ("x", "x"))),
-        ("granite-guardian", passage(text, text), passage("x", "x")),
-        ("qwen3-reranker", passage(text, text), passage("x", "x")),
-        ("lynx", statement(text, (text, text)), statement("x", ("x", "x"))),
-        ("prometheus", rubric(text, contexts=(text,), reference=text), rubric("x", contexts=("x",), reference="x")),
-    ]
-    for profile, hostile, plain in cases:
-        asked = pieces(judge(profile).request(hostile))
-        expected = pieces(judge(profile).request(plain))
+
+    def ask(words: str) -> list[tuple[str, Task]]:
+        about = statement(words, (words, words))
+        return [
+            *((name, about) for name in ("minicheck", "granite-guardian", "lynx")),
+            *((name, passage(words, words)) for name in ("granite-guardian", "qwen3-reranker")),
+            ("prometheus", rubric(words, contexts=(words,), reference=words)),
+        ]
+
+    for (profile, hostile), (_, plain) in zip(ask(text), ask("x"), strict=True):
+        asked, expected = (pieces(judge(profile).request(task)) for task in (hostile, plain))
         assert [p.text for p in asked if p.trusted] == [p.text for p in expected if p.trusted]
-        places = [p.text for p in asked if not p.trusted]
-        assert {p for p in places if p.strip() not in ("When did it open?", "Is it polite?", *LEVELS)} <= {
-            text,
-            f" {text}",
-            text.strip(),
-            f" {text.strip()}",
-        }
+        places = {p.text for p in asked if not p.trusted and p.text.strip() not in (QUESTION, "Is it polite?", *LEVELS)}
+        assert places <= {text, f" {text}", text.strip(), f" {text.strip()}"}
 
 
 def pieces(request: VerdictRequest) -> list[Piece]:
@@ -284,11 +270,9 @@ def test_another_chat_template_is_refused_before_anything_is_asked(template: str
 def test_the_chat_template_and_what_it_writes_are_in_the_identity() -> None:
     """Another word between the messages is another judge."""
     other = chat.without_ends(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>")
-    one, two = (
-        judge("granite-guardian").identity,
-        PromptWriter(prompts.load_profile("granite-guardian"), other).identity,
-    )
-    assert {key for key in one if one[key] != two[key]} == {"chat_template_sha256", "chat_ends_sha256"}
+    before = judge("granite-guardian").identity
+    after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
+    assert {key for key in before if before[key] != after[key]} == {"chat_template_sha256", "chat_ends_sha256"}
 
 
 def test_what_a_rubric_shows_and_the_profile_has_no_place_for_is_not_left_out_in_silence() -> None:

@@ -25,25 +25,26 @@ def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
 
 
 def test_whole_chunks_are_packed_in_order() -> None:
-    """Statement of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60."""
+    """Unit of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60. A response has no contexts."""
     chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
-    task = Attribution(unit=unit("statement", "s" * 10), contexts=chunks)
-    assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+    for task in (
+        Attribution(unit=unit("statement", "s" * 10), contexts=chunks),
+        Sufficiency(unit=unit("question", "q" * 10), contexts=chunks, user_input="q" * 10),
+    ):
+        assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+    response = Refusal(unit=unit("response", "r" * 400))
+    assert windows(response, cost=cost, capacity=300, sentences=sentences) == (response,)
 
 
 def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
-    """Room 260 - 128 = 132: three sentences of 90 characters go one by one (90 + 1 + 90 > 132)."""
+    """Beside 1, room 260 - 128 = 132: sentences of 90 go one by one (90 + 1 + 90 > 132); judged itself, each alone."""
     sentence = "A" + "b" * 88 + "."
-    task = Attribution(unit=unit("statement", "s"), contexts=(" ".join([sentence] * 3),))
+    chunk = " ".join([sentence] * 3)
+    task = Attribution(unit=unit("statement", "s"), contexts=(chunk,))
     assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
-
-
-def test_a_long_chunk_that_is_judged_itself_is_cut_at_sentences() -> None:
-    """Question of 20, capacity 100: of two sentences of 50 each run holds one."""
-    sentence = "A" + "b" * 48 + "."
-    task = Relevance(unit=unit("chunk", f"{sentence} {sentence}"), user_input="q" * 20)
-    cut = windows(task, cost=cost, capacity=100, sentences=sentences)
-    assert [window.unit.span.text for window in cut] == [sentence, sentence]
+    judged = Relevance(unit=unit("chunk", chunk), user_input="q" * 20)
+    cut = windows(judged, cost=cost, capacity=180, sentences=sentences)
+    assert [window.unit.span.text for window in cut] == [sentence] * 3
 
 
 @settings(deadline=None, max_examples=50)
@@ -107,13 +108,3 @@ def test_each_sentence_is_shown_the_window_that_it_begins_in(contexts: list[str]
             if window.number is not None:
                 assert isinstance(window.task, Relevance)
                 assert any(span.text in shown for shown in window.task.contexts)
-
-
-def test_a_question_is_asked_beside_each_window_and_a_response_whole() -> None:
-    """Question of 10, room 300 - 128 = 172: chunks go 80+80 | 100+60. A response stands beside nothing."""
-    chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
-    question = Unit(kind="question", index=0, source="user_input", span=Span.whole("q" * 10))
-    task = Sufficiency(unit=question, contexts=chunks, user_input="q" * 10)
-    assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
-    response = Refusal(unit=Unit(kind="response", index=0, source="response", span=Span.whole("r" * 400)))
-    assert windows(response, cost=cost, capacity=300, sentences=sentences) == (response,)

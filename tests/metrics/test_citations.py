@@ -22,7 +22,8 @@ TEXTS = st.lists(
 
 @settings(deadline=None)
 @given(text=TEXTS)
-def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
+def test_marks_do_not_overlap_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
+    """Unless no sentence comes before it, as where a response is nothing but marks."""
     end = 0
     for mark in marks(text, CONTEXTS):
         assert mark.start >= end
@@ -31,20 +32,13 @@ def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
         assert mark.citations
         assert all(citation.context in {None, 0, 1, 2} for citation in mark.citations)
         end = mark.end
-
-
-@settings(deadline=None)
-@given(text=TEXTS)
-def test_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
-    """Unless no sentence comes before it, as where a response is nothing but marks."""
     spans, in_order = sentences(text), marks(text, CONTEXTS)
     stated = citing_sentences(text, spans, in_order)
     for sentence in stated:
         assert text[sentence.span.start : sentence.span.end] == sentence.span.text
         assert any(map(str.isalnum, sentence.span.text))
     inside = [mark for mark in in_order if any(span.start <= mark.start and mark.end <= span.end for span in spans)]
-    given_out = sum(len(sentence.citations) for sentence in stated)
-    assert given_out <= sum(len(mark.citations) for mark in inside)
+    assert sum(len(sentence.citations) for sentence in stated) <= sum(len(mark.citations) for mark in inside)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,32 @@ def contexts(rng: random.Random, scored: bool) -> list[Context]:
 UNHASHABLE = {("single_hit", "meta.a"), ("multi_hit", "meta.a"), ("ndcg", "meta.a")}
 
 
+# The six questions of Haystack's own tests, letters for their texts, in the order in which each test retrieves them.
+SIX_TRUTHS = [["a"], ["b", "c"], ["d", "e"], ["f", "g"], ["h i j"], ["k", "l"]]
+SIX_RETRIEVED = [["a"], ["b", "k", "c"], ["e", "m", "n"], ["o", "g", "f"], ["h", "j", "i"], ["k", "p", "l", "l"]]
+SIX_WORSE = [["a"], ["k", "b", "c"], ["m", "n", "e"], *SIX_RETRIEVED[3:]]
+SIX_FOUR_OF_ONE = [*SIX_TRUTHS[:4], ["h", "i", "j", "h i j"], SIX_TRUTHS[5]]
+GRADED = [Context(text=text, score=score) for text, score in zip("123678", (3, 2, 3, 2, 3, 2), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "truths", "retrieved", "individual", "score"),
+    [
+        ("single_hit", SIX_TRUTHS, SIX_RETRIEVED, [1, 1, 1, 1, 0, 1], 0.8333333333333334),
+        ("multi_hit", SIX_FOUR_OF_ONE, SIX_RETRIEVED, [1, 1, 0.5, 1, 0.75, 1], 0.875),
+        ("mrr", SIX_TRUTHS, SIX_WORSE, [1, 0.5, 1 / 3, 0.5, 0, 1], 0.5555555555555555),
+        ("map", SIX_TRUTHS, SIX_RETRIEVED, [1, 0.8333333, 0.5, 0.5833333, 0, 0.8333333], 0.625),
+        ("ndcg", [["a", "b"], GRADED], [["a", "c", "b"], list("12345")], [0.9197, 0.6592], 0.7895),
+    ],
+)
+def test_the_published_vectors_of_haystack_hold(
+    name: str, truths: list[list[str]], retrieved: list[list[str]], individual: list[float], score: float
+) -> None:
+    """Numbers of haystack's `test/components/evaluators`; MAP as since its denominator is the number of truths."""
+    actual = score_lists(OURS[name], truths, retrieved)
+    assert [actual.score, *actual.individual_scores] == pytest.approx([score, *individual], abs=1e-4)
+
+
 @pytest.mark.parametrize(
     ("name", "by"), [(name, by) for name in OURS for by in COMPARED_BY if (name, by) not in UNHASHABLE]
 )
@@ -106,25 +132,19 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
         score_lists(DOCUMENT_NDCG, truths, [[]])
 
 
-documents = st.lists(
-    st.builds(
-        Context,
-        text=st.sampled_from(["", "a", "b", "c", "d"]) | st.text(),
-        id=st.none() | st.sampled_from("123"),
-        meta=st.dictionaries(st.just("a"), st.none() | st.integers() | st.lists(st.integers()) | st.text(), max_size=1),
-    ),
-    max_size=8,
-)
-scored_documents = st.tuples(documents, st.lists(st.floats(0, 1e300), min_size=8, max_size=8)).map(
-    lambda drawn: [
-        document.model_copy(update={"score": score}) for document, score in zip(drawn[0], drawn[1], strict=False)
-    ]
-)
+def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:
+    text = st.sampled_from(["", "a", "b", "c", "d"]) | st.text()
+    pages = st.none() | st.integers() | st.lists(st.integers()) | st.text()
+    meta = st.dictionaries(st.just("a"), pages, max_size=1)
+    identifier = st.none() | st.sampled_from("123")
+    return st.lists(st.builds(Context, text=text, id=identifier, meta=meta, score=score), max_size=8)
 
 
 @settings(deadline=None)
 @given(
-    rows=st.lists(st.tuples(documents | scored_documents, documents), min_size=1, max_size=4),
+    rows=st.lists(
+        st.tuples(documents(st.none()) | documents(st.floats(0, 1e300)), documents(st.none())), min_size=1, max_size=4
+    ),
     by=st.sampled_from(["content", "id", "meta.a"]),
     k=st.integers(1, 10),
 )

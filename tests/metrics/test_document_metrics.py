@@ -54,13 +54,10 @@ def test_what_a_measure_counts(measure: RankingMeasure, expected: list[float]) -
     assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
 
 
-def test_ndcg_without_scores_counts_every_truth_as_one() -> None:
+def test_ndcg_weighs_by_score_and_counts_every_truth_as_one_without_scores() -> None:
     dcg = 1 / log2(3) + 1 / log2(5)
     ideal = 1 + 1 / log2(3) + 1 / log2(4) + 1 / log2(5)
     assert score_lists(DOCUMENT_NDCG, TRUTHS, RETRIEVED).individual_scores == pytest.approx([dcg / ideal, 1, 0])
-
-
-def test_ndcg_weighs_by_score() -> None:
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
     dcg, ideal = 1 / log2(2) + 3 / log2(3), 3 / log2(2) + 1 / log2(3)
     assert score_lists(DOCUMENT_NDCG, [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
@@ -80,10 +77,7 @@ def test_documents_are_compared_by_what_is_asked_for(measure: RankingMeasure) ->
     for by, same in (("content", False), ("id", True), ("meta.source.url", True), ("meta.source.page", False)):
         retrieved = Context(text="new words", id="1", meta={"source": {"url": "u"}})
         assert (score_lists(measure, [[truth]], [[retrieved]], compare_by=by).score > 0) == same
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_comparison_value_may_be_a_list(measure: RankingMeasure) -> None:
+    # A comparison value may be a list.
     document = Context(text="a", meta={"pages": [1, 2]})
     assert score_lists(measure, [[document]], [[document]], compare_by="meta.pages").score > 0
 
@@ -118,11 +112,8 @@ def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | No
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
         outcome_of(DOCUMENT_NDCG, Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
-
-
-def test_relevances_of_0_are_no_ground_truth() -> None:
-    truths = (Context(text="a", score=0),)
-    outcome = outcome_of(DOCUMENT_NDCG, Sample(id="1", reference_contexts=truths, retrieved_contexts=truths))
+    # Relevances of 0 are not a ground truth.
+    outcome = outcome_of(DOCUMENT_NDCG, sample_of([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 

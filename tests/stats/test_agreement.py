@@ -53,17 +53,37 @@ STATISTICS: list[Statistic] = [
 ]
 
 
-def test_by_hand() -> None:
-    # Pairs of a 1 and a 0: .4>.1, .4<.6, .9>.1, .9>.6: three of four.
-    assert roc_auc(LABELS, SCORES) == 0.75
-    # 1s: two of three; 0s: one of one.
-    assert balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0]) == pytest.approx((2 / 3 + 1) / 2)
-    # (.1^2 + .6^2 + .6^2 + .1^2) / 4
-    assert brier_score(LABELS, SCORES) == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
-    # Cohen's arithmetic for 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, expected .5 * .6 + .5 * .4 = .5.
-    labels = [1] * 25 + [0] * 25
-    decisions = [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
-    assert cohen_kappa(labels, decisions) == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+#          TP TP TP FN FP FP TN TN TN TN
+TABLE = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        # Pairs of a 1 and a 0: .4>.1, .4<.6, .9>.1, .9>.6: three of four.
+        (roc_auc(LABELS, SCORES), 0.75),
+        # 1s: two of three; 0s: one of one.
+        (balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0]), (2 / 3 + 1) / 2),
+        (brier_score(LABELS, SCORES), (0.1**2 + 0.6**2 + 0.6**2 + 0.1**2) / 4),
+        # Cohen: 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, expected .5 * .6 + .5 * .4 = .5.
+        (cohen_kappa([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15), (0.7 - 0.5) / (1 - 0.5)),
+        # Two steps. Below .5: scores .1, .4 (mean .25), labels 0, 1 (mean .5). Above: .6, .9 (.75), labels 0, 1 (.5).
+        (expected_calibration_error(LABELS, SCORES, bins=2), (2 * 0.25 + 2 * 0.25) / 4),
+        # Steps [0, .5) and [.5, 1]: .5 and 1 stand together, mean .75, labels 0 and 1: .25; 0 is right.
+        (expected_calibration_error([0, 0, 1], [0, 0.5, 1], bins=2), 2 * 0.25 / 3),
+        # TP 3, FN 1, FP 2, TN 4.
+        (accuracy(TABLE, DECIDED), 7 / 10),
+        (precision(TABLE, DECIDED), 3 / 5),
+        (recall(TABLE, DECIDED), 3 / 4),
+        (f1_score(TABLE, DECIDED), 6 / 9),
+        (bias(TABLE, DECIDED), 5 / 10 - 4 / 10),
+        (matthews_correlation(TABLE, DECIDED), (3 * 4 - 2 * 1) / np.sqrt(5 * 4 * 6 * 5)),
+        (f1_score([0, 1], [0, 0]), 0),
+    ],
+)
+def test_by_hand(value: float, expected: float) -> None:
+    assert value == pytest.approx(expected)
 
 
 def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
@@ -71,13 +91,6 @@ def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
     ones, zeros = scores[labels == 1], scores[labels == 0]
     expected = stats.mannwhitneyu(ones, zeros).statistic / (len(ones) * len(zeros))
     assert roc_auc(labels, scores) == pytest.approx(expected)
-
-
-def test_calibration_error_by_hand() -> None:
-    # Two steps. Below .5: scores .1, .4 (mean .25), labels 0, 1 (mean .5). Above: .6, .9 (.75), labels 0, 1 (.5).
-    assert expected_calibration_error(LABELS, SCORES, bins=2) == pytest.approx((2 * 0.25 + 2 * 0.25) / 4)
-    # Steps [0, .5) and [.5, 1]: .5 and 1 stand together, mean .75, labels 0 and 1: .25; 0 is right.
-    assert expected_calibration_error([0, 0, 1], [0, 0.5, 1], bins=2) == pytest.approx(2 * 0.25 / 3)
 
 
 def test_calibration_line_by_hand() -> None:
@@ -139,21 +152,6 @@ def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[fl
         brier_score(labels, scores)
 
 
-#          TP TP TP FN FP FP TN TN TN TN
-TABLE = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
-
-
-def test_decisions_by_hand() -> None:
-    """TP 3, FN 1, FP 2, TN 4: MCC = (3*4 - 2*1) / sqrt(5 * 4 * 6 * 5)."""
-    assert accuracy(TABLE, DECIDED) == pytest.approx(7 / 10)
-    assert precision(TABLE, DECIDED) == pytest.approx(3 / 5)
-    assert recall(TABLE, DECIDED) == pytest.approx(3 / 4)
-    assert f1_score(TABLE, DECIDED) == pytest.approx(6 / 9)
-    assert bias(TABLE, DECIDED) == pytest.approx(5 / 10 - 4 / 10)
-    assert matthews_correlation(TABLE, DECIDED) == pytest.approx(10 / np.sqrt(5 * 4 * 6 * 5))
-
-
 @pytest.mark.parametrize(
     ("statistic", "labels", "decisions", "problem"),
     [
@@ -168,7 +166,6 @@ def test_decisions_by_hand() -> None:
 def test_what_has_no_value_is_an_error(statistic: Any, labels: list[int], decisions: list[int], problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         statistic(labels, decisions)
-    assert f1_score([0, 1], [0, 0]) == 0
 
 
 def test_bins_hold_equal_numbers_and_equal_scores_stay_together() -> None:
