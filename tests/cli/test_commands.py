@@ -48,12 +48,12 @@ def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
     assert [row["label"] for row in one["verdicts"]] == [1, 0, 1]
 
 
-def test_export_to_standard_output_and_to_a_file(directory: str, tmp_path: Path, output: Callable[..., str]) -> None:
-    printed = output("export", directory, "--format", "ragas")
-    file = tmp_path / "out.jsonl"
-    said = json.loads(output("export", directory, "--format", "ragas", "--out", str(file), "--json"))
-    assert file.read_text() == printed
-    assert said == {"file": str(file), "format": "ragas", "bytes": len(printed.encode())}
+def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> None:
+    code, printed, errors = call("export", directory, "--format", "ragas")
+    assert (code, errors) == (0, "")
+    said = json.loads(call("export", directory, "--format", "ragas", "--out", "out.jsonl", "--json")[1])
+    assert Path("out.jsonl").read_text() == printed
+    assert said == {"file": "out.jsonl", "format": "ragas", "bytes": len(printed.encode())}
 
 
 def test_doctor_shows_the_cuts_of_a_file(tmp_path: Path, output: Callable[..., str]) -> None:
@@ -91,15 +91,15 @@ def test_every_metric_says_what_it_asks_needs_and_costs(call: Call) -> None:
 
 def test_json_has_the_same_for_programs(call: Call) -> None:
     code, printed, _ = call("run", "--list-metrics", "--json")
-    found = {metric["name"]: metric for metric in json.loads(printed)}
+    metrics = {metric["name"]: metric for metric in json.loads(printed)}
     assert code == 0
-    assert list(found) == list(catalog.names())
-    assert found["context_recall"]["default_metrics"]
-    assert not found["context_relevancy"]["default_metrics"]
-    assert found["abstention"]["instructions"]
-    assert found["abstention"]["options"] == {"mode": ["right", "over_refused", "made_up"]}
-    assert found["refusal"]["lower_is_better"]
-    assert found["context_recall"]["about"]["verdicts"] == "sentences of the reference"
+    assert list(metrics) == list(catalog.names())
+    assert metrics["context_recall"]["default_metrics"]
+    assert not metrics["context_relevancy"]["default_metrics"]
+    assert metrics["abstention"]["instructions"]
+    assert metrics["abstention"]["options"] == {"mode": ["right", "over_refused", "made_up"]}
+    assert metrics["refusal"]["lower_is_better"]
+    assert metrics["context_recall"]["about"]["verdicts"] == "sentences of the reference"
 
 
 @pytest.mark.parametrize("metric", described(), ids=lambda metric: metric.name)

@@ -28,11 +28,11 @@ def test_a_report_is_written_into_the_run(folder: Path, call: Call) -> None:
 
 def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the difference is at least -1 whatever it is, and not surely above 0.9."""
-    given = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
-    code, output, _ = call(*given)
+    arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
+    code, output, _ = call(*arguments)
     assert code == 0
     assert "a: context_recall 0.000 -> 1.000" in output
-    code, output, _ = call(*given, "--gate", "context_recall.delta>=0.9", "--json")
+    code, output, _ = call(*arguments, "--gate", "context_recall.delta>=0.9", "--json")
     said = json.loads(output)
     assert code == 3
     assert (said["file"], said["bytes"]) == ("page.html", (folder / "page.html").stat().st_size)

@@ -162,6 +162,7 @@ def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
     assert [first == second for first, second in zip(parts(plain), parts(grouped), strict=True)] == [True, False]
 
 
+@pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
 def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def judge() -> dict[str, Any]:
         return judge_part({}, {}, {}, [ContextRecall()], RULE)

@@ -77,7 +77,7 @@ class PageReader(HTMLParser):
 
     def content(self, tag: str, **attributes: str) -> list[str]:
         """What the scripts or styles with these attributes hold."""
-        return [content for name, found, content in self.raw if name == tag and attributes.items() <= found.items()]
+        return [content for name, attrs, content in self.raw if name == tag and attributes.items() <= attrs.items()]
 
     def unpacked(self, kind: str) -> list[Any]:
         """The values of all data blocks of a kind, in order."""

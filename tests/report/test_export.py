@@ -90,11 +90,11 @@ def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
     """
     table = list(csv.DictReader(io.StringIO(exported(ragas_run, "ragas-csv").decode(), newline="")))
     assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
-    for row, given, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
+    for row, expected, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
         for name in ("retrieved_contexts", "reference_contexts"):
-            assert (ast.literal_eval(row[name]) if row[name] else None) == given[name]
+            assert (ast.literal_eval(row[name]) if row[name] else None) == expected[name]
         assert [row[name] for name in ("user_input", "response", "reference")] == [
-            inert(given[name] or "") for name in ("user_input", "response", "reference")
+            inert(expected[name] or "") for name in ("user_input", "response", "reference")
         ]
         assert [row["context_recall"], row["faithfulness"]] == ["" if score is None else str(score) for score in scores]
 
@@ -141,8 +141,8 @@ def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_
     """Of noise sensitivity: `reference`, or the number of a context. In JSON a number stays a number."""
     rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
     run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    found = parquet_rows(exported(run, "parquet", "verdicts"))
-    assert [row["against"] for row in found] == ["reference", "0", "0"]
+    table = parquet_rows(exported(run, "parquet", "verdicts"))
+    assert [row["against"] for row in table] == ["reference", "0", "0"]
     assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
 
 
@@ -203,13 +203,13 @@ def table(own_run: Run, rows: Rows, added: Added) -> list[dict[str, str]]:
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
     """Behind what it has without; b has no verdict, so its data is left over."""
-    plain, found = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, BOTH))
-    assert [{name: row[name] for name in plain[0]} for row in found] == plain
-    given = {row["id"]: row for row in OWN_ROWS}
-    for row in found:
-        assert row["reference"] == given[row["sample_id"]]["reference"]
-        assert row["retrieved_contexts"] == given[row["sample_id"]]["retrieved_contexts"]
-        assert row["tags"] == given[row["sample_id"]].get("tags")
+    plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, BOTH))
+    assert [{name: row[name] for name in plain[0]} for row in whole] == plain
+    own_rows = {row["id"]: row for row in OWN_ROWS}
+    for row in whole:
+        assert row["reference"] == own_rows[row["sample_id"]]["reference"]
+        assert row["retrieved_contexts"] == own_rows[row["sample_id"]]["retrieved_contexts"]
+        assert row["tags"] == own_rows[row["sample_id"]].get("tags")
 
 
 def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
@@ -229,11 +229,11 @@ def test_a_spreadsheet_takes_neither_cells_nor_headings_for_formulas(own_run: Ru
 
 
 def test_a_parquet_column_is_of_one_kind(own_run: Run) -> None:
-    found = parquet_rows(exported(own_run, "parquet", "samples", BOTH))
-    assert [row["mixed"] for row in found] == ["1", "text", None]
-    assert [row["numbers"] for row in found] == [1.0, 0.5, None]
-    assert [row["tags"] for row in found] == ['["x", "y"]', None, None]
-    assert found[0]["retrieved_contexts"] == ["It rains.", "So."]
+    table = parquet_rows(exported(own_run, "parquet", "samples", BOTH))
+    assert [row["mixed"] for row in table] == ["1", "text", None]
+    assert [row["numbers"] for row in table] == [1.0, 0.5, None]
+    assert [row["tags"] for row in table] == ['["x", "y"]', None, None]
+    assert table[0]["retrieved_contexts"] == ["It rains.", "So."]
 
 
 @pytest.mark.parametrize("tool", ["ragas", "inspect"])

@@ -60,11 +60,11 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
     """Elements and attributes are those of the template, whatever the texts are."""
     read = PageReader(hostile_page)
     assert {tag for tag, _ in read.elements} <= TAGS
-    attributes = {name for _, found in read.elements for name in found}
+    attributes = {name for _, attrs in read.elements for name in attrs}
     assert not {name for name in attributes if name.startswith("on") or name in {"src", "style"}}
-    assert {found["href"] for _, found in read.elements if "href" in found} == {"#samples"}
+    assert {attrs["href"] for _, attrs in read.elements if "href" in attrs} == {"#samples"}
     kinds = [None, "application/json", *["application/octet-stream"] * 2, "module"]
-    assert [found.get("type") for _, found, _ in read.raw] == kinds
+    assert [attrs.get("type") for _, attrs, _ in read.raw] == kinds
 
 
 def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_page: str) -> None:
@@ -81,7 +81,7 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run)
     """The hashes are those of what stands between the tags, byte for byte; it stands before both."""
     text = html(run)
     read = PageReader(text)
-    (policy,) = (found["content"] for tag, found in read.elements if found.get("http-equiv"))
+    (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     assert policy == (
@@ -127,10 +127,10 @@ def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun)
     ]
     run = scripted_run("run", rows, {"It rains.": 0.0}, metrics=["context_recall"])
     read = PageReader(html(run))
-    assert [found["cx"] for tag, found in read.elements if tag == "circle"] == ["100.0"]
-    heights = [found["height"] for tag, found in read.elements if tag == "rect"]
+    assert [attrs["cx"] for tag, attrs in read.elements if tag == "circle"] == ["100.0"]
+    heights = [attrs["height"] for tag, attrs in read.elements if tag == "rect"]
     assert heights == ["32.0", "0", "0", "0", "0", "32.0", "0", "0", "0", "32.0"]
-    labels = [found["aria-label"] for tag, found in read.elements if tag == "svg"]
+    labels = [attrs["aria-label"] for tag, attrs in read.elements if tag == "svg"]
     assert labels[1] == "samples by tenth of the score: 1, 0, 0, 0, 0, 1, 0, 0, 0, 1"
 
 

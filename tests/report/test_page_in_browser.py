@@ -50,15 +50,15 @@ def open_page(browser: Browser) -> Iterator[Open]:
     said: list[str] = []
 
     def opened(path: Path, **options: Any) -> Page:
-        found = browser.new_context(**options).new_page()
-        found.on("request", lambda request: requests.append(request.url))
-        found.on("console", lambda message: said.append(message.text))
-        found.on("pageerror", lambda error: said.append(str(error)))
-        found.on("dialog", lambda dialog: said.append(dialog.message))
+        page = browser.new_context(**options).new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
         asked.append(path.as_uri())
-        found.goto(path.as_uri())
-        expect(found.locator("html[data-ready]")).to_have_count(1)
-        return found
+        page.goto(path.as_uri())
+        expect(page.locator("html[data-ready]")).to_have_count(1)
+        return page
 
     yield opened
     for context in browser.contexts:
