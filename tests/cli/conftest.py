@@ -1,16 +1,70 @@
-"""How the tests of the commands call them."""
+"""How the tests of the commands call them, each in an empty working directory."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from localjudge.cli.main import main
 
+Call = Callable[..., tuple[object, str, str]]
+OPENINGS = [
+    {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
+    {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},
+]
+OWN_PROMPT = """
+task = "attribution"
+grammar = "attributed"
+
+[[node]]
+for_each = "contexts"
+text = "<ctx>{context}"
+
+[[node]]
+text = "<stmt>So: {unit}<ans>"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory: a suite there says how the judge is asked."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state directory of its own, whose cache is off."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(folder / "home"))
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """Exit code, output and errors of the command line in this process: `call("show", "run")`."""
+    return lambda *arguments: called(capfd, *arguments)
+
+
+@pytest.fixture
+def output(call: Call) -> Callable[..., str]:
+    """What a command prints that ends well."""
+
+    def printed(*arguments: str | Path) -> str:
+        code, text, errors = call(*arguments)
+        assert code == 0, errors
+        return text
+
+    return printed
+
 
 def suite_here(**says: object) -> None:
     """Write localjudge.toml into the working directory."""
     Path("localjudge.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in says.items()))
+
+
+def write_rows(path: str, *rows: object) -> None:
+    """As JSON lines."""
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:

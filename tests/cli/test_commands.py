@@ -1,13 +1,16 @@
-"""Commands that look at a finished run, and the one that cuts sentences."""
+"""Commands that look at a finished run, the one that cuts sentences, and the list of metrics."""
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
-from tests.cli.conftest import called, suite_here
+from localjudge.metrics import catalog
+from localjudge.metrics.catalog import MetricDescription, described
+from tests.cli.conftest import Call, suite_here
 
 
 @pytest.fixture(scope="module")
@@ -23,63 +26,83 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(out)
 
 
-def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    code, printed, errors = called(capfd, *arguments)
+def test_show_gives_table_and_worst_samples(directory: str, call: Call) -> None:
+    code, printed, errors = call("show", directory)
     assert (code, errors) == (0, "")
-    return printed
-
-
-def test_show_gives_table_and_worst_samples(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = output(capfd, "show", directory)
     assert ["context_recall", "0.750"] in [line.split()[:2] for line in printed.splitlines()]
     assert ["1", "a", "0.500", "context_recall", "Q?"] in [line.split() for line in printed.splitlines()]
 
 
-def test_show_one_sample_with_its_prompts(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = output(capfd, "show", directory, "a", "--metrics", "context_recall", "--prompts")
+def test_show_one_sample_with_its_prompts(directory: str, output: Callable[..., str]) -> None:
+    printed = output("show", directory, "a", "--metrics", "context_recall", "--prompts")
     assert "context_recall 1/2 = 0.500" in printed
     assert "prompt 2 of 2" in printed
     assert "context_relevancy" not in printed
 
 
-def test_show_as_json(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
-    whole = json.loads(output(capfd, "show", directory, "--json"))
+def test_show_as_json(directory: str, output: Callable[..., str]) -> None:
+    whole = json.loads(output("show", directory, "--json"))
     assert [row["sample_id"] for row in whole["worst"]] == ["a"]
-    one = json.loads(output(capfd, "show", directory, "a", "--json"))
+    one = json.loads(output("show", directory, "a", "--json"))
     assert one["sample"]["reference"] == "It rains. It is red."
     assert [row["label"] for row in one["verdicts"]] == [1, 0, 1]
 
 
-def test_export_to_standard_output_and_to_a_file(
-    directory: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    printed = output(capfd, "export", directory, "--format", "ragas")
-    file = tmp_path / "out.jsonl"
-    said = json.loads(output(capfd, "export", directory, "--format", "ragas", "--out", str(file), "--json"))
-    assert file.read_text() == printed
-    assert said == {"file": str(file), "format": "ragas", "bytes": len(printed.encode())}
+def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> None:
+    code, printed, errors = call("export", directory, "--format", "ragas")
+    assert (code, errors) == (0, "")
+    said = json.loads(call("export", directory, "--format", "ragas", "--out", "out.jsonl", "--json")[1])
+    assert Path("out.jsonl").read_text() == printed
+    assert said == {"file": "out.jsonl", "format": "ragas", "bytes": len(printed.encode())}
 
 
-def test_doctor_shows_the_cuts_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_the_cuts_of_a_file(tmp_path: Path, output: Callable[..., str]) -> None:
     file = tmp_path / "text.txt"
     file.write_text("\ufeffOne here. Zwei Ä.")
-    assert output(capfd, "doctor", "--sentences", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
-    cuts = [json.loads(line) for line in output(capfd, "doctor", "--sentences", str(file), "--json").splitlines()]
+    assert output("doctor", "--sentences", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
+    cuts = [json.loads(line) for line in output("doctor", "--sentences", str(file), "--json").splitlines()]
     assert cuts == [{"start": 0, "end": 9, "text": "One here."}, {"start": 10, "end": 17, "text": "Zwei Ä."}]
 
 
 def test_sentences_are_cut_as_the_suite_says(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, output: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, own = tmp_path / "text.txt", tmp_path / "own.txt"
     text.write_text("Seen by Exkmt. The rest.")
     own.write_text("Exkmt.\n")
-    assert len(output(capfd, "doctor", "--sentences", str(text), "--json").splitlines()) == 2
-    monkeypatch.chdir(tmp_path)
+    assert len(output("doctor", "--sentences", str(text), "--json").splitlines()) == 2
     suite_here(abbreviations="own.txt")
-    assert len(output(capfd, "doctor", "--sentences", str(text), "--json").splitlines()) == 1
+    assert len(output("doctor", "--sentences", str(text), "--json").splitlines()) == 1
 
 
-def test_doctor_reads_standard_input(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reads_standard_input(output: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One here. Two.")))
-    assert "10-14  Two." in output(capfd, "doctor", "--sentences", "-")
+    assert "10-14  Two." in output("doctor", "--sentences", "-")
+
+
+def test_every_metric_says_what_it_asks_needs_and_costs(call: Call) -> None:
+    code, printed, errors = call("run", "--list-metrics")
+    assert (code, errors) == (0, "")
+    for metric in described():
+        assert f" {metric.name} " in printed or f" {metric.name}\n" in printed
+    assert "options   mode=f1|precision|recall" in printed
+    assert "options   compare_by=TEXT" in printed
+
+
+def test_json_has_the_same_for_programs(call: Call) -> None:
+    code, printed, _ = call("run", "--list-metrics", "--json")
+    metrics = {metric["name"]: metric for metric in json.loads(printed)}
+    assert code == 0
+    assert list(metrics) == list(catalog.names())
+    assert metrics["context_recall"]["default_metrics"]
+    assert not metrics["context_relevancy"]["default_metrics"]
+    assert metrics["abstention"]["instructions"]
+    assert metrics["abstention"]["options"] == {"mode": ["right", "over_refused", "made_up"]}
+    assert metrics["refusal"]["lower_is_better"]
+    assert metrics["context_recall"]["about"]["verdicts"] == "sentences of the reference"
+
+
+@pytest.mark.parametrize("metric", described(), ids=lambda metric: metric.name)
+def test_what_a_metric_says_of_itself_is_whole(metric: MetricDescription) -> None:
+    """One of ours that says nothing would be listed as a mere name."""
+    assert all(metric.about)

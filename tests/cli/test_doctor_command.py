@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge.cli.main import main
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.types import Answer, NoAnswer, VerdictRequest
-from tests.cli.conftest import called
+from tests.cli.conftest import Call, called
 
 pytestmark = pytest.mark.engine
 
@@ -22,24 +21,17 @@ OF_THE_PROBES = ["attribution", "relevance", "bias", "sensitivity", "order"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working directory of its own: a suite there says how the judge is asked."""
-    monkeypatch.chdir(tmp_path)
-
-
-def doctor(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
+def doctor(call: Call, *arguments: str | Path) -> tuple[object, str, str]:
     """Exit code, output and errors, on one thread."""
-    return called(capfd, "doctor", *arguments, "--threads", "1")
+    return call("doctor", *arguments, "--threads", "1")
 
 
-def diagnosed(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, dict[str, Any], list[str]]:
+def diagnosed(call: Call, *arguments: str | Path) -> tuple[object, dict[str, Any], list[str]]:
     """Exit code, checks by name, and the names of those that were not made."""
-    code, output, errors = doctor(capfd, *arguments, "--json", "--quiet")
-    found = json.loads(output)
-    assert errors == ""
-    assert (found["schema_version"], found["result"] == "failed") == (1, code == 1)
-    return code, {check["name"]: check for check in found["checks"]}, found["not_made"]
+    code, output, errors = doctor(call, *arguments, "--json", "--quiet")
+    report = json.loads(output)
+    assert (errors, report["schema_version"], report["result"] == "failed") == ("", 1, code == 1)
+    return code, {check["name"]: check for check in report["checks"]}, report["not_made"]
 
 
 @pytest.fixture(scope="module")
@@ -51,23 +43,14 @@ def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_bundled_judge_is_well_but_counts_words(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_bundled_judge_is_well_but_counts_words(call: Call) -> None:
     """All is as it should be, and by items that share their words with the passage whether or not they hold, it is not
     fit for anything: a warning, as a judge for trials is what it is.
     """
-    code, checks, not_made = diagnosed(capfd, "--probes", "96")
+    code, checks, not_made = diagnosed(call, "--probes", "96")
     assert (code, not_made) == (0, [])
-    assert list(checks) == [
-        *OF_THE_MACHINE,
-        *OF_THE_JUDGE,
-        "asked again",
-        "plain cases",
-        "probes",
-        *OF_THE_PROBES,
-        "injections",
-        "speed",
-        "admission",
-    ]
+    asked = ["asked again", "plain cases", "probes", *OF_THE_PROBES, "injections", "speed", "admission"]
+    assert list(checks) == [*OF_THE_MACHINE, *OF_THE_JUDGE, *asked]
     told = {name for name, check in checks.items() if check["status"] != "ok"}
     assert {"attribution", "relevance", "admission"} <= told <= {*OF_THE_PROBES, "admission"}
     assert checks["admission"]["figures"]["uses"] == {"attribution": [], "relevance": []}
@@ -77,11 +60,9 @@ def test_the_bundled_judge_is_well_but_counts_words(capfd: pytest.CaptureFixture
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
 
 
-def test_the_table_fits_a_terminal_and_counts_what_it_found(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_fits_a_terminal_and_counts_what_it_found(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    code, output, errors = doctor(capfd, "--injections", "0", "--probes", "96", "--quiet")
+    code, output, errors = doctor(call, "--injections", "0", "--probes", "96", "--quiet")
     lines = output.rstrip().splitlines()
     assert (code, errors) == (0, "")
     assert max(map(len, lines)) <= 80
@@ -89,22 +70,22 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(
     assert [line.strip() for line in lines[-2:]] == ["not made: injections", "attribution: not fit; relevance: not fit"]
 
 
-def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, call: Call) -> None:
     """And every run of the judge says it from then on, until it is examined again."""
-    code, checks, not_made = diagnosed(capfd, "--injections", "0", "--probes", "96", "--require", "ranking")
+    code, checks, not_made = diagnosed(call, "--injections", "0", "--probes", "96", "--require", "ranking")
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
     assert "fit for ranking is required" in checks["admission"]["advice"]
-    _, output, _ = called(capfd, "run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
+    _, output, _ = call("run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
     assert json.loads(output)["judge"]["examined"] == "fit for: nothing (doctor, 96 items)"
 
 
-def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, call: Call) -> None:
     """Two of the tokens carry a verdict; a model that has learnt nothing gives them what it gives to any.
 
     Whether such a judge can be talked into a verdict is not asked: it would be noise.
     """
-    code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
+    code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, not_made) == (1, ["probes", "injections"])
     assert checks["plain cases"]["status"] == "failed"
     assert checks["plain cases"]["figures"]["least_legal_mass"] < 0.1
@@ -118,12 +99,10 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: py
     assert "pinned nowhere" in checks["model file"]["found"]
 
 
-def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(
-    random_gguf: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(random_gguf: Path, tmp_path: Path, call: Call) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(random_gguf.read_bytes()[:100_000])
-    code, checks, not_made = diagnosed(capfd, "--judge", cut)
+    code, checks, not_made = diagnosed(call, "--judge", cut)
     assert (code, checks["model"]["status"]) == (1, "failed")
     assert str(cut) in checks["model"]["found"]
     assert "the file is damaged" in checks["model"]["advice"]
@@ -131,30 +110,22 @@ def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(
     assert "plain cases" in not_made
 
 
-def test_a_judge_that_is_not_there_is_a_failed_check(capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = doctor(capfd, "--judge", "no-such-judge", "--quiet")
-    assert code == 1
-    assert "no judge is called 'no-such-judge'" in " ".join(output.split())
-
-
-def test_a_template_that_refuses_every_message_is_a_failed_check(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_template_that_refuses_every_message_is_a_failed_check(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "refusing.gguf"
     template = '{{ raise_exception("no users here") }}'
     random_model.write(path, random_model.byte_vocabulary(), chat_template=template)
-    code, checks, not_made = diagnosed(capfd, "--judge", path)
+    code, checks, not_made = diagnosed(call, "--judge", path)
     assert (code, checks["chat template"]["status"]) == (1, "failed")
     assert "no users here" in checks["chat template"]["found"]
     assert not_made[0] == "prompts"
 
 
 def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
-    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    random_gguf: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a finding, with the numbers; a run would end with exit code 4."""
     monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
-    code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
+    code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
     assert "0 MiB are free" in checks["model memory"]["found"]
     assert "n_ctx" in checks["model memory"]["advice"]
@@ -172,19 +143,19 @@ def test_every_finding_is_printed_when_it_is_there(
         return answers(self, requests)
 
     monkeypatch.setattr(LlamaCppEngine, "answers", watched)
-    with pytest.raises(SystemExit):
-        main(["doctor", "--judge", str(random_gguf), "--threads", "1", "--quiet"])
-    assert named(shown[0]) == [*OF_THE_MACHINE, *OF_THE_JUDGE]
-    assert named(capfd.readouterr().out) == ["plain cases", "speed", "admission"]
+    shown.append(called(capfd, "doctor", "--judge", random_gguf, "--threads", "1", "--quiet")[1])
+    name = re.compile(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", re.MULTILINE)
+    assert name.findall(shown[0]) == [*OF_THE_MACHINE, *OF_THE_JUDGE]
+    assert name.findall(shown[-1]) == ["plain cases", "speed", "admission"]
 
 
-def named(output: str) -> list[str]:
-    """Names of the checks in the output, in their order."""
-    return re.findall(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", output, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("given", ["some", "-1", "1.5", ""])
-def test_a_number_of_items_that_is_none_is_a_usage_error(given: str, capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = doctor(capfd, "--probes", given)
+@pytest.mark.parametrize("number", ["some", "-1", "1.5", ""])
+def test_a_number_of_items_that_is_none_is_a_usage_error(number: str, call: Call) -> None:
+    code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
-    assert f"expected a number from 0 on, or all: got {given!r}" in errors
+    assert f"expected a number from 0 on, or all: got {number!r}" in errors
+
+
+def test_a_judge_that_is_not_there_is_a_failed_check(call: Call) -> None:
+    code, output, _ = doctor(call, "--judge", "no-such-judge", "--quiet")
+    assert (code, "no judge is called 'no-such-judge'" in " ".join(output.split())) == (1, True)

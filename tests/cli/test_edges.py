@@ -1,6 +1,5 @@
 """What goes wrong around a command: a full output, a directory that others can read."""
 
-import json
 import os
 import stat
 import subprocess
@@ -10,53 +9,42 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import suite_here, write_rows
+
 pytestmark = pytest.mark.engine
 
 DEMO = str(Path(__file__).parent.parent.parent / "localjudge" / "dataset" / "demo.jsonl")
 
 
-def localjudge(
-    *arguments: str, cwd: Path, stdout: str | None = None, **options: Any
-) -> "subprocess.CompletedProcess[str]":
+def localjudge(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "localjudge", *arguments]
-    if stdout is None:
-        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, **options)
-    with open(stdout, "w", encoding="utf-8") as output:
-        return subprocess.run(command, cwd=cwd, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run(command, text=True, check=False, **streams)
 
 
-def test_a_full_output_is_said_and_is_no_usage_error(tmp_path: Path) -> None:
+def test_a_full_output_is_said_and_is_no_usage_error() -> None:
     """Everything was judged: exit 4, no traceback."""
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    done = localjudge("run", DEMO, "--out", "run", "--quiet", cwd=tmp_path, stdout="/dev/full")
+    with Path("/dev/full").open("w") as full:
+        done = localjudge("run", DEMO, "--out", "run", "--quiet", stdout=full)
     assert done.returncode == 4
     assert "the output cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "run" / "summary.json").is_file()
-
-
-def test_files_of_a_run_are_private_in_a_directory_that_was_there(tmp_path: Path) -> None:
-    """They hold the user's text."""
-    (tmp_path / "run").mkdir(mode=0o755)
-    done = localjudge("run", DEMO, "--out", "run", "--metrics", "context_recall", "--quiet", cwd=tmp_path)
-    assert done.returncode == 0
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "run").iterdir()}
-    assert set(modes.values()) == {0o600}, modes
+    assert Path("run/summary.json").is_file()
 
 
 def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
-    """A run, its reports and exports, a sheet, a calibration, and what is remembered."""
+    """A run, in a directory that others may read, its reports and exports, a sheet, a calibration, the cache."""
+    (tmp_path / "run").mkdir(mode=0o755)
     labels = [
         {"context": f"Tower {n} is old.", "statement": text, "label": label}
         for n in range(6)
         for text, label in ((f"Tower {n} is old.", 1), ("A ship sank.", 0))
     ]
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
-    (tmp_path / "labels.jsonl").chmod(0o600)
+    write_rows("labels.jsonl", *labels)
+    suite_here(cache=True, report=True)
     run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
-    (tmp_path / "localjudge.toml").write_text("cache = true\nreport = true\n")
-    (tmp_path / "localjudge.toml").chmod(0o600)
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
         ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
@@ -65,9 +53,11 @@ def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
         environment = {**os.environ, "LOCALJUDGE_HOME": str(tmp_path / "home")}
-        done = localjudge(*arguments, cwd=tmp_path, umask=0, env=environment)
+        done = localjudge(*arguments, umask=0, env=environment)
         assert done.returncode == 0, done.stderr
-    modes = {str(file): stat.S_IMODE(file.stat().st_mode) for file in tmp_path.rglob("*") if file.is_file()}
+    mine = ("labels.jsonl", "localjudge.toml")
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name not in mine]
+    modes = {str(file): stat.S_IMODE(file.stat().st_mode) for file in files}
     assert {"gates.xml", "summary.md", "ragas.csv", "sheet.csv", "redacted.jsonl", "salt.key"} <= {
         Path(name).name for name in modes
     }

@@ -13,42 +13,27 @@ import pytest
 
 from localjudge.cli import main as command_line
 from localjudge.errors import InputError, OutOfResource
-from tests.cli.conftest import suite_here
+from tests.cli.conftest import Call, suite_here, write_rows
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).parent.parent.parent
 ROWS: list[dict[str, Any]] = [
-    {
-        "id": "a",
-        "user_input": "Where does it rain?",
-        "retrieved_contexts": ["It rains in Rome."],
-        "reference": "It rains in Rome. It is red.",
-    },
-    {"id": "b", "user_input": "?", "retrieved_contexts": ["Nothing."], "reference": None},
+    {"id": "a", "user_input": "Where?", "retrieved_contexts": ["It rains."], "reference": "It rains. It is red."},
+    {"id": "b", "user_input": "?", "retrieved_contexts": ["Nothing.", "At all."], "reference": None},
 ]
 
 
-def exit_code(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        command_line.main(list(arguments))
-    code = ended.value.code
-    assert isinstance(code, int)
-    return int(code)
-
-
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A small file in an empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    Path("data.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+def data() -> str:
+    """A small file."""
+    write_rows("data.jsonl", *ROWS)
     return "data.jsonl"
 
 
-def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
     """The table is on standard output, what was read and the judge's announcement on standard error."""
-    assert exit_code("run", data) == 0
-    output, errors = capfd.readouterr()
+    code, output, errors = call("run", data)
+    assert code == 0
     assert "context_recall" in output
     assert "signature judge:" in output
     assert "2 samples with id, user_input, retrieved_contexts, reference" in errors
@@ -57,10 +42,9 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
     assert len(textwrap.wrap(judge, 80)) == 2
 
 
-def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_json_prints_the_summary_and_nothing_else(data: str, call: Call) -> None:
     """It is what stands in `summary.json`, and where the run is."""
-    assert exit_code("run", data, "--json", "--out", "out") == 0
-    printed = json.loads(capfd.readouterr().out)
+    printed = json.loads(call("run", data, "--json", "--out", "out")[1])
     assert printed.pop("run") == "out"
     assert printed == json.loads(Path("out/summary.json").read_text())
 
@@ -92,47 +76,45 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
     ],
 )
 def test_1_for_usage_and_input_errors_without_a_traceback(
-    data: str, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
+    data: str, call: Call, arguments: list[str], message: str
 ) -> None:
     """Nothing is written."""
-    assert exit_code(*arguments) == 1
-    output, errors = capfd.readouterr()
+    code, output, errors = call(*arguments)
     assert message in errors
-    assert (output, "Traceback" in errors, Path("runs").exists()) == ("", False, False)
+    assert (code, output, "Traceback" in errors, Path("runs").exists()) == (1, "", False, False)
 
 
-def test_2_when_samples_failed(data: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_2_when_samples_failed(data: str, call: Call) -> None:
     """A sentence of 30,000 words does not fit a context of 512 tokens. One may fail if that is allowed."""
     suite_here(n_ctx=512)
     long = {**ROWS[0], "id": "c", "reference": "word " * 30_000}
-    Path(data).write_text("\n".join(map(json.dumps, [*ROWS, long])))
+    write_rows(data, *ROWS, long)
     arguments = ["run", data, "--metrics", "context_recall", "--quiet"]
-    assert exit_code(*arguments) == 2
-    assert "context_recall: 1 failed, more than allowed" in capfd.readouterr().out
+    code, output, _ = call(*arguments)
+    assert (code, "context_recall: 1 failed, more than allowed" in output) == (2, True)
     suite_here(n_ctx=512, max_failed=1)
-    assert exit_code(*arguments) == 0
-    assert "context_recall: 1 failed; it is from" in capfd.readouterr().out
+    code, output, _ = call(*arguments)
+    assert (code, "context_recall: 1 failed; it is from" in output) == (0, True)
 
 
 def test_2_when_a_metric_of_another_package_raises(
-    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    data: str, folder: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     """The run goes on, says once why, and scores the other metrics; each row has the reason with its place."""
     source = (
         "name, version, required_fields = 'theirs', 1, frozenset()\ndef steps(sample, sentences):\n    yield 1 / 0\n"
     )
-    (tmp_path / "their_metrics.py").write_text(source)
-    info = tmp_path / "their_metrics-1.0.dist-info"
+    Path("their_metrics.py").write_text(source)
+    info = Path("their_metrics-1.0.dist-info")
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-metrics\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[localjudge.metrics]\ntheirs = their_metrics\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert exit_code("run", data, "--metrics", "context_recall,theirs", "--out", "out") == 2
+    monkeypatch.syspath_prepend(str(folder))
+    code, _, errors = call("run", data, "--metrics", "context_recall,theirs", "--out", "out")
     reason = "ZeroDivisionError: division by zero (their_metrics.py:3)"
-    assert f"theirs failed on every sample: {reason}\n" in capfd.readouterr().err
+    assert (code, f"theirs failed on every sample: {reason}\n" in errors) == (2, True)
     scores = [json.loads(line) for line in Path("out/scores.jsonl").read_text().splitlines()]
-    found = [(row["sample_id"], row["metric"], row["status"], row["detail"]) for row in scores]
-    assert found == [
+    assert [(row["sample_id"], row["metric"], row["status"], row["detail"]) for row in scores] == [
         ("a", "context_recall", "scored", None),
         ("a", "theirs", "failed", reason),
         ("b", "context_recall", "undefined", "reference is null"),
@@ -153,30 +135,23 @@ def test_2_when_a_metric_of_another_package_raises(
     ],
 )
 def test_errors_have_their_exit_codes(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
+    monkeypatch: pytest.MonkeyPatch, call: Call, error: BaseException, code: int, message: str
 ) -> None:
     fail_with(monkeypatch, error)
-    assert exit_code("run") == code
-    assert message in capfd.readouterr().err
+    ended, _, errors = call("run")
+    assert (ended, message in errors) == (code, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "hint"),
-    [
-        (["run"], "run the same command again to go on"),
-        (["run", "--dry-run"], "run the same command again: it begins anew"),
-        (["doctor"], "run the same command again: it begins anew"),
-        (["verify", "run"], "run the same command again: it begins anew"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [["run"], ["run", "--dry-run"], ["doctor"], ["verify", "run"]])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
 def test_only_a_run_promises_to_go_on(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], hint: str, error: Any
+    monkeypatch: pytest.MonkeyPatch, call: Call, arguments: list[str], error: Any
 ) -> None:
     """They keep answers; the others keep nothing."""
+    hint = "again to go on" if arguments == ["run"] else "again: it begins anew"
     fail_with(monkeypatch, error)
-    assert exit_code(*arguments) == 4
-    assert capfd.readouterr().err.endswith(f"{hint}\n")
+    code, _, errors = call(*arguments)
+    assert (code, errors.endswith(f"run the same command {hint}\n")) == (4, True)
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -196,20 +171,16 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         command_line.main(["run"])
 
 
-def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
-    """As `... | head -1`: no traceback, and nothing that stops a script under `set -o pipefail`."""
-    text = tmp_path / "text.txt"
-    text.write_text("One sentence. " * 20_000)
-    command = f"{sys.executable} -m localjudge doctor --json --sentences {text} | head -1; exit ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize(
+    ("arguments", "reader", "code"),
+    [
+        ("doctor --json --sentences text.txt", "head -1", 0),
+        ("run data.jsonl --out run --quiet --gate 'context_recall>=0.9'", "true", 3),
+    ],
+)
+def test_a_reader_that_has_gone_is_no_error_and_hides_none(data: str, arguments: str, reader: str, code: int) -> None:
+    """No traceback, nothing that stops a script under `set -o pipefail`; `true` has gone before anything is printed."""
+    Path("text.txt").write_text("One sentence. " * 20_000)
+    command = f"{sys.executable} -m localjudge {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_missed_gate_is_missed_whoever_reads_the_output(tmp_path: Path) -> None:
-    """The reader has gone before anything is printed: `true` reads nothing."""
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"reference": "Mars is red.", "retrieved_contexts": ["The king lives."]}')
-    run = f"run {rows} --out {tmp_path / 'run'} --quiet --gate 'context_recall>=0.9'"
-    command = f"{sys.executable} -m localjudge {run} | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (3, "")
+    assert (done.returncode, done.stderr) == (code, "")

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import called, suite_here
+from tests.cli.conftest import Call, suite_here, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -19,19 +19,18 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of two samples, one recalled and one not, in an empty working directory."""
-    monkeypatch.chdir(tmp_path)
-    Path("data.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+def data() -> None:
+    """A file of two samples, one recalled and one not."""
+    write_rows("data.jsonl", *ROWS)
 
 
-def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(call: Call) -> None:
     """1 of 2: the exact interval is 0.013 to 0.987."""
     gates = ("--gate", "context_recall>=0.01", "--gate", "context_recall>=0.4", "--gate", "context_recall>0.99")
-    code, output, _ = called(capfd, "run", "data.jsonl", *ARGUMENTS, *gates, "--junit", "gates.xml", "--json")
+    code, output, _ = call("run", "data.jsonl", *ARGUMENTS, *gates, "--junit", "gates.xml", "--json")
     decided = json.loads(output)["gates"]
     assert code == 3
-    assert [(one["gate"], one["outcome"], one["kept"]) for one in decided] == [
+    assert [(gate["gate"], gate["outcome"], gate["kept"]) for gate in decided] == [
         ("context_recall>=0.01", "pass", True),
         ("context_recall>=0.4", "undecided", False),
         ("context_recall>0.99", "fail", False),
@@ -40,34 +39,33 @@ def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(capfd: pytest.
     assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["failure"]]
 
 
-def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_compared_with_its_baseline_in_one_go(call: Call) -> None:
     """Of 16 rows half were recalled; now all are, or none: the gate on the difference passes, or fails."""
     rows = [{**ROWS[n % 2], "id": f"{ROWS[n % 2]['id']}-{n}"} for n in range(16)]
-    Path("data.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
+    write_rows("data.jsonl", *rows)
+    assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
     for now, outcome, code in (("The king lives in Paris.", "pass", 0), ("Water boils.", "fail", 3)):
         texts = [now] if outcome == "fail" else ["It rains in Rome.", now]
-        Path("now.jsonl").write_text("\n".join(json.dumps({**row, "retrieved_contexts": texts}) for row in rows))
+        write_rows("now.jsonl", *({**row, "retrieved_contexts": texts} for row in rows))
         gate = ("--gate", "context_recall.delta>=-0.1")
         arguments = ("run", "now.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
-        assert (found := called(capfd, *arguments))[0] == code
-        assert f"{outcome} context_recall.delta>=-0.1" in " ".join(found[1].split())
-        printed = json.loads(called(capfd, *arguments, "--json")[1])
+        ended, output, _ = call(*arguments)
+        assert (ended, f"{outcome} context_recall.delta>=-0.1" in " ".join(output.split())) == (code, True)
+        printed = json.loads(call(*arguments, "--json")[1])
         difference = 0.5 if outcome == "pass" else -0.5
         assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == difference
         assert printed["gates"][0]["value"] == difference
 
 
-def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missed_gate_comes_before_failed_samples(call: Call) -> None:
     """Exit code 3, not 2: the failed sample is why the gate is missed."""
     long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
-    Path("data.jsonl").write_text("\n".join(map(json.dumps, [*ROWS, long])))
+    write_rows("data.jsonl", *ROWS, long)
     suite_here(n_ctx=512)
     arguments = ("run", "data.jsonl", *ARGUMENTS)
-    assert called(capfd, *arguments)[0] == 2
-    code, output, _ = called(capfd, *arguments, "--gate", "context_recall>=0")
-    assert code == 3
-    assert "failed samples: 1, allowed: 0" in " ".join(output.split())
+    assert call(*arguments)[0] == 2
+    code, output, _ = call(*arguments, "--gate", "context_recall>=0")
+    assert (code, "failed samples: 1, allowed: 0" in " ".join(output.split())) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -77,44 +75,37 @@ def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[
         (["--gate", "faithfulness>=0.8"], "'faithfulness', which is not computed"),
         (["--gate", "context_recall.delta>=0"], "needs a baseline"),
         (["--baseline", "nowhere"], "nowhere holds no run"),
+        (["--baseline", "nowhere", "--dry-run"], "nowhere holds no run"),
         (["--junit", "gates.xml"], "--junit writes the outcome of gates"),
         (["--gate", "context_recall>=0.8", "--junit", "no/such/folder.xml"], "cannot be written"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_before_anything_is_judged(
-    capfd: pytest.CaptureFixture[str], arguments: list[str], said: str
+    call: Call, arguments: list[str], said: str
 ) -> None:
-    code, output, errors = called(capfd, "run", "data.jsonl", *ARGUMENTS, *arguments)
+    code, output, errors = call("run", "data.jsonl", *ARGUMENTS, *arguments)
     assert (code, output, Path("runs").exists()) == (1, "", False)
     assert said in errors
 
 
-def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(capfd: pytest.CaptureFixture[str]) -> None:
-    """A file of an earlier run would otherwise be taken for this one's."""
+def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(call: Call) -> None:
+    """A file of an earlier run would otherwise be taken for this one's. A dry run writes none."""
     gate = ("--gate", "context_recall>=0", "--junit", "gates.xml", "--markdown", "ci.md")
-    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)[0] == 0
-    assert called(capfd, "run", "missing.jsonl", *ARGUMENTS, *gate)[0] == 1
+    assert call("run", "data.jsonl", *ARGUMENTS, *gate, "--dry-run")[0] == 0
+    assert not Path("gates.xml").exists()
+    assert call("run", "data.jsonl", *ARGUMENTS, *gate)[0] == 0
+    assert call("run", "missing.jsonl", *ARGUMENTS, *gate)[0] == 1
     suite = ElementTree.parse("gates.xml").getroot()
     assert (suite.get("errors"), suite.get("tests")) == ("1", "1")
     assert Path("ci.md").read_text() == "## localjudge: the run did not finish\n"
 
 
-def test_a_dry_run_writes_no_junit_file_and_refuses_what_the_run_would_refuse(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """A baseline that is not there is found before hours of work, not after."""
-    run = ("run", "data.jsonl", *ARGUMENTS, "--dry-run")
-    assert called(capfd, *run, "--gate", "context_recall>=0", "--junit", "gates.xml")[0] == 0
-    assert not Path("gates.xml").exists()
-    assert called(capfd, *run, "--baseline", "missing")[0] == 1
-
-
-def test_a_baseline_of_other_metrics_is_refused_before_anything_is_judged(capfd: pytest.CaptureFixture[str]) -> None:
-    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
+def test_a_baseline_of_other_metrics_is_refused_before_anything_is_judged(call: Call) -> None:
+    assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
     rows = [{**row, "user_input": "Where does it rain?"} for row in ROWS]
-    Path("data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_rows("data.jsonl", *rows)
     others = ("--metrics", "context_relevancy", "--baseline", "old", "--out", "new")
-    code, output, errors = called(capfd, "run", "data.jsonl", "--quiet", *others)
+    code, output, errors = call("run", "data.jsonl", "--quiet", *others)
     said = " ".join(errors.split())
     assert (code, output) == (1, "")
     assert "the baseline old has no metric in common with this run" in said

@@ -7,7 +7,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from tests.cli.conftest import called
+from tests.cli.conftest import Call, write_rows
+from tests.conftest import ScriptedRun
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"s{n}", "user_input": f"What of {n}?", "reference": f"Fact {n}.", "retrieved_contexts": [f"It is {n}."]}
@@ -26,9 +27,8 @@ SCRIPT = {f"Fact {n}.": 0.9 if n % 3 else 0.2 for n in range(12)}
 
 
 @pytest.fixture
-def run(scripted_run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(scripted_run: ScriptedRun) -> Run:
     """Twelve samples of one sentence, in `run` below the working directory."""
-    monkeypatch.chdir(tmp_path)
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall"])
 
 
@@ -40,60 +40,57 @@ def humans(path: Path) -> list[int | None]:
     return [json.loads(line)["human"] for line in path.read_text().splitlines()]
 
 
-def filled(source: Path, target: Path, labels: dict[str, int]) -> None:
-    """The sheet with labels by text, 1 for all others."""
-    rows = [json.loads(line) for line in source.read_text().splitlines()]
-    target.write_text("".join(json.dumps({**row, "human": labels.get(row["text"], 1)}) + "\n" for row in rows))
+def fill(call: Call, run: str, labels: dict[str, int], target: str = "l.jsonl") -> None:
+    """A sheet of the run with labels by text, 1 for all others."""
+    call("label", run, "--out", "s.jsonl")
+    rows = [json.loads(line) for line in Path("s.jsonl").read_text().splitlines()]
+    write_rows(target, *({**row, "human": labels.get(row["text"], 1)} for row in rows))
 
 
-def test_a_sheet_is_written_and_never_written_over(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = called(capfd, "label", "run", "--n", "5", "--out", "sheet.csv")
+def test_a_sheet_is_written_and_never_written_over(run: Run, call: Call) -> None:
+    code, output, _ = call("label", "run", "--n", "5", "--out", "sheet.csv")
     assert (code, output) == (0, "5 verdicts to label in sheet.csv: write 1 or 0 into the column human\n")
-    assert called(capfd, "label", "run", "--n", "5", "--out", "more.jsonl", "--json")[1] == (
+    assert call("label", "run", "--n", "5", "--out", "more.jsonl", "--json")[1] == (
         '{\n  "file": "more.jsonl",\n  "rows": 5\n}\n'
     )
-    code, _, errors = called(capfd, "label", "run", "--out", "sheet.csv")
-    assert code == 1
-    assert "is there already" in errors
-    assert "--out" in errors
+    code, _, errors = call("label", "run", "--out", "sheet.csv")
+    assert (code, "is there already" in errors, "--out" in errors) == (1, True, True)
 
 
 def test_keys_of_a_pipe_label_and_the_same_command_goes_on(
-    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1, 0, a key that is none, skip, undo the skip, 1; then the pipe ends."""
     pressed(monkeypatch, "1\n0 x s u 1")
-    code, output, _ = called(capfd, "label", "run", "--n", "5", "--terminal")
+    code, output, _ = call("label", "run", "--n", "5", "--terminal")
     assert code == 0
     assert humans(Path("labels-run.jsonl")) == [1, 0, 1, None, None]
     assert "3 of 5 labelled, in labels-run.jsonl" in output
     assert "2 are left: the same command goes on" in output
     assert "then: localjudge show run --labels labels-run.jsonl" in output
     pressed(monkeypatch, "0 0")
-    code, output, _ = called(capfd, "label", "run", "--terminal")
+    code, output, _ = call("label", "run", "--terminal")
     assert humans(Path("labels-run.jsonl")) == [1, 0, 1, 0, 0]
     assert "3 of 5 labelled   context_recall" in output
     assert "5 of 5 labelled, in labels-run.jsonl" in output
     assert "p_yes" not in output
 
 
-def test_a_persons_sheet_cannot_act_on_the_terminal(
-    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_persons_sheet_cannot_act_on_the_terminal(run: Run, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a sheet may hold comes escaped, whatever it is."""
     evil = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
-    called(capfd, "label", "run", "--n", "2", "--out", "s.jsonl")
+    call("label", "run", "--n", "2", "--out", "s.jsonl")
     first, second = Path("s.jsonl").read_text().splitlines()
     row = json.loads(first)
     row |= {"asks": evil, "user_input": [evil], "contexts": [evil, 3, None], "reference": evil, "response": {"a": 1}}
     row |= {"text": evil, "metric": evil, "sample_id": evil}
     Path("s.jsonl").write_text(f"{json.dumps(row)}\n{second}\n")
     pressed(monkeypatch, "1")
-    code, output, errors = called(capfd, "label", "run", "--terminal", "--out", "s.jsonl")
+    code, output, errors = call("label", "run", "--terminal", "--out", "s.jsonl")
     assert code == 0
     assert not set("\x1b\x07\u202e") & set(output + errors)
     assert "\\x1b[2J" in output
-    code, output, errors = called(capfd, "show", "run", "--labels", "s.jsonl")
+    code, output, errors = call("show", "run", "--labels", "s.jsonl")
     assert code == 1
     assert not set("\x1b\x07\u202e") & set(output + errors)
 
@@ -114,52 +111,46 @@ def test_a_persons_sheet_cannot_act_on_the_terminal(
     ],
 )
 def test_what_cannot_be_done_is_said(
-    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+    run: Run, call: Call, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
     pressed(monkeypatch, "")
-    code, _, errors = called(capfd, *arguments)
-    assert code == 1
-    assert said in errors
+    code, _, errors = call(*arguments)
+    assert (code, said in errors) == (1, True)
 
 
-def test_corrected_means_stand_beside_the_judges(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_corrected_means_stand_beside_the_judges(run: Run, call: Call) -> None:
     """8 of 12 are judged 1; people say 1 of all but two of these: 10/12 all told, by labels of all."""
-    called(capfd, "label", "run", "--out", "s.jsonl")
-    filled(Path("s.jsonl"), Path("l.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
-    code, output, _ = called(capfd, "show", "run", "--labels", "l.jsonl")
+    fill(call, "run", {"Fact 1.": 0, "Fact 2.": 0})
+    code, output, _ = call("show", "run", "--labels", "l.jsonl")
     assert code == 0
     table = [line.split() for line in output.splitlines()]
     assert ["context_recall", "0.667", "0.349", "-", "0.901", "-"] in table
     assert [row[:2] for row in table if row[:1] == ["corrected"]] == [["corrected", "0.833"]]
     assert "12 of 12 verdicts labelled, of 12 samples or groups" in output
-    corrected = json.loads(called(capfd, "show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
+    corrected = json.loads(call("show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
     assert corrected["metrics"]["context_recall"]["corrected"]["mean"] == pytest.approx(10 / 12)
 
 
-def test_labels_of_another_run_are_refused(
-    run: Run, scripted_run: Callable[..., Run], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_of_another_run_are_refused(run: Run, scripted_run: ScriptedRun, call: Call) -> None:
     scripted_run("other", ROWS, SCRIPT, metrics=["context_recall"], threshold=0.95)
-    called(capfd, "label", "other", "--out", "s.jsonl")
-    filled(Path("s.jsonl"), Path("l.jsonl"), {"Fact 1.": 0})
-    code, output, errors = called(capfd, "show", "run", "--labels", "l.jsonl")
+    fill(call, "other", {"Fact 1.": 0})
+    code, output, errors = call("show", "run", "--labels", "l.jsonl")
     assert (code, output) == (1, "")
     assert "12 of 12 labels in l.jsonl are not of the run in run" in errors
-    assert called(capfd, "report", "run", "--labels", "l.jsonl")[0] == 1
+    assert call("report", "run", "--labels", "l.jsonl")[0] == 1
 
 
-def test_the_report_shows_both_without_a_script(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_report_shows_both_without_a_script(run: Run, call: Call) -> None:
     """Plain markup, before the samples that a script lists."""
-    called(capfd, "label", "run", "--out", "s.jsonl")
-    filled(Path("s.jsonl"), Path("l<b>.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
-    code, output, _ = called(capfd, "report", "run", "--labels", "l<b>.jsonl", "--json")
+    fill(call, "run", {"Fact 1.": 0, "Fact 2.": 0}, "l<b>.jsonl")
+    code, output, _ = call("report", "run", "--labels", "l<b>.jsonl", "--json")
     assert code == 0
     assert json.loads(output)["corrected"]["metrics"]["context_recall"]["labelled"] == 12
     page = Path("run/report.html").read_text()
     section = page[page.index("Corrected by labels") : page.index('id="samples"')]
     assert "0.833" in section
     assert "l&lt;b&gt;.jsonl" in section
-    called(capfd, "report", "run")
+    call("report", "run")
     assert "Corrected by labels" not in Path("run/report.html").read_text()
 
 

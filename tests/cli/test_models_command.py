@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import called
+from tests.cli.conftest import Call
 from tests.local_models.conftest import gguf, manifest, pulled, user
 
 __all__ = ["user"]
@@ -21,8 +21,8 @@ def machine(user: Path, tmp_path: Path) -> Path:
     return gguf(tmp_path / "folder" / "embed.gguf", "bert").parent
 
 
-def test_a_person_reads_names_that_can_be_typed(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, printed, errors = called(capfd, "models", machine)
+def test_a_person_reads_names_that_can_be_typed(machine: Path, call: Call) -> None:
+    code, printed, errors = call("models", machine)
     lines = [line.strip() for line in printed.splitlines()]
     assert (code, errors) == (0, "")
     facts = lines[lines.index("ollama:qwen3:8b") + 1]
@@ -32,16 +32,16 @@ def test_a_person_reads_names_that_can_be_typed(machine: Path, capfd: pytest.Cap
     assert "embed" not in printed
 
 
-def test_what_is_left_out_is_said_when_asked(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = " ".join(called(capfd, "models", machine, "--verbose")[1].split())
+def test_what_is_left_out_is_said_when_asked(machine: Path, call: Call) -> None:
+    printed = " ".join(call("models", machine, "--verbose")[1].split())
     assert "embed.gguf cannot judge: a bert model does not write text word by word" in printed
     assert "ollama:broken:1b" in printed
     assert "is not a manifest" in printed
     assert "--verbose" not in printed
 
 
-def test_a_program_reads_the_same(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(called(capfd, "models", machine, "--json")[1])
+def test_a_program_reads_the_same(machine: Path, call: Call) -> None:
+    found = json.loads(call("models", machine, "--json")[1])
     models = {model["name"]: model for model in found["models"]}
     assert models["ollama:qwen3:8b"]["chat_template"] is True
     assert len(models["ollama:qwen3:8b"]["sha256"]) == 64
@@ -49,16 +49,16 @@ def test_a_program_reads_the_same(machine: Path, capfd: pytest.CaptureFixture[st
     assert "ollama:broken:1b" in {entry["where"] for entry in found["skipped"]}
 
 
-def test_a_name_cannot_play_with_the_terminal(user: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_name_cannot_play_with_the_terminal(user: Path, tmp_path: Path, call: Call) -> None:
     gguf(tmp_path / "x\x1b[2J\n[bold]y.gguf")
     gguf(tmp_path / "z\x1b[2J.gguf", "bert")
-    _, printed, _ = called(capfd, "models", tmp_path, "--verbose")
+    _, printed, _ = call("models", tmp_path, "--verbose")
     assert "\x1b" not in printed
     assert r"x\x1b[2J\n[bold]y.gguf" in printed
 
 
-def test_a_hint_is_spelt_as_it_is_typed(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, errors = called(capfd, "run", "--demo", "--judge", "qwen3:8b", "--out", machine / "run")
+def test_a_hint_is_spelt_as_it_is_typed(machine: Path, call: Call) -> None:
+    code, _, errors = call("run", "--demo", "--judge", "qwen3:8b", "--out", machine / "run")
     assert code == 1
     assert "no judge is called 'qwen3:8b'" in errors
     assert "did you mean --judge ollama:qwen3:8b?" in errors

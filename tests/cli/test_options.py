@@ -17,31 +17,29 @@ from localjudge.cli.options import SECTIONS, settings
 from localjudge.cli.run import run_command
 from localjudge.run.settings import SETTINGS, RunSettings, checked
 from localjudge.words import as_typed, option_name
-from tests.cli.conftest import called
+from tests.cli.conftest import Call
 
 OPTIONS = {parameter.name: parameter for parameter in run_command.params if isinstance(parameter, click.Option)}
 TYPED = [name for name, setting in SETTINGS.items() if setting.group]
-MOST_OPTIONS = 26
-MOST_COMMANDS = 13
 
 
-def test_the_options_of_a_run_fit_a_screen_each_in_one_section(capfd: pytest.CaptureFixture[str]) -> None:
-    text = called(capfd, "run", "--help")[1]
+def test_the_options_of_a_run_fit_a_screen_each_in_one_section(call: Call) -> None:
+    text = call("run", "--help")[1]
     sections = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
     bodies = zip(sections[::2], sections[1::2], strict=True)
     options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
     assert list(options) == [*SECTIONS, "Example"]
     listed = [name for group in options.values() for name in group]
     assert sorted(listed) == sorted(["--help", *(option.opts[0] for option in OPTIONS.values())])
-    assert len(OPTIONS) <= MOST_OPTIONS
-    assert len(COMMANDS) <= MOST_COMMANDS
+    assert len(OPTIONS) <= 26
+    assert len(COMMANDS) <= 13
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_listed_and_its_example_can_be_typed(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_is_listed_and_its_example_can_be_typed(name: str, call: Call) -> None:
     """It parses, with all that is required and no option that does not exist."""
-    assert f"  {name} " in called(capfd, "--help")[1]
-    text = called(capfd, name, "--help")[1]
+    assert f"  {name} " in call("--help")[1]
+    text = call(name, "--help")[1]
     assert f"Usage: localjudge {name}" in text
     program, command_name, *arguments = shlex.split(text.rpartition("\nExample:\n")[2].strip())
     assert (program, command_name) == ("localjudge", name)

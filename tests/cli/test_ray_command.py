@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
 ]
-FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 PATIENCE_SECONDS = 60
 SAMPLES = 300
 
@@ -31,16 +30,14 @@ SAMPLES = 300
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Enough that a run with two workers takes some seconds."""
     file = tmp_path_factory.mktemp("data") / "data.jsonl"
+    rivers = [(number, f"The river {number} is {number * 7} km long") for number in range(SAMPLES)]
     rows = (
         {
-            "id": f"{number}",
-            "retrieved_contexts": [
-                f"The river {number} is {number * 7} km long and rises in the hills.",
-                "It is deep.",
-            ],
-            "reference": f"The river {number} is {number * 7} km long. It has {number} mouths. It rises in the hills.",
+            "id": str(number),
+            "retrieved_contexts": [f"{river} and rises in the hills.", "It is deep."],
+            "reference": f"{river}. It has {number} mouths. It rises in the hills.",
         }
-        for number in range(SAMPLES)
+        for number, river in rivers
     )
     file.write_text("\n".join(map(json.dumps, rows)))
     return file
@@ -51,12 +48,16 @@ class Started:
 
     def __init__(self, folder: Path, data: Path, *options: str) -> None:
         self.mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
-        name, value = self.mark.split("=")
         (folder / "home").mkdir()
         # Short: Ray's sockets are in it, and their paths have 107 bytes at most.
         self.temporary = Path(tempfile.mkdtemp(dir="/tmp"))
         self.home, self.out = folder / "home", folder / "run"
-        environment = {**os.environ, name: value, "HOME": str(self.home), "TMPDIR": str(self.temporary)}
+        environment = {
+            **os.environ,
+            **dict([self.mark.split("=")]),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "localjudge", *command(data, self.out), *options],
             env=environment,
@@ -93,6 +94,10 @@ class Started:
 
 def command(data: Path, out: Path) -> list[str]:
     return ["run", str(data), "--metrics", "context_recall", "--threads", "1", "--quiet", "--out", str(out)]
+
+
+def results(run: Path) -> list[bytes]:
+    return [(run / name).read_bytes() for name in ("scores.jsonl", "verdicts.jsonl", "summary.json")]
 
 
 def read(path: str) -> bytes:
@@ -160,9 +165,8 @@ def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: P
     assert addresses
     assert addresses <= LOOPBACK
     of_ray = [pid for pid in pids if re.search(rb"/(raylet|gcs_server)\0", read(f"/proc/{pid}/cmdline"))]
-    assert ["RAY_USAGE_STATS_ENABLED=0" in variables for pid in of_ray if len(variables := environ(pid)) > 1] == [
-        True
-    ] * 2
+    variables = [names for names in map(environ, of_ray) if len(names) > 1]
+    assert ["RAY_USAGE_STATS_ENABLED=0" in names for names in variables] == [True] * 2
     os.kill(workers[0], signal.SIGKILL)
     started.wait_for_answers(started.answers() + 100)
     assert started.process.poll() is None
@@ -183,8 +187,7 @@ def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: P
     assert kept >= 150
     for out in (started.out, tmp_path / "alone"):
         subprocess.run([sys.executable, "-m", "localjudge", *command(data, out)], check=True, capture_output=True)
-    for name in FILES:
-        assert (started.out / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+    assert results(started.out) == results(tmp_path / "alone")
 
 
 def test_the_watch_sees_a_port_that_is_open_to_all() -> None:
@@ -214,8 +217,7 @@ def test_a_run_in_a_cluster_that_is_joined_has_the_same_bytes_and_leaves_it_runn
         for out, more in ((tmp_path / "ray", ["--ray", f"127.0.0.1:{port}"]), (tmp_path / "alone", [])):
             ran = [sys.executable, "-m", "localjudge", *command(rows, out), *more]
             subprocess.run(ran, check=True, capture_output=True, timeout=2 * PATIENCE_SECONDS)
-        for name in FILES:
-            assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+        assert results(tmp_path / "ray") == results(tmp_path / "alone")
         assert head.poll() is None
     finally:
         kill(marked(mark))

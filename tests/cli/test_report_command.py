@@ -1,41 +1,38 @@
-"""`localjudge report`, and a run whose suite asks for one."""
+"""`localjudge report` and `compare`, and a run whose suite asks for a report."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge import Run
-from tests.cli.conftest import called, suite_here
+from tests.cli.conftest import Call, suite_here
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., Run]
 ROW: dict[str, Any] = {"id": "a", "reference": "It rains.", "retrieved_contexts": ["It rains."]}
 
 
 @pytest.fixture
-def folder(scripted_run: ScriptedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the runs `old`, where nothing is attributed, and `new`, where all is."""
+def folder(folder: Path, scripted_run: ScriptedRun) -> Path:
+    """With the runs `old`, where nothing is attributed, and `new`, where all is."""
     scripted_run("old", [ROW], {"It rains.": 0.0})
     scripted_run("new", [ROW], {})
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return folder
 
 
-def test_a_report_is_written_into_the_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = called(capfd, "report", "new")
+def test_a_report_is_written_into_the_run(folder: Path, call: Call) -> None:
+    code, output, errors = call("report", "new")
     assert (code, output.split(), errors) == (0, ["report", "new/report.html"], "")
     assert (folder / "new" / "report.html").read_text().startswith("<!doctype html>")
 
 
-def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the difference is at least -1 whatever it is, and not surely above 0.9."""
-    given = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
-    code, output, _ = called(capfd, *given)
+    arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
+    code, output, _ = call(*arguments)
     assert code == 0
     assert "a: context_recall 0.000 -> 1.000" in output
-    code, output, _ = called(capfd, *given, "--gate", "context_recall.delta>=0.9", "--json")
+    code, output, _ = call(*arguments, "--gate", "context_recall.delta>=0.9", "--json")
     said = json.loads(output)
     assert code == 3
     assert (said["file"], said["bytes"]) == ("page.html", (folder / "page.html").stat().st_size)
@@ -47,37 +44,40 @@ def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, capfd:
     ("arguments", "said"),
     [
         (("none",), "none holds no run"),
-        (("new", "--out", "data.jsonl"), "data.jsonl is not a report of localjudge"),
         (("new", "--out", "old"), "old is a directory"),
-        (("new", "--gate", "faithfulness>=0.5"), "which is not computed"),
         (("new", "--gate", "context_recall.delta>=0"), "needs a baseline"),
         (("new", "--baseline", "none"), "none holds no run"),
     ],
 )
-def test_what_cannot_be_written_is_refused(
-    folder: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
-    (folder / "data.jsonl").write_text("{}")
-    code, output, errors = called(capfd, "report", *arguments)
+def test_what_cannot_be_written_is_refused(folder: Path, call: Call, arguments: tuple[str, ...], said: str) -> None:
+    code, output, errors = call("report", *arguments)
     assert (code, output) == (1, "")
     assert said in errors
-    assert (folder / "data.jsonl").read_text() == "{}"
     assert not (folder / "new" / "report.html").exists()
 
 
-def test_the_path_of_a_report_cannot_act_on_the_terminal(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    _, output, _ = called(capfd, "report", "new", "--out", "a\x1b[2J.html")
+def test_the_path_of_a_report_cannot_act_on_the_terminal(folder: Path, call: Call) -> None:
+    _, output, _ = call("report", "new", "--out", "a\x1b[2J.html")
     assert output.strip() == "report a\\x1b[2J.html"
 
 
+def test_compare_gives_the_whole_comparison_as_json(folder: Path, call: Call) -> None:
+    code, output, errors = call("compare", "old", "new", "--json", "--moved", "0")
+    comparison = json.loads(output)
+    assert (code, errors, comparison["schema_version"]) == (0, "", 1)
+    assert comparison["metrics"]["context_recall"]["scores"]["difference"] == 1.0
+    assert comparison["metrics"]["context_recall"]["moved"] == []
+    assert [change["ingredient"] for change in comparison["judge_changes"]] == ["engine.script_sha256"]
+
+
 @pytest.mark.engine
-def test_run_writes_its_report_at_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_run_writes_its_report_at_once(folder: Path, call: Call) -> None:
     (folder / "data.jsonl").write_text(json.dumps(ROW))
     arguments = ("run", "data.jsonl", "--metrics", "context_recall", "--quiet", "--threads", "1", "--out", "run")
-    assert called(capfd, *arguments)[1].rstrip().endswith("run run")
+    assert call(*arguments)[1].rstrip().endswith("run run")
     suite_here(report=True)
-    code, output, _ = called(capfd, *arguments, "--gate", "context_recall>=0.01")
+    code, output, _ = call(*arguments, "--gate", "context_recall>=0.01")
     assert code == 0
     assert output.rstrip().endswith("report run/report.html")
     assert "context_recall&gt;=0.01" in (folder / "run" / "report.html").read_text()
-    assert json.loads(called(capfd, *arguments, "--json")[1])["report"] == "run/report.html"
+    assert json.loads(call(*arguments, "--json")[1])["report"] == "run/report.html"

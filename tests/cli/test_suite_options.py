@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import called
+from tests.cli.conftest import Call, write_rows
 
 pytestmark = pytest.mark.engine
 
@@ -16,22 +16,19 @@ LENIENT = f'{SUITE}undecided = "pass"\n'
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite with its data, in the working directory; metrics that ask nothing."""
-    monkeypatch.chdir(tmp_path)
-    row = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
-    Path("data.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+def suite() -> None:
+    """With its data, in the working directory; metrics that ask nothing."""
+    write_rows("data.jsonl", {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]})
     Path("localjudge.toml").write_text(SUITE, encoding="utf-8")
 
 
 def manifest(run: str) -> Any:
-    """What a run rests on."""
     return json.loads(Path(run, "manifest.json").read_text(encoding="utf-8"))
 
 
-def test_one_file_and_one_command(capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_file_and_one_command(call: Call) -> None:
     """One sample of 1: the gate at .9 is undecided, so the exit code is that of a missed gate."""
-    code, output, errors = called(capfd, "run", "--json")
+    code, output, errors = call("run", "--json")
     summary = json.loads(output)
     assert code == 3
     assert list(summary["metrics"]) == ["hit_rate@1", "recall@1"]
@@ -42,70 +39,63 @@ def test_one_file_and_one_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert suite["says"]["gates"] == ["hit_rate@1>=0.9"]
 
 
-def test_the_command_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_wins(call: Call) -> None:
     arguments = ("run", "--metrics", "hit_rate@1", "--gate", "hit_rate@1>=0.01", "--out", "other", "--json")
-    code, output, _ = called(capfd, *arguments)
+    code, output, _ = call(*arguments)
     summary = json.loads(output)
     assert (code, list(summary["metrics"])) == (0, ["hit_rate@1"])
     assert [gate["gate"] for gate in summary["gates"]] == ["hit_rate@1>=0.01"]
     assert not Path("run").exists()
 
 
-def test_another_file_may_be_named_from_elsewhere(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_another_file_may_be_named_from_elsewhere(call: Call, tmp_path: Path) -> None:
     """Its paths are meant from where it stands: the run directory is beside it."""
     deeper = tmp_path / "suites"
     deeper.mkdir()
     Path("localjudge.toml").rename(deeper / "nightly.toml")
     Path("data.jsonl").rename(deeper / "data.jsonl")
-    assert called(capfd, "run", "--suite", "suites/nightly.toml", "--quiet")[0] == 3
+    assert call("run", "--suite", "suites/nightly.toml", "--quiet")[0] == 3
     assert (deeper / "run" / "summary.json").is_file()
 
 
-def test_it_can_be_left_out(capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, errors = called(capfd, "run", "--suite", "none")
-    assert code == 1
-    assert "no data was named" in errors
-    arguments = ("run", "data.jsonl", "--suite", "none", "--metrics", "hit_rate@1", "--out", "bare", "--quiet")
-    assert called(capfd, *arguments)[0] == 0
-    assert "suite" not in manifest("bare")["environment"]
-
-
-def test_the_signature_is_that_of_the_same_run_without_one(capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_can_be_left_out_and_moves_no_signature(call: Call) -> None:
     """A suite says what could be typed: it moves no number."""
+    code, _, errors = call("run", "--suite", "none")
+    assert (code, "no data was named" in errors) == (1, True)
     typed = ("data.jsonl", "--suite", "none", "--metrics", "hit_rate@1,recall@1", "--out", "typed")
-    for arguments in ((), typed):
-        called(capfd, "run", *arguments, "--quiet")
+    assert [call("run", *arguments, "--quiet")[0] for arguments in (typed, ())] == [0, 3]
+    assert "suite" not in manifest("typed")["environment"]
     assert manifest("run")["signature"] == manifest("typed")["signature"]
 
 
 @pytest.mark.parametrize("key", ["markdown", "junit"])
-def test_a_file_that_no_run_wrote_is_not_replaced(key: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_no_run_wrote_is_not_replaced(key: str, call: Call) -> None:
     """Unless the user names it. What a run wrote, the next one may replace."""
     file, arguments = Path("notes"), ("run", "--quiet")
     file.write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(f'{LENIENT}{key} = "notes"\n', encoding="utf-8")
-    code, _, errors = called(capfd, *arguments)
+    code, _, errors = call(*arguments)
     assert (code, file.read_text(encoding="utf-8")) == (1, "mine\n")
     assert f"{key} = notes would replace a file that no run wrote" in errors
     assert f"type --{key} on the command line" in errors
     file.unlink()
-    assert [called(capfd, *arguments)[0] for _ in range(2)] == [0, 0]
+    assert [call(*arguments)[0] for _ in range(2)] == [0, 0]
     file.write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(LENIENT, encoding="utf-8")
-    assert called(capfd, *arguments, f"--{key}", "notes")[0] == 0
+    assert call(*arguments, f"--{key}", "notes")[0] == 0
     assert "localjudge" in file.read_text(encoding="utf-8")
 
 
-def test_a_folder_that_holds_no_run_is_not_written_into(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_holds_no_run_is_not_written_into(call: Call) -> None:
     Path("src").mkdir()
     Path("src/main.py").write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(SUITE.replace('"run"', '"src"'), encoding="utf-8")
-    assert called(capfd, "run", "--quiet")[0] == 1
+    assert call("run", "--quiet")[0] == 1
     assert [path.name for path in Path("src").iterdir()] == ["main.py"]
 
 
 def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder(
-    capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+    call: Call, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside")
     Path("data.jsonl").rename(outside / "data.jsonl")
@@ -116,6 +106,6 @@ def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder
         (suite.replace('"run"', f'"{outside}/run"'), ("--suite", "localjudge.toml"), 1),
     ):
         Path("localjudge.toml").write_text(text, encoding="utf-8")
-        assert called(capfd, "run", *named, "--quiet")[0] == code
+        assert call("run", *named, "--quiet")[0] == code
     assert Path("run/summary.json").is_file()
     assert not (outside / "run").exists()

@@ -12,7 +12,7 @@ import pytest
 import random_model
 
 from localjudge import ScriptedEngine, evaluate, resources
-from tests.cli.conftest import called
+from tests.cli.conftest import OWN_PROMPT, Call
 
 pytestmark = pytest.mark.engine
 
@@ -20,17 +20,6 @@ ROWS = [
     {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
     {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
 ]
-OWN_PROMPT = """
-task = "attribution"
-grammar = "attributed"
-
-[[node]]
-for_each = "contexts"
-text = "<ctx>{context}"
-
-[[node]]
-text = "<stmt>So: {unit}<ans>"
-"""
 
 
 @pytest.fixture(scope="module")
@@ -50,84 +39,69 @@ def with_answer(directory: Path, p_yes: str) -> None:
         store.execute(f"UPDATE answer SET p_yes = {p_yes} WHERE request = 1")
 
 
-def test_a_run_of_this_machine_is_bit_identical_with_other_threads(
-    directory: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code, output, errors = called(capfd, "verify", directory, "--threads", "1")
-    assert (code, output.splitlines()[0].strip()) == (
-        0,
-        "bit-identical: 3 of 3 stored answers asked for again, every bit the same",
-    )
+def test_a_run_of_this_machine_is_bit_identical_with_other_threads(directory: Path, call: Call) -> None:
+    code, output, errors = call("verify", directory, "--threads", "1")
+    first = "bit-identical: 3 of 3 stored answers asked for again, every bit the same"
+    assert (code, output.splitlines()[0].strip()) == (0, first)
     assert "judge reference" in errors
 
 
-def test_3_when_a_verdict_is_another_one(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_3_when_a_verdict_is_another_one(directory: Path, call: Call) -> None:
     with_answer(directory, "1 - p_yes")
-    code, output, _ = called(capfd, "verify", directory, "--quiet")
+    code, output, _ = call("verify", directory, "--quiet")
     assert code == 3
     assert output.strip().startswith("not verified: 3 of 3 stored answers asked for again, 2 the same")
 
 
-def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(
-    directory: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(directory: Path, call: Call) -> None:
     """The files are written anew from the answer with the other last bit, so that only the judge says otherwise."""
     with_answer(directory, "p_yes * 0.999999")
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         (directory / name).unlink()
     evaluate(ROWS, metrics=["context_recall"], threads=1, out=directory)
-    code, output, _ = called(capfd, "verify", directory, "--quiet", "--json")
+    code, output, _ = call("verify", directory, "--quiet", "--json")
     assert (code, json.loads(output)["result"]) == (3, "same verdicts")
-    assert called(capfd, "verify", directory, "--quiet", "--accept", "verdicts")[0] == 0
+    assert call("verify", directory, "--quiet", "--accept", "verdicts")[0] == 0
 
 
-def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, call: Call) -> None:
     """It is verified without the file; other words in the manifest are another judge."""
     own = tmp_path / "own.toml"
     own.write_text(OWN_PROMPT)
     model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
     options: Any = {"metrics": ["context_recall"], "prompts": (str(own),), "threads": 1, "min_legal_mass": 0}
     run = evaluate(ROWS, judge=model, out=tmp_path / "run", **options)
-    assert called(capfd, "verify", run.directory, "--quiet")[0] == 0
+    assert call("verify", run.directory, "--quiet")[0] == 0
     own.unlink()
-    assert called(capfd, "verify", run.directory, "--quiet")[0] == 0
+    assert call("verify", run.directory, "--quiet")[0] == 0
     manifest = run.directory / "manifest.json"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("<ctx>", "<doc>", 1))
-    code, output, _ = called(capfd, "verify", run.directory, "--quiet", "--json")
-    found = json.loads(output)
-    assert (code, found["result"]) == (3, "different")
-    assert "judge.profile_sha256" in {change["ingredient"] for change in found["judge_changes"]}
+    code, output, _ = call("verify", run.directory, "--quiet", "--json")
+    verification = json.loads(output)
+    assert (code, verification["result"]) == (3, "different")
+    assert "judge.profile_sha256" in {change["ingredient"] for change in verification["judge_changes"]}
 
 
-def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
     """And with the command that verifies the run where the model is now; which then does."""
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
     shutil.copy(resources.model_file("reference-judge.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
     sha256 = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
     model.rename(moved)
-    code, output, errors = called(capfd, "verify", run, "--quiet")
+    code, output, errors = call("verify", run, "--quiet")
     assert (code, output) == (1, "")
     assert errors == (
         f"localjudge: the model of this run (my-judge, sha256 {sha256}) is not at {model} any more\n"
         f"  hint: say where it is now: localjudge verify {run} --judge PATH\n"
     )
-    assert called(capfd, "verify", run, "--quiet", "--judge", moved)[0] == 0
+    assert call("verify", run, "--quiet", "--judge", moved)[0] == 0
 
 
-def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run = evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
-    code, output, errors = called(capfd, "verify", run.directory)
-    assert (code, output) == (1, "")
-    assert "does not say which judge it was made with" in errors
-
-
-def with_judge(directory: Path, **card: Any) -> None:
-    """Another judge in summary.json."""
-    path = directory / "summary.json"
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    summary["judge"].update(card)
-    path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, call: Call) -> None:
+    evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
+    code, output, errors = call("verify", "run")
+    assert (code, output, "does not say which judge it was made with" in errors) == (1, "", True)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +112,15 @@ def with_judge(directory: Path, **card: Any) -> None:
     ],
 )
 def test_a_judge_that_is_not_the_manifest_s_is_not_shown_and_verify_names_the_file(
-    directory: Path, capfd: pytest.CaptureFixture[str], said: dict[str, Any], message: str
+    directory: Path, call: Call, said: dict[str, Any], message: str
 ) -> None:
     """No number is another: whose they are is."""
-    with_judge(directory, **said)
-    code, _, errors = called(capfd, "show", directory)
+    path = directory / "summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary["judge"].update(said)
+    path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    code, _, errors = call("show", directory)
     assert code == 1
     assert message in " ".join(errors.split())
-    code, output, _ = called(capfd, "verify", directory, "--json")
+    code, output, _ = call("verify", directory, "--json")
     assert (code, json.loads(output)["files"].keys()) == (3, {"summary.json"})

@@ -2,11 +2,16 @@
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+
+class Stopped(Exception):
+    """The engine was stopped on purpose."""
 
 
 @pytest.fixture
@@ -20,3 +25,14 @@ def in_store(directory: Path, *statements: str, values: tuple[Any, ...] = ()) ->
     with closing(sqlite3.connect(directory / "run.sqlite")) as store, store:
         for statement in statements:
             store.execute(statement, values)
+
+
+def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """Replaces the first `old` in the file of that name in a directory."""
+
+    def edit(directory: Path) -> None:
+        text = (directory / name).read_text(encoding="utf-8")
+        assert old in text
+        (directory / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return edit

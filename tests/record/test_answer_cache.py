@@ -49,12 +49,16 @@ def keep(*keys: str, judge: dict[str, Any] = JUDGE) -> None:
             cache.keep(key, ANSWER)
 
 
+def answers_to(*keys: str, judge: dict[str, Any] = JUDGE) -> dict[str, Answer]:
+    with closing(opened(judge)) as cache:
+        return dict(cache.answers_to(keys))
+
+
 def test_an_answer_comes_back_to_the_last_digit_and_no_error_is_kept(folder: Path) -> None:
     with closing(opened()) as cache:
         cache.keep("a", ANSWER)
         cache.keep("b", NoAnswer(error="a logit is not a number"))
-    with closing(opened()) as cache:
-        assert cache.answers_to(["a", "b", "c"]) == {"a": ANSWER}
+    assert answers_to("a", "b", "c") == {"a": ANSWER}
     assert (folder.stat().st_mode & 0o777, (folder / "answers.sqlite").stat().st_mode & 0o777) == (0o700, 0o600)
 
 
@@ -70,8 +74,7 @@ def test_an_answer_comes_back_to_the_last_digit_and_no_error_is_kept(folder: Pat
 def test_an_answer_crosses_only_what_cannot_move_it(other: dict[str, Any], answers: dict[str, Answer]) -> None:
     """The same key, which names neither prompt profile nor packages."""
     keep("a", judge={**JUDGE, "threshold": 0.5})
-    with closing(opened({**JUDGE, **other})) as cache:
-        assert cache.answers_to(["a"]) == answers
+    assert answers_to("a", judge={**JUDGE, **other}) == answers
 
 
 def test_the_oldest_make_room(folder: Path) -> None:
@@ -85,8 +88,7 @@ def test_the_oldest_make_room(folder: Path) -> None:
     with closing(cache):
         for key in keys:
             cache.keep(key, ANSWER)
-    with closing(opened()) as cache:
-        answers = cache.answers_to(keys)
+    answers = answers_to(*keys)
     assert keys[0] not in answers
     assert keys[-1] in answers
     assert (folder / "answers.sqlite").stat().st_size < 2 << 20
@@ -114,10 +116,10 @@ def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: P
             time.sleep(0.001)
         writing.kill()
         writing.wait()
-        with closing(opened()) as cache:
-            keys = [f"{'' if number % 2 else 'all'}{number}" for number in range(answers_in(file))]
-            assert keys
-            assert cache.answers_to(keys).keys() == set(keys)
+        answers_to()
+        keys = [f"{'' if number % 2 else 'all'}{number}" for number in range(answers_in(file))]
+        assert keys
+        assert answers_to(*keys).keys() == set(keys)
 
 
 def damaged(file: Path) -> None:
@@ -150,8 +152,7 @@ def test_a_value_that_no_answer_has_is_not_taken(folder: Path, value: str) -> No
     keep("a")
     with closing(sqlite3.connect(folder / "answers.sqlite")) as connection, connection:
         connection.execute(f"UPDATE answer SET json = {value}")
-    with closing(opened()) as cache:
-        assert cache.answers_to(["a"]) == {}
+    assert answers_to("a") == {}
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -11,10 +11,10 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.compare import compare
-from localjudge.cli.main import main
 from localjudge.record.manifest import signature
 from localjudge.report.export import exported
-from tests.record.conftest import in_store
+from tests.cli.conftest import called
+from tests.record.conftest import Stopped, edited, in_store
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["One. Two.", "Three."], "reference": "Four. Five.", "topic": "x"},
@@ -34,15 +34,6 @@ def made(out: Path, **options: Any) -> Run:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("sound") / "run").directory
-
-
-def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
-    def change(directory: Path) -> None:
-        text = (directory / name).read_text(encoding="utf-8")
-        assert old in text
-        (directory / name).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-    return change
 
 
 def in_manifest(change: Callable[[dict[str, Any]], Any], *, signed: bool = True) -> Callable[[Path], None]:
@@ -110,9 +101,6 @@ def test_opening_looks_at_no_row(directory: Path) -> None:
 
 
 def test_a_finished_run_stays_open_to_readers_while_it_is_begun_once_more(tmp_path: Path) -> None:
-    class Stopped(Exception):
-        """The engine was stopped on purpose."""
-
     summaries: list[Any] = []
 
     def answer(_request: object) -> float:
@@ -136,19 +124,12 @@ def test_no_summary_that_was_changed_is_a_baseline(
     """Exit code 1, nothing on standard output, nothing judged."""
     edited("summary.json", '"mean": ', '"mean": 0.9, "x": ')(directory)
     gate = ["--gate", "context_recall.delta>=0"]
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--demo", "--baseline", str(directory), *gate, "--out", str(tmp_path / "new")])
-    output, errors = capfd.readouterr()
-    assert (ended.value.code, output) == (1, "")
+    code, output, errors = called(capfd, "run", "--demo", "--baseline", directory, *gate, "--out", tmp_path / "new")
+    assert (code, output, (tmp_path / "new").exists()) == (1, "", False)
     assert errors.startswith(f"localjudge: {directory / 'summary.json'} was changed: {CHANGED}")
-    assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    "read",
-    [lambda run: exported(run, "ragas"), lambda run: compare(run, run)],
-    ids=["export", "compare"],
-)
+@pytest.mark.parametrize("read", [lambda run: exported(run, "ragas"), lambda run: compare(run, run)])
 def test_a_score_of_a_sample_that_is_not_stored_is_refused(directory: Path, read: Callable[[Run], object]) -> None:
     """The texts of another run under the scores of this one."""
     in_store(directory, "DELETE FROM sample WHERE id = 'c'")

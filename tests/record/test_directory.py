@@ -33,17 +33,14 @@ def test_a_second_process_is_refused_until_it_is_closed(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_directory_or_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
     with pytest.raises(RunDirectoryError, match="not empty and holds no run"):
         RunDirectory(tmp_path)
+    with pytest.raises(RunDirectoryError, match=r"thesis\.tex cannot be written: File exists"):
+        RunDirectory(tmp_path / "thesis.tex")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("a file")
-    with pytest.raises(RunDirectoryError, match="run cannot be written: File exists"):
-        RunDirectory(tmp_path / "run")
+    assert (tmp_path / "thesis.tex").read_text() == "important"
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:

@@ -52,9 +52,8 @@ def test_they_move_neither_signature_nor_results(tmp_path: Path) -> None:
 def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: Path) -> None:
     judged(tmp_path / "run")
     using = engine()
-    again = evaluate(
-        [{**row, "topic": "z"} for row in ROWS], metrics=["context_recall"], out=tmp_path / "run", engine=using
-    )
+    changed = [{**row, "topic": "z"} for row in ROWS]
+    again = evaluate(changed, metrics=["context_recall"], out=tmp_path / "run", engine=using)
     assert [columns["topic"] for _, columns in again.iter_extras()] == ["z", "z", "z"]
     assert using.asked == ()
     assert verify(again, engine=engine()).data_changes == ()
@@ -79,25 +78,12 @@ def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
 
 def test_what_json_does_not_have_is_kept_as_it_can_be() -> None:
     """NaN is what pandas calls a missing value; what no file holds is said in words."""
-    values = {
-        "nan": math.nan,
-        "inf": -math.inf,
-        "half": "a\ud800",
-        "bytes": b"x",
-        "large": 2**63,
-        "largest": 2**63 - 1,
-        "set": {1},
-    }
-    assert json.loads(extras_text(values)) == {
-        "nan": None,
-        "inf": "-inf",
-        "half": "a\\ud800",
-        "bytes": "a value of the Python type bytes",
-        "large": json.loads(extras_text(values))["large"],
-        "largest": 2**63 - 1,
-        "set": "a value of the Python type set",
-    }
-    assert "9223372036854775808" in json.loads(extras_text(values))["large"]
+    words = "a value of the Python type"
+    values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
+    kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {1}}))
+    assert "9223372036854775808" in kept.pop("large")
+    expected = {"nan": None, "inf": "-inf", "half": "a\\ud800", "largest": 2**63 - 1}
+    assert kept == {**expected, "bytes": f"{words} bytes", "set": f"{words} set"}
 
 
 def test_what_is_nested_too_deep_is_cut() -> None:

@@ -62,14 +62,6 @@ def test_verdicts_are_a_row_each(run: Run) -> None:
     assert run.to_polars("verdicts").schema["window"] == polars.Int64
 
 
-def test_what_a_unit_was_held_against_is_a_text(tmp_path: Path) -> None:
-    """The reference, or the number of a context: one column has one type."""
-    rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
-    run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    assert run.to_polars("verdicts")["against"].to_list() == ["reference", "0", "0"]
-    assert list(run.to_pandas("verdicts")["against"]) == ["reference", "0", "0"]
-
-
 def test_types_are_the_same_for_a_run_without_verdicts(tmp_path: Path, run: Run) -> None:
     rows = [{"reference": None, "retrieved_contexts": ["c"]}]
     empty = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine({}), out=tmp_path)

@@ -1,6 +1,10 @@
-"""The signature: each ingredient moves its part, and nothing else does."""
+"""Every ingredient of a number is in the signature, in its part; what is none is in neither.
+
+With the real judge where a model is needed.
+"""
 
 import json
+import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -8,36 +12,160 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import RunDirectoryError
-from localjudge.engine import ScriptedEngine
-from localjudge.metrics import catalog
-from localjudge.record.manifest import differences, judge_part, signature
-from localjudge.types import VerdictRule
+from localjudge import RunDirectoryError, resources
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
+from localjudge.metrics import Metric
+from localjudge.metrics.context_recall import ContextRecall
+from localjudge.record.manifest import Manifest, differences, judge_part, signature
+from localjudge.types import ChatEnds, VerdictRule
+from tests.cli.conftest import OWN_PROMPT
 
-ROWS = [
-    {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because."], "reference": "One. Two.", "topic": "x"},
-    {"id": "b", "user_input": "How?", "retrieved_contexts": ["So."], "reference": "Three.", "topic": "y"},
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "reference": "One. Zwei ä."},
+    {"id": "b", "user_input": "How, then?", "retrieved_contexts": ["So."], "reference": 'Three "and" four.'},
 ]
+ENGINE = localjudge.ScriptedEngine({}, default=1.0)
+RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
 
 
-def parts(out: Path, rows: Any = ROWS, **options: Any) -> tuple[str, str]:
-    """Both parts of the signature of a run."""
-    options = {"engine": ScriptedEngine({}, default=0.7), "metrics": ["context_recall"], **options}
-    judge, data = localjudge.evaluate(rows, out=out, **options).summary.signature.split("|")
-    return judge, data
+def manifest(out: Path, **options: Any) -> Manifest:
+    """That of a run of the bundled judge on one small sample."""
+    options = {"metrics": ["context_recall"], "threads": 1, **options}
+    return localjudge.evaluate(ROWS[1:], out=out, **options).manifest
+
+
+def parts(of: Manifest) -> list[str]:
+    """Of the signature: the judge's and the data's."""
+    return of.signature.split("|")
+
+
+def changed(before: Manifest, after: Manifest) -> list[str]:
+    """Ingredients of the judge that differ, and whether the signature's parts tell the same."""
+    assert before.data == after.data
+    judge, data = (first == second for first, second in zip(*map(parts, (before, after)), strict=True))
+    ingredients = [change.ingredient for change in differences(before.judge, after.judge)]
+    assert (judge, data) == (not ingredients, True)
+    return ingredients
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of an ordinary run, as it is read back."""
+    directory = tmp_path_factory.mktemp("made")
+    manifest(directory)
+    return localjudge.Run.open(directory).manifest
+
+
+def leaves(value: Any, path: str = "") -> set[str]:
+    if not isinstance(value, dict):
+        return {path}
+    return {leaf for name, inner in value.items() for leaf in leaves(inner, f"{path}.{name}" if path else name)}
+
+
+INGREDIENTS = {
+    *("engine.model_sha256", "engine.model_size", "engine.architecture", "engine.quantisation"),
+    *("engine.n_ctx", "engine.n_ubatch", "engine.flash_attention", "engine.batching", "engine.gpu_layers"),
+    *("engine.system", "engine.llama_cpp_python", "engine.llama_cpp", "engine.llguidance", "engine.self_check"),
+    *("judge.profile", "judge.profile_sha256", "judge.chat_template_sha256", "judge.chat_ends_sha256"),
+    *("judge.grammars_sha256.attribution", "judge.protocol", "judge.reasons"),
+    *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
+    *("metrics.context_recall.version", "threshold", "min_legal_mass"),
+    *("versions.localjudge", "versions.llama-cpp-python", "versions.llguidance"),
+    *("versions.outlines_core", "versions.spacy", "versions.numpy"),
+}
+
+
+@pytest.mark.engine
+def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
+    assert INGREDIENTS - leaves(made.judge) == set()
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("options", "ingredients"),
+    [
+        ({"n_ctx": 512}, ["engine.n_ctx"]),
+        ({"threshold": 0.4}, ["threshold"]),
+        ({"threads": 2}, []),
+        ({"max_failed": 3}, []),
+        ({"min_legal_mass": 0.5}, ["min_legal_mass"]),
+        ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
+    ],
+)
+def test_an_option_moves_what_it_can_move(
+    made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
+) -> None:
+    """The number of threads and how many samples may fail move nothing."""
+    assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
+
+
+def test_a_prompt_of_one_s_own_moves_the_profile(tmp_path: Path) -> None:
+    """Of an engine that was brought along, too."""
+    own = tmp_path / "own.toml"
+    own.write_text(OWN_PROMPT)
+    plain = manifest(tmp_path / "plain", engine=ENGINE)
+    assert changed(plain, manifest(tmp_path / "run", engine=ENGINE, prompts=(str(own),))) == ["judge.profile_sha256"]
+
+
+@pytest.mark.engine
+def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
+    """A copy under another name is the same judge; with one bit of its weights turned, it is one that nobody knows."""
+    bundled = resources.model_file("reference-judge.gguf")
+    copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
+    for copy in copies:
+        shutil.copy(bundled, copy)
+    with copies[2].open("r+b") as file:
+        file.seek(-2, 2)
+        (byte,) = file.read(1)
+        file.seek(-2, 2)
+        file.write(bytes([byte ^ 1]))
+    one, two, turned = (manifest(tmp_path / copy.stem, judge=copy) for copy in copies)
+    assert changed(one, two) == []
+    assert "engine.model_sha256" in changed(one, turned)
+    assert "judge.profile" in changed(one, turned)
+
+
+class NextContextRecall(ContextRecall):
+    """The metric after a change of its arithmetic."""
+
+    version = 2
+
+
+def part(judge: PromptWriter, metric: Metric | None = None) -> dict[str, Any]:
+    return judge_part({}, judge.identity, {}, [metric or ContextRecall()], RULE)
+
+
+def test_a_chat_template_moves_the_judge() -> None:
+    profile = prompts.load_profile("instruct")
+    one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
+    assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
+
+
+def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
+    profile = prompts.load_profile("instruct")
+    plain = part(PromptWriter(profile))
+    other = [
+        part(PromptWriter(profile), NextContextRecall()),
+        part(PromptWriter(profile, protocol="joint")),
+        part(PromptWriter(profile, reasons="before")),
+    ]
+    named = [{change.ingredient.split(".")[1] for change in differences(plain, one)} for one in other]
+    assert named[0] == {"context_recall"}
+    assert named[1] == {"protocol", "grammars_sha256"}
+    assert {"reasons", "grammars_sha256"} <= named[2]
 
 
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
     """They move the intervals."""
-    judge, data = parts(tmp_path / "1")
-    other_judge, other_data = parts(tmp_path / "2", cluster_by="topic")
-    assert (other_judge, other_data != data) == (judge, True)
+    plain, grouped = (manifest(tmp_path / str(name), engine=ENGINE, cluster_by=name) for name in (None, "user_input"))
+    assert [first == second for first, second in zip(parts(plain), parts(grouped), strict=True)] == [True, False]
 
 
 @pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
 def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def judge() -> dict[str, Any]:
-        return judge_part({}, {}, {}, [catalog.get("context_recall")], VerdictRule(0.5, 0.01))
+        return judge_part({}, {}, {}, [ContextRecall()], RULE)
 
     before = judge()
     monkeypatch.setattr(
@@ -48,19 +176,15 @@ def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monke
 
 
 def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -> None:
-    parts(tmp_path, threads=1)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert {"host", "sessions", "settings", "sources", "mapping"} <= manifest["environment"].keys()
-    assert "threads" not in json.dumps([manifest["judge"], manifest["data"]])
+    run = manifest(tmp_path, engine=ENGINE)
+    assert {"host", "sessions", "settings", "sources", "mapping"} <= run.environment.keys()
+    assert "threads" not in json.dumps([run.judge, run.data])
 
 
 def test_a_directory_of_another_run_is_refused_in_words(tmp_path: Path) -> None:
     """Other data, and a metric that only one of them has: no checksum, no version."""
-    out = tmp_path / "run"
-    localjudge.evaluate(
-        ROWS, out=out, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall", "context_relevancy"]
-    )
+    manifest(tmp_path, engine=ENGINE, metrics=["context_recall", "context_relevancy"])
     with pytest.raises(RunDirectoryError) as refused:
-        localjudge.evaluate(ROWS[:1], out=out, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
+        localjudge.evaluate(ROWS, out=tmp_path, engine=ENGINE, metrics=["context_recall"])
     lines = [line.strip() for line in refused.value.message.splitlines()[1:]]
-    assert lines == ["rows: 2 there, 1 now", "the data differ", "that run has context_relevancy, this one does not"]
+    assert lines == ["rows: 1 there, 2 now", "the data differ", "that run has context_relevancy, this one does not"]

@@ -21,16 +21,12 @@ from localjudge.engine.scripted import unit_text
 from localjudge.report.export import exported
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
-from tests.record.conftest import in_store
+from tests.record.conftest import Stopped, in_store
 
 pytestmark = pytest.mark.engine
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
-
-
-class Stopped(Exception):
-    """The engine was stopped on purpose."""
 
 
 class Engine(ScriptedEngine):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import OutOfResource
+from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
@@ -32,9 +32,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[Store]:
-    store = Store(path)
-    yield store
-    store.close()
+    with closing(Store(path)) as store:
+        yield store
 
 
 def selected(path: Path, query: str) -> list[object]:
@@ -45,16 +44,14 @@ def selected(path: Path, query: str) -> list[object]:
 
 def test_an_answer_is_there_after_reopening(path: Path) -> None:
     """Every digit of it."""
-    store = Store(path)
     request = keyed("One.")
     answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
-    store.add_requests({request.key: request}, [])
-    store.add_answer(request.key, answer)
-    store.close()
-    again = Store(path)
-    assert again.answers_to([request.key, "another"]) == {request.key: answer}
-    assert again.answer_count == 1
-    again.close()
+    with closing(Store(path)) as store:
+        store.add_requests({request.key: request}, [])
+        store.add_answer(request.key, answer)
+    with closing(Store(path)) as again:
+        assert again.answers_to([request.key, "another"]) == {request.key: answer}
+        assert again.answer_count == 1
 
 
 @pytest.mark.parametrize("legal_mass", [None, 0.25])
@@ -123,6 +120,13 @@ def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, st
     with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
         store.add_requests({second.key: second}, [])
     assert list(store.answers_to([first.key, second.key])) == [first.key]
+
+
+def test_a_store_that_is_a_link_to_nothing_is_not_made_there(path: Path) -> None:
+    path.symlink_to(path.parent / "elsewhere")
+    with pytest.raises(RunDirectoryError, match=r"run\.sqlite is a link"):
+        Store(path)
+    assert not (path.parent / "elsewhere").exists()
 
 
 def test_any_number_of_answers_is_found_again(store: Store) -> None:

@@ -37,10 +37,13 @@ def test_the_interval_is_that_of_the_scores() -> None:
 
 
 def test_clusters_belong_to_the_scored_samples() -> None:
-    """The undefined sample's cluster drops out with it: groups x, x, y remain."""
+    """The undefined sample's cluster drops out with it: groups x, x, y remain. One group has no interval."""
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])
     summary = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
     assert (summary.ci95, summary.clusters, summary.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
+    alone = metric(1.0, 0.5, clusters="xx")
+    assert (alone.mean, alone.ci95, alone.clusters, alone.interval and alone.interval.limits) == (0.75, None, 1, None)
+    assert alone.interval is not None
 
 
 @pytest.mark.parametrize(("outcomes", "bounds"), [([], None), ([NO, NO], None), ([FAIL], (0.0, 1.0))])
@@ -88,13 +91,6 @@ def test_levels_of_a_rubric_are_near_no_threshold() -> None:
         judged = JudgedUnit(unit, Verdict(label=1, p_yes=p_yes, legal_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
-
-
-def test_samples_of_one_cluster_have_a_mean_and_no_interval() -> None:
-    summary = metric(1.0, 0.5, clusters="xx")
-    assert (summary.mean, summary.ci95, summary.clusters) == (0.75, None, 1)
-    assert summary.interval is not None
-    assert summary.interval.limits is None
 
 
 def test_of_two_middle_masses_the_lower_stands_and_of_none_nothing() -> None:

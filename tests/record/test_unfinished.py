@@ -13,7 +13,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
-from tests.record.conftest import in_store
+from tests.record.conftest import Stopped, edited, in_store
 
 SAMPLES = 60
 ROWS: list[dict[str, Any]] = [
@@ -27,10 +27,6 @@ ROWS: list[dict[str, Any]] = [
 ]
 IN_BLOCKS = 48
 """Blocks are of 16, 32, ... samples."""
-
-
-class Stopped(Exception):
-    """The engine was stopped on purpose."""
 
 
 def judged(out: Path, most: int = SAMPLES, seen: Callable[[], None] = lambda: None, **options: Any) -> Run:
@@ -84,22 +80,20 @@ def test_the_table_says_that_it_is_not_finished(directory: Path, capfd: pytest.C
     assert "Odd 7." in called(capfd, "show", directory, "7")[1]
 
 
-def test_before_the_first_rows_there_is_nothing_to_show(tmp_path: Path) -> None:
+def test_before_the_first_rows_there_is_nothing_to_show_and_nothing_of_the_manifest(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A manifest may be a stranger's: no address and no option of it becomes advice."""
     with pytest.raises(Stopped):
-        judged(tmp_path / "run", most=3)
-    with pytest.raises(UnfinishedRun, match="has no finished sample yet"):
-        Run.open(tmp_path / "run", unfinished=True)
-    with pytest.raises(UnfinishedRun, match="is not finished"):
-        Run.open(tmp_path / "run")
-
-
-def edited(name: str, old: str, new: str) -> Callable[[Path], object]:
-    def edit(directory: Path) -> None:
-        text = (directory / name).read_text(encoding="utf-8")
-        assert old in text
-        (directory / name).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-    return edit
+        judged(tmp_path, most=3)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["environment"] |= {"judge": "http://203.0.113.5:8080", "sources": ["--allow-host"]}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    code, _, errors = called(capfd, "show", tmp_path)
+    advice = "run the command that began it again to go on"
+    assert (code, errors) == (1, f"localjudge: the run in {tmp_path} has no finished sample yet\n  hint: {advice}\n")
+    with pytest.raises(UnfinishedRun, match=r"is not finished\n.*run the command that began it again"):
+        Run.open(tmp_path)
 
 
 def a_link(directory: Path) -> None:

@@ -14,7 +14,7 @@ from localjudge.record.directory import placed_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.run.verify import verify_run as verify
-from tests.record.conftest import in_store
+from tests.record.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
 
@@ -122,15 +122,6 @@ GIANT = "hex(zeroblob(100000000))"
 
 def put(name: str, content: bytes) -> Attack:
     return lambda directory: (directory / name).write_bytes(content)
-
-
-def edited(name: str, old: str, new: str) -> Attack:
-    def attack(directory: Path) -> None:
-        text = (directory / name).read_text(encoding="utf-8")
-        assert old in text
-        (directory / name).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-    return attack
 
 
 def as_folder(name: str) -> Attack:
@@ -283,3 +274,28 @@ def test_a_row_without_an_end_is_not_read(tmp_path: Path) -> None:
     os.truncate(tmp_path / "scores.jsonl", 1 << 35)
     with pytest.raises(RunDirectoryError, match=r"scores\.jsonl:1 holds more than .* \(64 MiB in a row\)"):
         list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
+
+
+def test_a_link_under_the_name_of_a_file_being_written_is_not_written_through(directory: Path, tmp_path: Path) -> None:
+    """Nor is a link under the name of a result: the run gets files of its own."""
+    victim = tmp_path / "victim"
+    victim.write_text("important")
+    for name in ("scores.jsonl.part", "verdicts.jsonl", "manifest.json.part"):
+        (directory / name).unlink(missing_ok=True)
+        (directory / name).symlink_to(victim)
+    assert made(directory).scores == Run.open(directory).scores
+    assert victim.read_text() == "important"
+
+
+def test_what_differs_from_another_run_is_cut_to_a_line_each(directory: Path) -> None:
+    edited("manifest.json", '"threshold": 0.5', f'"threshold": 0.5, "x": "{"y" * 9999}\\n"')(directory)
+    with pytest.raises(RunDirectoryError, match="belongs to another run") as caught:
+        made(directory)
+    assert max(map(len, str(caught.value).splitlines())) < 500
+
+
+def test_a_sample_that_cannot_be_stored_whole_is_refused(tmp_path: Path) -> None:
+    """What would not be read back is not written: 64 MiB to a value."""
+    rows = [{"id": "a", "retrieved_contexts": ["x" * (65 << 20)], "reference_contexts": ["x"]}]
+    with pytest.raises(RunDirectoryError, match=r"too big\n.*no sample may be larger than 64 MiB"):
+        localjudge.evaluate(rows, out=tmp_path, engine=engine(), metrics=["document_mrr"])

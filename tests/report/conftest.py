@@ -1,7 +1,11 @@
 """A finished run to look at, with text in it that would like to act on the terminal."""
 
+import base64
+import gzip
 import io
+import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,18 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.report.terminal import Table, View, drawn
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
+HOSTILE = (
+    "</script><script>owned()</script>",
+    "</style><style>*{display:none}</style>",
+    "<img src=x onerror=owned()>",
+    "javascript:owned()",
+    '"><svg onload=owned()>',
+    "<!--",
+    "&lt;b&gt;",
+    "{{ 7 * 7 }}",
+    "\x1b[2J\x1b]0;owned\x07",
+    "\u202eevil\u202c \u2028 \u2066x",
+)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -32,6 +48,41 @@ def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> st
 
 def lines_of(view: Table | View, width: int = 100) -> list[str]:
     return [line.strip() for line in printed(view, width).splitlines()]
+
+
+class PageReader(HTMLParser):
+    """Elements with their attributes, the text outside of scripts and styles, and what scripts and styles hold."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, dict[str, str | None], str]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember it; the content of a script or a style comes as one piece of data."""
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"script", "style"}:
+            self.raw.append((tag, dict(attrs), ""))
+
+    def handle_data(self, data: str) -> None:
+        """Text, or what a script or a style holds."""
+        if self.cdata_elem:
+            tag, attributes, before = self.raw.pop()
+            self.raw.append((tag, attributes, before + data))
+        else:
+            self.text += data
+
+    def content(self, tag: str, **attributes: str) -> list[str]:
+        """What the scripts or styles with these attributes hold."""
+        return [content for name, attrs, content in self.raw if name == tag and attributes.items() <= attrs.items()]
+
+    def unpacked(self, kind: str) -> list[Any]:
+        """The values of all data blocks of a kind, in order."""
+        blocks = self.content("script", **{"data-kind": kind})
+        return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
 
 
 def row(name: str, *sentences: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Exports: shapes, and cells that a spreadsheet leaves alone."""
+"""Exports: shapes, cells that a spreadsheet leaves alone, and the texts and other columns of the data."""
 
 import ast
 import csv
@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.errors import InputError
-from localjudge.report.export import Format, Rows, exported, plain_rows
+from localjudge.errors import InputError, RunDirectoryError
+from localjudge.report.export import Added, Format, Rows, exported, plain_rows
 from localjudge.words import inert
+from tests.record.conftest import in_store
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in content.decode().splitlines()]
+
+
+def parquet_rows(content: bytes) -> list[dict[str, Any]]:
+    return list(parquet.read_table(BufferReader(content)).to_pylist())
 
 
 def test_the_classifications_hold_verbatim_statements_with_reason_and_label(run: Run) -> None:
@@ -41,32 +47,15 @@ def test_the_classifications_need_context_recall(run: Run) -> None:
         exported(other, "ragas-classifications")
 
 
-RAGAS_ROWS: list[dict[str, Any]] = [
-    {
-        "id": "a",
-        "user_input": '=1+1, "so"?',
-        "retrieved_contexts": ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"],
-        "reference": "It rains. It is red.",
-        "response": "It rains.",
-        "reference_contexts": ["x"],
-    },
-    {
-        "id": "b",
-        "user_input": "How?",
-        "retrieved_contexts": [],
-        "reference": None,
-        "response": "Two.",
-        "reference_contexts": None,
-    },
-    {
-        "id": "c",
-        "user_input": "What?",
-        "retrieved_contexts": ["k"],
-        "reference": "It fails.",
-        "response": None,
-        "reference_contexts": ["y", "z"],
-    },
+RAGAS_FIELDS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
+RAGAS_VALUES: list[list[Any]] = [
+    ["a", '=1+1, "so"?', ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"], ["x"], "It rains.", "It rains. It is red."],
+    ["b", "How?", [], None, "Two.", None],
+    ["c", "What?", ["k"], ["y", "z"], None, "It fails."],
 ]
+RAGAS_ROWS = [dict(zip(("id", *RAGAS_FIELDS), values, strict=True)) for values in RAGAS_VALUES]
+RAGAS_COLUMNS = [*RAGAS_FIELDS, "context_recall", "faithfulness"]
+RAGAS_SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
 
 
 @pytest.fixture(scope="module")
@@ -77,30 +66,17 @@ def ragas_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return evaluate(RAGAS_ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("ragas"))
 
 
-RAGAS_COLUMNS = [
-    "user_input",
-    "retrieved_contexts",
-    "reference_contexts",
-    "response",
-    "reference",
-    "context_recall",
-    "faithfulness",
-]
-RAGAS_SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
-
-
 def test_ragas_gets_the_wide_table_that_its_users_hold(ragas_run: Run) -> None:
     """Texts under ragas's names, in the order of its `EvaluationResult.to_pandas`; no score is null, not a number.
 
     Checked with ragas 0.4.3: `EvaluationDataset.from_jsonl(file).to_list()` gives the three samples back, each without
-    its fields that are null.
+    its fields that are null; so does `EvaluationDataset.from_list` with the rows of the Parquet file.
     """
+    assert parquet_rows(exported(ragas_run, "ragas-parquet")) == lines(exported(ragas_run, "ragas"))
     table = lines(exported(ragas_run, "ragas"))
     assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
-    fields = RAGAS_COLUMNS[:5]
-    assert [{name: row[name] for name in fields} for row in table] == [
-        {name: row[name] for name in fields} for row in RAGAS_ROWS
-    ]
+    texts = [{name: row[name] for name in row if name in RAGAS_FIELDS} for row in RAGAS_ROWS]
+    assert [{name: row[name] for name in RAGAS_FIELDS} for row in table] == texts
     assert [(row["context_recall"], row["faithfulness"]) for row in table] == RAGAS_SCORES
 
 
@@ -114,21 +90,13 @@ def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
     """
     table = list(csv.DictReader(io.StringIO(exported(ragas_run, "ragas-csv").decode(), newline="")))
     assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
-    for row, given, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
+    for row, expected, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
         for name in ("retrieved_contexts", "reference_contexts"):
-            assert (ast.literal_eval(row[name]) if row[name] else None) == given[name]
+            assert (ast.literal_eval(row[name]) if row[name] else None) == expected[name]
         assert [row[name] for name in ("user_input", "response", "reference")] == [
-            inert(given[name] or "") for name in ("user_input", "response", "reference")
+            inert(expected[name] or "") for name in ("user_input", "response", "reference")
         ]
         assert [row["context_recall"], row["faithfulness"]] == ["" if score is None else str(score) for score in scores]
-
-
-def test_ragas_reads_the_parquet(ragas_run: Run) -> None:
-    """The same rows. Checked with ragas 0.4.3: `EvaluationDataset.from_list(rows)` gives the samples back."""
-    from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
-
-    rows = parquet.read_table(BufferReader(exported(ragas_run, "ragas-parquet"))).to_pylist()
-    assert rows == lines(exported(ragas_run, "ragas"))
 
 
 @pytest.mark.parametrize("as_format", ["csv", "ragas-csv"])
@@ -143,11 +111,9 @@ def test_a_csv_for_any_tool_is_safe_from_formulas(tmp_path: Path, as_format: For
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
     """JSON lines and Parquet exactly, CSV as text."""
-    from pyarrow import BufferReader, parquet
-
     expected = list(plain_rows(run, rows))
     assert lines(exported(run, "jsonl", rows)) == expected
-    assert parquet.read_table(BufferReader(exported(run, "parquet", rows))).to_pylist() == expected
+    assert parquet_rows(exported(run, "parquet", rows)) == expected
     table = list(csv.DictReader(io.StringIO(exported(run, "csv", rows).decode(), newline="")))
     assert [list(row) for row in table] == [list(row) for row in expected]
 
@@ -161,8 +127,6 @@ def test_what_a_spreadsheet_would_compute_is_made_inert(text: str) -> None:
 def test_parquet_in_row_groups_holds_the_same_and_its_types_do_not_depend_on_it(
     ragas_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from pyarrow import BufferReader, parquet
-
     whole = parquet.read_table(BufferReader(exported(ragas_run, "parquet", rows)))
     monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
     file = parquet.ParquetFile(BufferReader(exported(ragas_run, "parquet", rows)))
@@ -175,12 +139,10 @@ def test_parquet_in_row_groups_holds_the_same_and_its_types_do_not_depend_on_it(
 
 def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_path: Path) -> None:
     """Of noise sensitivity: `reference`, or the number of a context. In JSON a number stays a number."""
-    from pyarrow import BufferReader, parquet
-
     rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
     run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    found = parquet.read_table(BufferReader(exported(run, "parquet", "verdicts"))).to_pylist()
-    assert [row["against"] for row in found] == ["reference", "0", "0"]
+    table = parquet_rows(exported(run, "parquet", "verdicts"))
+    assert [row["against"] for row in table] == ["reference", "0", "0"]
     assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
 
 
@@ -208,3 +170,79 @@ def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path
     run = evaluate(rows, engine=ScriptedEngine({}, default=0.9), metrics=["faithfulness"], out=tmp_path / "run")
     named = [(row["id"], row.get("epoch")) for row in lines(exported(run, "inspect"))]
     assert named == [("s", None), ("s", 2), ("t_epoch_2", None), ("u_epoch_2", None)]
+
+
+BOTH = Added(texts=True, columns=True)
+OWN_ROWS: list[dict[str, Any]] = [
+    {
+        "id": "a",
+        "retrieved_contexts": ["It rains.", "So."],
+        "reference": "One. Two.",
+        "=topic": "=1+1",
+        "score": 7,
+        "mixed": 1,
+        "tags": ["x", "y"],
+        "numbers": 1,
+    },
+    {"id": "b", "retrieved_contexts": [], "reference": None, "mixed": "text", "numbers": 0.5},
+    {"id": "c", "retrieved_contexts": ["Me."], "reference": "Three.", "data.score": "z"},
+]
+OWN_COLUMNS = ("=topic", "data.score", "mixed", "tags", "numbers", "data.data.score")
+
+
+@pytest.fixture
+def own_run(tmp_path: Path) -> Run:
+    engine = ScriptedEngine({}, default=0.9)
+    return evaluate(OWN_ROWS, metrics=["context_recall"], out=tmp_path / "run", engine=engine)
+
+
+def table(own_run: Run, rows: Rows, added: Added) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported(own_run, "csv", rows, added).decode(), newline="")))
+
+
+@pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
+def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
+    """Behind what it has without; b has no verdict, so its data is left over."""
+    plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, BOTH))
+    assert [{name: row[name] for name in plain[0]} for row in whole] == plain
+    own_rows = {row["id"]: row for row in OWN_ROWS}
+    for row in whole:
+        assert row["reference"] == own_rows[row["sample_id"]]["reference"]
+        assert row["retrieved_contexts"] == own_rows[row["sample_id"]]["retrieved_contexts"]
+        assert row["tags"] == own_rows[row["sample_id"]].get("tags")
+
+
+def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
+    """`score` is ours; `data.score` would then be theirs twice."""
+    first, _, third = lines(exported(own_run, "jsonl", "scores", Added(columns=True)))
+    assert tuple(first)[-6:] == OWN_COLUMNS
+    assert (first["score"], first["data.score"], first["data.data.score"]) == (1.0, 7, None)
+    assert (third["data.score"], third["data.data.score"]) == (None, "z")
+    assert "reference" not in first
+
+
+def test_a_spreadsheet_takes_neither_cells_nor_headings_for_formulas(own_run: Run) -> None:
+    first, *_ = table(own_run, "scores", BOTH)
+    assert first["'=topic"] == "'=1+1"
+    assert json.loads(first["tags"]) == ["x", "y"]
+    assert json.loads(first["retrieved_contexts"]) == ["It rains.", "So."]
+
+
+def test_a_parquet_column_is_of_one_kind(own_run: Run) -> None:
+    table = parquet_rows(exported(own_run, "parquet", "samples", BOTH))
+    assert [row["mixed"] for row in table] == ["1", "text", None]
+    assert [row["numbers"] for row in table] == [1.0, 0.5, None]
+    assert [row["tags"] for row in table] == ['["x", "y"]', None, None]
+    assert table[0]["retrieved_contexts"] == ["It rains.", "So."]
+
+
+@pytest.mark.parametrize("tool", ["ragas", "inspect"])
+def test_formats_of_a_tool_have_its_own_columns(own_run: Run, tool: Format) -> None:
+    with pytest.raises(InputError, match="has columns of its own"):
+        exported(own_run, tool, "scores", Added(texts=True))
+
+
+def test_data_of_another_order_is_not_put_beside_the_wrong_rows(own_run: Run) -> None:
+    in_store(own_run.directory, "UPDATE sample SET position = 2 - position")
+    with pytest.raises(RunDirectoryError, match="in another order than their scores"):
+        exported(own_run, "jsonl", "scores", BOTH)

@@ -1,14 +1,11 @@
 """The page of a run, as a file: what it says, what it holds, and that no text in it is more than text."""
 
 import base64
-import gzip
 import hashlib
-import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,60 +18,15 @@ from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
 from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser
+from tests.conftest import ScriptedRun
+from tests.report.conftest import HOSTILE, PageReader
 
-ScriptedRun = Callable[..., Run]
-HOSTILE = (
-    "</script><script>owned()</script>",
-    "</style><style>*{display:none}</style>",
-    "<img src=x onerror=owned()>",
-    "javascript:owned()",
-    '"><svg onload=owned()>',
-    "<!--",
-    "{{ 7 * 7 }}",
-    "\x1b[2J\x1b]0;owned\x07",
-    "\u202eevil\u202c \u2028 \u2066x",
-)
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain. Snow."], "reference": "It rains. It snows."}
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "section", "p", "h1", "h2"),
     *("strong", "code", "bdi", "span", "dl", "div", "dt", "dd", "ul", "li", "noscript", "script"),
     *("table", "thead", "tbody", "tr", "th", "td", "svg", "line", "circle", "rect", "text"),
 }
-
-
-class PageReader(HTMLParser):
-    """Elements with their attributes, the text outside of scripts and styles, and what scripts and styles hold."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: list[tuple[str, dict[str, str | None], str]] = []
-        self.text = ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember it; the content of a script or a style comes as one piece of data."""
-        self.elements.append((tag, dict(attrs)))
-        if tag in {"script", "style"}:
-            self.raw.append((tag, dict(attrs), ""))
-
-    def handle_data(self, data: str) -> None:
-        """Text, or what a script or a style holds."""
-        if self.cdata_elem:
-            tag, attributes, before = self.raw.pop()
-            self.raw.append((tag, attributes, before + data))
-        else:
-            self.text += data
-
-    def content(self, tag: str, **attributes: str) -> list[str]:
-        """What the scripts or styles with these attributes hold."""
-        return [content for name, found, content in self.raw if name == tag and attributes.items() <= found.items()]
-
-    def unpacked(self, kind: str) -> list[Any]:
-        """The values of all data blocks of a kind, in order."""
-        blocks = self.content("script", **{"data-kind": kind})
-        return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
 
 
 def in_words(html: str) -> str:
@@ -86,17 +38,14 @@ def html(run: Run, **options: Any) -> str:
     return run.report(**options).read_text(encoding="utf-8")
 
 
-def hostile_row(**given: Any) -> dict[str, Any]:
-    text = " ".join(HOSTILE)
-    return {"id": f"id {text}", "user_input": text, "retrieved_contexts": [text], "reference": text, **given}
-
-
 @pytest.fixture
 def hostile_page(tmp_path: Path) -> str:
     """Every field, the id, the group, the reason, the judge's name and the data file's name would like to act."""
-    row = hostile_row(doc="</script><b>group")
+    text = " ".join(HOSTILE)
+    row = {"id": f"id {text}", **dict.fromkeys(("user_input", "reference"), text), "retrieved_contexts": [text]}
     engine = ScriptedEngine({}, default=0.2)
-    run = evaluate([row], engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc")
+    rows = [{**row, "doc": "</script><b>group"}]
+    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc")
     card = run.judge.model_copy(update={"name": HOSTILE[0], "caution": HOSTILE[2]})
     manifest = run.manifest.model_copy(
         update={"environment": {**run.manifest.environment, "sources": ["dir/<script>owned()<\\script>\u202e.jsonl"]}}
@@ -111,44 +60,34 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
     """Elements and attributes are those of the template, whatever the texts are."""
     read = PageReader(hostile_page)
     assert {tag for tag, _ in read.elements} <= TAGS
-    attributes = {name for _, found in read.elements for name in found}
+    attributes = {name for _, attrs in read.elements for name in attrs}
     assert not {name for name in attributes if name.startswith("on") or name in {"src", "style"}}
-    assert {found["href"] for _, found in read.elements if "href" in found} == {"#samples"}
-    assert [found.get("type") for _, found, _ in read.raw] == [
-        None,
-        "application/json",
-        "application/octet-stream",
-        "application/octet-stream",
-        "module",
-    ]
+    assert {attrs["href"] for _, attrs in read.elements if "href" in attrs} == {"#samples"}
+    kinds = [None, "application/json", *["application/octet-stream"] * 2, "module"]
+    assert [attrs.get("type") for _, attrs, _ in read.raw] == kinds
 
 
 def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_page: str) -> None:
+    """The data hold the texts as they were."""
+    text = " ".join(HOSTILE)
+    (details,) = PageReader(hostile_page).unpacked("details")
+    assert details["texts"] == {"user_input": text, "reference": text, "retrieved_contexts": [{"text": text}]}
     assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", hostile_page)
     assert "\\u202e" in PageReader(hostile_page).text
     assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
-def test_hostile_texts_stand_in_the_data_as_they_were_given(hostile_page: str) -> None:
-    (details,) = PageReader(hostile_page).unpacked("details")
-    assert details["texts"] == {
-        "user_input": " ".join(HOSTILE),
-        "reference": " ".join(HOSTILE),
-        "retrieved_contexts": [{"text": " ".join(HOSTILE)}],
-    }
-
-
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run) -> None:
     """The hashes are those of what stands between the tags, byte for byte; it stands before both."""
-    read = PageReader(html(run))
-    (policy,) = (found["content"] for tag, found in read.elements if found.get("http-equiv"))
+    text = html(run)
+    read = PageReader(text)
+    (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     assert policy == (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-    text = html(run)
     assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
 
 
@@ -188,10 +127,10 @@ def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun)
     ]
     run = scripted_run("run", rows, {"It rains.": 0.0}, metrics=["context_recall"])
     read = PageReader(html(run))
-    assert [found["cx"] for tag, found in read.elements if tag == "circle"] == ["100.0"]
-    heights = [found["height"] for tag, found in read.elements if tag == "rect"]
+    assert [attrs["cx"] for tag, attrs in read.elements if tag == "circle"] == ["100.0"]
+    heights = [attrs["height"] for tag, attrs in read.elements if tag == "rect"]
     assert heights == ["32.0", "0", "0", "0", "0", "32.0", "0", "0", "0", "32.0"]
-    labels = [found["aria-label"] for tag, found in read.elements if tag == "svg"]
+    labels = [attrs["aria-label"] for tag, attrs in read.elements if tag == "svg"]
     assert labels[1] == "samples by tenth of the score: 1, 0, 0, 0, 0, 1, 0, 0, 0, 1"
 
 

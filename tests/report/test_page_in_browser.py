@@ -50,15 +50,15 @@ def open_page(browser: Browser) -> Iterator[Open]:
     said: list[str] = []
 
     def opened(path: Path, **options: Any) -> Page:
-        found = browser.new_context(**options).new_page()
-        found.on("request", lambda request: requests.append(request.url))
-        found.on("console", lambda message: said.append(message.text))
-        found.on("pageerror", lambda error: said.append(str(error)))
-        found.on("dialog", lambda dialog: said.append(dialog.message))
+        page = browser.new_context(**options).new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
         asked.append(path.as_uri())
-        found.goto(path.as_uri())
-        expect(found.locator("html[data-ready]")).to_have_count(1)
-        return found
+        page.goto(path.as_uri())
+        expect(page.locator("html[data-ready]")).to_have_count(1)
+        return page
 
     yield opened
     for context in browser.contexts:
@@ -155,8 +155,8 @@ def test_the_policy_refuses_markup_made_of_strings_and_requests_which_are_heard(
 def test_the_accessibility_engine_finds_nothing(open_page: Open, compared: Path, scheme: str, width: int) -> None:
     page = open_page(compared, color_scheme=scheme, viewport={"width": width, "height": 900})
     opened_sample(page, "sample 3")
-    found = Axe().run(page).response["violations"]
-    assert {one["id"]: [node["html"] for node in one["nodes"]] for one in found} == {}
+    violations = Axe().run(page).response["violations"]
+    assert {rule["id"]: [node["html"] for node in rule["nodes"]] for rule in violations} == {}
 
 
 def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Path) -> None:
@@ -260,17 +260,11 @@ def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
 
 def test_the_page_makes_the_same_characters_visible_as_the_terminal(open_page: Open, tmp_path: Path) -> None:
     text = f"a{'.'.join(UNSAFE)}b 😀 مرحبا"
-    run = evaluate(
-        [{"id": "a", "user_input": text, "reference": "x", "retrieved_contexts": ["x"]}], **scripted(tmp_path)
-    )
-    page = open_page(run.report())
+    row = {"id": "a", "user_input": text, "reference": "x", "retrieved_contexts": ["x"]}
+    page = open_page(evaluate([row], engine=ScriptedEngine({}, default=0.5), out=tmp_path / "run").report())
     assert page.locator(".opener .question").text_content() == printable(text)
     shown = opened_sample(page, "a").locator(".text").first.text_content()
     assert shown == "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
-
-
-def scripted(tmp_path: Path) -> dict[str, Any]:
-    return {"engine": ScriptedEngine({}, default=0.5), "out": tmp_path / "run", "metrics": ["context_recall"]}
 
 
 def test_without_a_script_the_first_screen_is_there(open_page: Open, browser: Browser, report: Path) -> None:

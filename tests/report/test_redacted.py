@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -94,8 +94,10 @@ def texts(value: Any) -> Iterator[str]:
                 yield from texts(item)
 
 
-def pieces(given: str) -> set[str]:
-    return {given[start : start + PIECE] for start in range(max(len(given) - PIECE, 0) + 1) if len(given) >= PIECE}
+def leaked(out: str, private: Iterable[str]) -> set[str]:
+    """Twelve characters of a text that stand in the output."""
+    pieces = {text[start : start + PIECE] for text in private for start in range(len(text) - PIECE + 1)}
+    return {piece for piece in pieces if piece in out}
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +106,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("Confidential-Clinic-of-Saint-Eustace")
     data = folder / "Oppenheimer-versus-Kowalczyk.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in DATA))
-    options = RunSettings(
-        criteria=(CRITERION,),
-        cluster_by="ward",
-        mapping={"user_input": "user_input"},
-        abbreviations=("Abernathy-Smythe.",),
-    )
+    mapping, abbreviations = {"user_input": "user_input"}, ("Abernathy-Smythe.",)
+    options = RunSettings(criteria=(CRITERION,), cluster_by="ward", mapping=mapping, abbreviations=abbreviations)
     planned = plan(str(data), ["context_recall", "faithfulness", CRITERION.name], options)
     return Run.of(run_plan(planned._replace(suite=SUITE), engine=Talkative(), out=folder / "run-about-Kowalczyk"))
 
@@ -130,15 +128,13 @@ FIXED = {"user_input", "retrieved_contexts", "reference", "response"}
 def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:
     """With a salt not even of an id; the same search finds each of them in the run itself, so it can fail."""
     out = "".join(redacted_lines(run, SALT))
-    inside = "".join(
-        (run.directory / name).read_text()
-        for name in ("manifest.json", "summary.json", "scores.jsonl", "verdicts.jsonl")
-    )
-    assert all(one in inside for one in (REASON, ERROR, JUDGE, SUITE["file"], CRITERION.question))
+    names = ("manifest.json", "summary.json", "scores.jsonl", "verdicts.jsonl")
+    inside = "".join((run.directory / name).read_text() for name in names)
+    assert all(text in inside for text in (REASON, ERROR, JUDGE, SUITE["file"], CRITERION.question))
     assert run.manifest.environment["host"]["node"] in inside
-    given = [one for one in secrets(run) if one not in FIXED]
-    assert len(given) > 30
-    assert {piece for one in given for piece in pieces(one) if piece in out} == set()
+    private = [text for text in secrets(run) if text not in FIXED]
+    assert len(private) > 30
+    assert leaked(out, private) == set()
     words = ("owalczyk", "Abernathy", "Zeppelin", "Marmaduke", "ward", "monk", "Clinic", "confidential", "/")
     assert [word for word in words if word in out] == []
 
@@ -147,28 +143,32 @@ def test_without_a_salt_ids_stand_as_they_are_and_nothing_else_does(run: Run) ->
     out = "".join(redacted_lines(run))
     ids = {row["id"] for row in DATA}
     assert {json.loads(line)["sample"] for line in out.splitlines()[1:]} == ids
-    for one in ids:
-        out = out.replace(one, "")
-    given = [one for one in secrets(run) if one not in FIXED | ids]
-    assert {piece for one in given for piece in pieces(one) if piece in out} == set()
+    for name in ids:
+        out = out.replace(name, "")
+    assert leaked(out, [text for text in secrets(run) if text not in FIXED | ids]) == set()
     assert "text_hash" not in out
 
 
 @settings(deadline=None, max_examples=15)
 @given(st.lists(st.text("ghijklmnopqrstuvwxyz ÄÖ.", min_size=12, max_size=30), min_size=1, max_size=4))
-def test_no_data_goes_out(given: list[str]) -> None:
+def test_no_data_goes_out(contexts: list[str]) -> None:
     """Whatever is asked, found and answered; of letters that no hexadecimal number has."""
     rows = [
-        {"id": f"{place}{one}", "user_input": one, "retrieved_contexts": given, "reference": one, "response": one[::-1]}
-        for place, one in enumerate(given)
+        {
+            "id": f"{n}{text}",
+            "user_input": text,
+            "retrieved_contexts": contexts,
+            "reference": text,
+            "response": text[::-1],
+        }
+        for n, text in enumerate(contexts)
     ]
     with TemporaryDirectory() as folder:
         engine = ScriptedEngine({}, default=0.25)
         done = evaluate(rows, metrics=["context_recall", "faithfulness"], engine=engine, out=Path(folder) / "run")
         out = "".join(redacted_lines(done, SALT))
-    ours = "retrieved_contexts context_recall faithfulness response reference"
-    every = {piece for row in rows for one in texts(row) for piece in pieces(one)}
-    assert {piece for piece in every if piece in out} - {piece for piece in every if piece in ours} == set()
+    names = "retrieved_contexts context_recall faithfulness response reference"
+    assert leaked(out, texts(rows)) - leaked(names, texts(rows)) == set()
 
 
 def test_numbers_and_places_go_out(run: Run) -> None:
@@ -176,11 +176,11 @@ def test_numbers_and_places_go_out(run: Run) -> None:
     head, *lines = map(json.loads, redacted_lines(run, SALT))
     scores = [line for line in lines if line["row"] == "score"]
     verdicts = [line for line in lines if line["row"] == "verdict"]
-    assert [(one["status"], one["score"]) for one in scores] == [(row.status, row.score) for row in run.scores]
-    assert [(one["start"], one["end"], one["p_yes"], one["label"]) for one in verdicts] == [
+    assert [(line["status"], line["score"]) for line in scores] == [(row.status, row.score) for row in run.scores]
+    assert [(line["start"], line["end"], line["p_yes"], line["label"]) for line in verdicts] == [
         (row.start, row.end, row.p_yes, row.label) for row in run.verdicts
     ]
-    assert [one["failed"] for one in verdicts].count(True) == 2  # the sentence with the nurse, and her response
+    assert [line["failed"] for line in verdicts].count(True) == 2  # the sentence with the nurse, and her response
     assert head["summary"]["metrics"]["context_recall"]["mean"] == run["context_recall"].mean
     assert list(head["summary"]["metrics"]) == ["context_recall", "faithfulness", "metric-3"]
     assert head["signature"] == run.summary.signature.partition("|")[0]
@@ -199,12 +199,11 @@ def test_whoever_has_the_salt_can_name_sample_and_text(run: Run) -> None:
 def test_with_a_salt_no_hash_of_texts_can_be_tried(run: Run) -> None:
     """Those of the data and of the files, which anybody could work out who guesses what is in them, are keyed, too."""
     out = "".join(redacted_lines(run, SALT))
-    known = [run.manifest.data["sha256"], run.manifest.data["clusters_sha256"]]
-    known += [
-        hashlib.sha256((run.directory / name).read_bytes()).hexdigest() for name in ("scores.jsonl", "verdicts.jsonl")
-    ]
-    assert [one for one in known if one[:32] in out] == []
-    assert all(one in "".join(redacted_lines(run)) for one in known)
+    files = [(run.directory / name).read_bytes() for name in ("scores.jsonl", "verdicts.jsonl")]
+    hashes = [run.manifest.data["sha256"], run.manifest.data["clusters_sha256"]]
+    hashes += [hashlib.sha256(content).hexdigest() for content in files]
+    assert [digest for digest in hashes if digest[:32] in out] == []
+    assert all(digest in "".join(redacted_lines(run)) for digest in hashes)
 
 
 @pytest.mark.parametrize("keep_ids", [False, True])

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,15 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
-from localjudge.record.result_rows import ScoreRow
+from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.report.checks import verification_view
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
-from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_scores, worst_view
+from localjudge.report.tables import comparison_view, gates_view, summary_view, why, worst_scores, worst_view
 from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
 from localjudge.run.verify import verify_run as verify
-from localjudge.types import VerdictRequest
+from localjudge.types import Label, VerdictRequest
 from localjudge.words import printable
-from tests.report.conftest import EVIL, lines_of, one_each, printed
+from tests.report.conftest import EVIL, HOSTILE, PageReader, lines_of, one_each, printed
 
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
 
@@ -48,10 +47,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     evil = {"user_input": EVIL, "retrieved_contexts": [EVIL], "reference": EVIL, "response": EVIL}
     rows.append({"id": "=evil\x1b[2J", **evil})
     out = tmp_path_factory.mktemp("runs")
-    engines = [ScriptedEngine({}, default=0.3), ScriptedEngine({}, default=0.7)]
     before, after = (
-        evaluate(rows, engine=engine, metrics=METRICS, out=out / name)
-        for name, engine in zip(("before", "after\x1b[2J"), engines, strict=True)
+        evaluate(rows, engine=ScriptedEngine({}, default=probability), metrics=METRICS, out=out / name)
+        for name, probability in (("before", 0.3), ("after\x1b[2J", 0.7))
     )
     return before, after
 
@@ -99,34 +97,12 @@ def test_lines_fit_break_no_word_and_let_no_text_act(
     assert not set("\x1b\u202e") & set(html)
 
 
-class _Elements(HTMLParser):
-    """The elements of a text, with their attributes, and its words."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, list[tuple[str, str | None]]]] = []
-        self.words = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep it."""
-        self.elements.append((tag, attrs))
-
-    def handle_data(self, data: str) -> None:
-        """Keep it."""
-        self.words += data
-
-
-HOSTILE = ["<script>alert(1)</script>", "&lt;b&gt;", '"><img src=x onerror=alert(1)>', "\x1b[2J"]
-
-
 @given(st.text(min_size=1) | st.sampled_from(HOSTILE))
 def test_no_text_is_taken_for_html(text: str) -> None:
     """In a title, a heading, a cell, a note."""
-    read = _Elements(as_html(Table((text,), [(text,)], [text], titles=[text])))
-    assert read.elements == [(tag, []) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")]
-    assert read.words.replace("\n", "") == printable(text) * 4
+    read = PageReader(as_html(Table((text,), [(text,)], [text], titles=[text])))
+    assert read.elements == [(tag, {}) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")]
+    assert read.text.replace("\n", "") == printable(text) * 4
 
 
 def test_one_table_has_three_writers() -> None:
@@ -288,3 +264,48 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
     ]
     many = judged("many", "wet", *(f"dry {n}" for n in range(6)))
     assert many[:2] == ["0 0.200  It snows.  (against the reference)", "0 0.200  It snows.  (against context 0)"]
+
+
+def score(metric: str, value: float | None, *fraction: int, **more: Any) -> ScoreRow:
+    status = more.get("status", "scored" if value is not None else "undefined")
+    numerator, denominator = fraction or (None, None)
+    return ScoreRow("a", metric, status, value, numerator, denominator, more.get("detail"))
+
+
+def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
+    return [
+        VerdictRow("a", metric, "statement", at, "reference", None, 0, 1, text, 0.5, label, None, None, None)
+        for at, (text, label) in enumerate(labels.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "labels", "line"),
+    [
+        (score("context_recall", 1.0, 2, 2), {"A": 1, "B": 1}, "2 of 2 attributed"),
+        (score("context_recall", 0.5, 1, 2), {"A": 1, "B": 0}, '1 of 2 attributed; not attributed: "B"'),
+        (
+            score("faithfulness", 0.25, 1, 4),
+            {"A": 0, "B": 1, "C": 0, "D": 0},
+            '1 of 4 attributed; not attributed: "A" and 2 more',
+        ),
+        (score("context_relevancy", 0.5, 1, 2), {"A": 0, "B": 1}, '1 of 2 needed; not needed: "A"'),
+        (score("context_precision", 0.75), {"A": 1, "B": 0, "C": 1, "D": 1}, "3 of 4 useful, at ranks 1, 3 and 4"),
+        (score("context_precision", 1.0), {"A": 1, "B": 0}, "1 of 2 useful, at rank 1"),
+        (score("context_precision", 0.0), {"A": 0, "B": 0}, "0 of 2 useful"),
+        (
+            score("matrix_recall@3", 0.5, 1, 2),
+            {"A": 1, "B": 0},
+            "1 of 2 sentences of the reference supported by a context",
+        ),
+        (score("recall@2(compare_by=id)", 0.5, 1, 2, detail="x"), {}, "1 of 2 ground-truth documents retrieved (x)"),
+        (score("a package's own", 0.5, 1, 2), {"A": 1, "B": 0}, "1 of 2"),
+        (score("context_recall", 0.0, 0, 2, detail="no context"), {}, "0 of 2 attributed (no context)"),
+        (score("document_mrr", 0.5), {}, ""),
+        (score("document_ndcg", 0.0, detail="nothing retrieved"), {}, "nothing retrieved"),
+        (score("context_recall", None, detail="no sentence in the reference"), {}, "no sentence in the reference"),
+        (score("context_recall", None, status="failed", detail="it broke"), {"A": 0, "B": None}, "it broke"),
+    ],
+)
+def test_one_line_says_why_a_score_is_what_it_is(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
+    assert why(row, verdicts(row.metric, **labels)) == line

@@ -1,25 +1,25 @@
-"""Markdown for a pull request: what it says, and that no text in it is anything but text.
+"""Gates as JUnit XML, and Markdown for a pull request, in which no text is anything but text.
 
-It is read by markdown-it, which follows CommonMark, with GitHub's tables.
+Markdown is read by markdown-it, which follows CommonMark, with GitHub's tables.
 """
 
 import re
-from collections.abc import Callable
+from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run
-from localjudge.analysis.check import check
-from localjudge.report.ci import run_markdown
+from localjudge.analysis.check import GateDecision, check, parse_gate
+from localjudge.report.ci import finished, run_markdown, unfinished
 from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., Run]
 HOSTILE = (
     "| a | b |",
     "`", "``` ", "a ``` b",
@@ -34,8 +34,8 @@ HOSTILE_TEXT = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(H
 
 def tokens_of(text: str) -> list[Token]:
     """All tokens, those inside of lines too."""
-    found = MarkdownIt("commonmark").enable("table").parse(text)
-    return [one for token in found for one in (token, *(token.children or ()))]
+    blocks = MarkdownIt("commonmark").enable("table").parse(text)
+    return [token for block in blocks for token in (block, *(block.children or ()))]
 
 
 def tables_of(text: str) -> list[list[list[str]]]:
@@ -144,3 +144,54 @@ HARMLESS = {
     "td_close",
 }  # fmt: skip
 """No link, no image, no tag, no list, no emphasis, no paragraph."""
+
+
+def decision(outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because") -> GateDecision:
+    values = {"gate": gate, "metric": "context_recall", "outcome": outcome, "kept": kept, "reason": reason}
+    return GateDecision.model_validate({**values, "value": None, "ci95": None, "samples": 3, "samples_needed": None})
+
+
+def suite(content: str) -> ElementTree.Element:
+    element = ElementTree.fromstring(content).find("testsuite")
+    assert element is not None
+    return element
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kept", "elements"),
+    [
+        ("pass", True, []),
+        ("fail", False, ["failure"]),
+        ("undecided", False, ["failure"]),
+        ("undecided", True, ["skipped"]),
+    ],
+)
+def test_a_gate_is_a_test_case(outcome: str, kept: bool, elements: list[str]) -> None:
+    (case,) = suite(finished([decision(outcome, kept=kept)], {})).findall("testcase")
+    assert (case.get("classname"), case.get("name")) == ("localjudge.gates", "context_recall>=0.8")
+    assert [child.tag for child in case] == elements
+    assert [(child.get("type"), child.get("message")) for child in case] == [(outcome, "because")] * len(elements)
+
+
+def test_counts_are_those_of_the_cases_and_the_run_is_named() -> None:
+    outcomes = (("pass", True), ("fail", False), ("undecided", True))
+    decisions = [decision(outcome, kept=kept, gate=f"{outcome}>=0") for outcome, kept in outcomes]
+    element = suite(finished(decisions, {"run": "runs/a", "signature": "judge:1|data:2"}))
+    assert [element.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "0", "1"]
+    properties = [(child.get("name"), child.get("value")) for child in element.iter("property")]
+    assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
+
+
+def test_a_run_that_does_not_finish_leaves_errors() -> None:
+    element = suite(unfinished([parse_gate("context_recall>=0.8"), parse_gate("faithfulness>=0.9")]))
+    assert [element.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "2"]
+    assert [error.get("message") for error in element.iter("error")] == ["the run did not finish"] * 2
+
+
+@given(st.text(st.characters(categories=None, exclude_categories=())))
+@settings(deadline=None)
+def test_any_text_gives_a_valid_file(text: str) -> None:
+    """Of all of Unicode: control characters, lone surrogates, what XML reserves, what it cannot hold."""
+    content = finished([decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text})
+    failure = suite(ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode"))
+    assert failure.get("failures") == "1"

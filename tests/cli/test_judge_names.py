@@ -1,0 +1,98 @@
+"""A judge by its name: said wherever a number is read, and the name that another program gives it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import localjudge
+from localjudge import model_registry, resources
+from localjudge.errors import ModelError
+from localjudge.run.settings import judge_of
+from tests.cli.conftest import OPENINGS, Call, write_rows
+from tests.local_models.conftest import pulled, user
+
+pytestmark = pytest.mark.engine
+
+__all__ = ["user"]
+
+NAMED = "judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92"
+CARD = {"name": "reference", "caution": "lexical, not for decisions", "size": 11208032}
+NAME = "ollama:judge:latest"
+RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--out", "run", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def data() -> None:
+    write_rows("data.jsonl", *OPENINGS)
+
+
+@pytest.fixture
+def store(user: Path) -> Path:
+    """The bundled judge as Ollama would keep it."""
+    store = user / ".ollama" / "models"
+    pulled(store, "registry.ollama.ai/library/judge/latest", resources.model_file("reference-judge.gguf"))
+    return store
+
+
+def test_a_run_is_the_same_whatever_its_judge_is_called(store: Path, call: Call) -> None:
+    """It is known by its checksum; the manifest keeps the name that finds it again, whole."""
+    assert call(*RUN, "--judge", "ollama:judge")[0] == 0
+    run = localjudge.Run.open("run")
+    assert judge_of(run) == NAME
+    assert run.summary == localjudge.evaluate(OPENINGS, metrics=["context_recall"], threads=1, out="by-name").summary
+    assert call(*RUN, "--judge", NAME)[0] == 0
+    assert call("verify", "run", "--quiet")[0] == 0
+    assert call("run", "--rescore", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
+    assert judge_of(localjudge.Run.open("again")) == NAME
+
+
+def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
+    assert call(*RUN, "--judge", NAME)[0] == 0
+    shutil.rmtree(store)
+    code, _, errors = call("verify", "run", "--quiet")
+    assert code == 1
+    assert "sha256 4844085b4a92) is not there any more" in errors
+    assert "localjudge verify run --judge PATH" in errors
+    assert call("verify", "run", "--quiet", "--judge", "reference")[0] == 0
+
+
+def test_a_blob_that_is_not_what_it_is_called_by_is_refused(store: Path) -> None:
+    """By its name and by its path; with its checksum and the one it should have."""
+    (blob,) = (store / "blobs").iterdir()
+    content = bytearray(blob.read_bytes())
+    content[-1] ^= 1
+    blob.write_bytes(content)
+    for name in (NAME, str(blob)):
+        with pytest.raises(ModelError, match="is not the file that its name says: sha256") as caught:
+            model_registry.find(name)
+        assert blob.name in caught.value.message
+        assert caught.value.hint
+
+
+def test_a_command_names_who_judged(output: Callable[..., str]) -> None:
+    sample = ("show", "run", "eiffel")
+    for command in (RUN, sample[:2], sample, ("compare", "run", "run"), ("verify", "run", "--quiet")):
+        assert NAMED in " ".join(output(*command).split())
+        card = json.loads(output(*command, "--json"))["judge"]
+        assert {name: card[name] for name in CARD} == CARD
+        assert card["sha256"].startswith("4844085b4a92")
+
+
+def test_the_packaged_judge_under_a_name_of_one_s_own_keeps_its_caution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Callable[..., str]
+) -> None:
+    """A run that was made before it had that name is read as before."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
+    output(*RUN)
+    packaged = model_registry.registered()["reference"]
+    row = {"name": "own", "path": str(packaged.path), "sha256": packaged.sha256, "profile": packaged.profile}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in row.items()]
+    (tmp_path / "registry.toml").write_text(
+        "\n".join(["[[model]]", *lines, f"size = {packaged.size}"]), encoding="utf-8"
+    )
+    assert NAMED in " ".join(output("show", "run").split())
+    output(*RUN[:-2], "again", "--quiet", "--judge", "own")
+    assert NAMED.replace("reference", "own") in " ".join(output("show", "again").split())
