@@ -24,14 +24,8 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
         ([said("human", "Where?", "type"), said("ai", "There.", "type")], ("Where?", "There.")),
         # Calls of tools stand between: the answer is the last thing that the assistant said.
         (
-            [
-                said("user", "Where?"),
-                said("assistant", None),
-                said("tool", "x"),
-                said("assistant", "I looked."),
-                said("assistant", "There."),
-                said("assistant", ""),
-            ],
+            [said("user", "Where?"), said("assistant", None), said("tool", "x")]
+            + [said("assistant", text) for text in ("I looked.", "There.", "")],
             ("Where?", "There."),
         ),
         ([said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])], ("a\nb", None)),

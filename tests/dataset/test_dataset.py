@@ -3,31 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from localjudge.dataset import load
 from localjudge.errors import InputError
-
-rows = st.lists(
-    st.fixed_dictionaries(
-        {"question": st.sampled_from(["a", "b", None])},
-        optional={"id": st.integers(0, 3), "contexts": st.lists(st.sampled_from("xy"), max_size=2)},
-    ),
-    min_size=1,
-    max_size=8,
-    unique_by=lambda row: row.get("id", object()),
-)
-
-
-@settings(deadline=None)
-@given(rows=rows, data=st.data())
-def test_the_order_of_rows_moves_neither_ids_nor_fingerprint(rows: list[dict[str, Any]], data: st.DataObject) -> None:
-    shuffled = data.draw(st.permutations(rows))
-    one, other = load(rows), load(shuffled)
-    assert one.fingerprint == other.fingerprint
-    assert {sample.id: sample for sample in one.samples} == {sample.id: sample for sample in other.samples}
-
 
 CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page": 3}}
 

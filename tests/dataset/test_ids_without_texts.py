@@ -24,6 +24,8 @@ RAGAS: list[dict[str, Any]] = [
 ]
 """What ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3) take: ids, texts or whole numbers."""
 
+TWO = [{"text": "a", "id": "own"}, "b"]
+
 
 def contexts(*ids: str) -> tuple[Context, ...]:
     return tuple(Context(id=identifier) for identifier in ids)
@@ -66,6 +68,12 @@ def test_a_context_without_text_and_id_is_nothing() -> None:
         ({"retrieved_context_ids": [" "]}, "retrieved_context_ids[0]: found blank text, expected an id"),
         ({"retrieved_context_ids": [1.5]}, "retrieved_context_ids[0]: found a number (1.5), expected text or a whole"),
         ({"contexts": [], "retrieved_context_ids": ["a"]}, "found 1 for 0 contexts, expected one id for each context"),
+        ({"contexts": TWO, "retrieved_context_ids": "x"}, "_context_ids: found text 'x', expected a list of ids"),
+        ({"contexts": TWO, "retrieved_context_ids": ["x"]}, "found 1 for 2 contexts, expected one id for each context"),
+        (
+            {"contexts": TWO, "retrieved_context_ids": ["x", 1.5]},
+            "_context_ids[1]: found a number (1.5), expected",
+        ),
         ({"contexts": ["t", {"id": "a"}]}, "contexts[1]: found an id without a text, unlike the others"),
         ({"contexts": [{"id": "a", "body": "t"}]}, "contexts[0]: found an object with the keys id, body, expected"),
     ],
@@ -81,14 +89,8 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     """Row 1: b of (b) found, second of three; row 2: none of (e, f). Mean recall 1/2, mean reciprocal rank 1/4."""
     stream = io.StringIO()
     result = run(tmp_path, RAGAS, progress=Lines(stream))
-    assert list(result.summary.metrics) == [
-        "document_recall_single_hit(compare_by=id)",
-        "document_recall_multi_hit(compare_by=id)",
-        "document_mrr(compare_by=id)",
-        "document_map(compare_by=id)",
-        "document_ndcg(compare_by=id)",
-        "answer_relevancy",
-    ]
+    compared = [f"document_{name}(compare_by=id)" for name in ("recall_single_hit", "recall_multi_hit", "mrr", "map")]
+    assert list(result.summary.metrics) == [*compared, "document_ndcg(compare_by=id)", "answer_relevancy"]
     assert result.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}

@@ -46,8 +46,8 @@ def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_
     tmp_path: Path, write: Any, skip_bad_rows: bool
 ) -> None:
     """Not as a bad row: leaving out the rows with several contexts would keep the easy ones."""
-    one, two = {**LISTS, "retrieval_context": ["Iron."], "context": None}, {**LISTS, "context": None}
-    path = write(tmp_path, joined(one), joined(two))
+    first, second = {**LISTS, "retrieval_context": ["Iron."], "context": None}, {**LISTS, "context": None}
+    path = write(tmp_path, joined(first), joined(second))
     with pytest.raises(DataError) as caught:
         load(path, skip_bad_rows=skip_bad_rows)
     line = 2 if write is as_jsonl else 3  # a CSV file begins with its header

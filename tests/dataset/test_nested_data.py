@@ -18,7 +18,7 @@ MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"
 def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: Any) -> None:
     mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
     data = load([{**ROW, "hits": hits}], mapping=mapping)
-    assert [(one.text, one.id) for one in data.samples[0].retrieved_contexts or ()] == [
+    assert [(context.text, context.id) for context in data.samples[0].retrieved_contexts or ()] == [
         ("It is in Ulm.", "d1"),
         ("It rains.", "d2"),
     ]
@@ -68,8 +68,8 @@ ITEMS = {"version": 1, "experiment": {"items": [{"question": "q"}, {"question": 
 def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int | None) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(ITEMS, indent=indent) + "\n")
-    assert [one.user_input for one in load(path, rows_path="experiment.items").samples] == ["q", "r"]
-    assert [one.user_input for one in load(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
+    assert [sample.user_input for sample in load(path, rows_path="experiment.items").samples] == ["q", "r"]
+    assert [sample.user_input for sample in load(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
     with pytest.raises(DataError, match=r"none of its columns is known .*\n.*rows='NAME'"):
         load(path)
     with pytest.raises(DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)"):

@@ -69,13 +69,7 @@ def test_a_sample_says_what_it_says() -> None:
     assert load([Sample(id="1", response="None")]).samples[0].response == "None"
 
 
-LISTS = [
-    json.dumps(["a b", "c d"]),
-    "['a b', 'c d']",
-    "['a b' 'c d']",
-    "a b",
-    "[1] A note.",
-]
+LISTS = [json.dumps(["a b", "c d"]), "['a b', 'c d']", "['a b' 'c d']", "a b", "[1] A note."]
 
 
 def test_a_cell_is_read_alike_in_a_file_and_in_the_frame_and_the_rows_that_are_made_of_it(tmp_path: Path) -> None:

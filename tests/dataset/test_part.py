@@ -15,7 +15,7 @@ IDS = st.lists(ID.filter(lambda identifier: not says_nothing(identifier)), uniqu
 
 
 def dataset(ids: list[str]) -> Dataset:
-    return load([{"id": one, "question": f"Why {one}?", "topic": one[:1]} for one in ids])
+    return load([{"id": name, "question": f"Why {name}?", "topic": name[:1]} for name in ids])
 
 
 def ids_of(part: Dataset) -> list[str]:
@@ -46,11 +46,11 @@ def test_a_sample_that_is_drawn_stays_drawn(ids: list[str], seed: int, data: Any
     count = data.draw(st.integers(1, len(ids)))
     chosen = ids_of(whole.draw(count, seed))
     assert len(chosen) == count
-    assert chosen == [one for one in ids_of(whole) if one in chosen]
+    assert chosen == [name for name in ids_of(whole) if name in chosen]
     assert set(chosen) <= set(ids_of(whole.draw(count + 1, seed)))
     shuffled = data.draw(st.permutations(ids))
     assert set(ids_of(dataset(shuffled).draw(count, seed))) == set(chosen)
-    kept = [one for one in ids if one in chosen or data.draw(st.booleans())]
+    kept = [name for name in ids if name in chosen or data.draw(st.booleans())]
     assert ids_of(dataset(kept).draw(count, seed)) == chosen
 
 
@@ -59,8 +59,8 @@ def test_another_seed_draws_others_and_all_about_as_often() -> None:
     whole = dataset([str(number) for number in range(100)])
     counts = dict.fromkeys(ids_of(whole), 0)
     for seed in range(200):
-        for one in ids_of(whole.draw(20, seed)):
-            counts[one] += 1
+        for name in ids_of(whole.draw(20, seed)):
+            counts[name] += 1
     assert sum(counts.values()) == 4_000
     assert 40 - 23 <= min(counts.values()) <= max(counts.values()) <= 40 + 23
 
@@ -70,7 +70,7 @@ def test_which_samples_seed_0_draws_stays_the_same() -> None:
     import hashlib
 
     numbers = [str(number) for number in range(10)]
-    smallest = sorted(numbers, key=lambda one: hashlib.sha256(f"0|{one}".encode()).hexdigest())[:3]
+    smallest = sorted(numbers, key=lambda number: hashlib.sha256(f"0|{number}".encode()).hexdigest())[:3]
     assert ids_of(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
 
 

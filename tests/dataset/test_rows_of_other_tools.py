@@ -29,24 +29,19 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
+COLUMNS = {
+    "ragas 0.2": "user_input retrieved_contexts reference response reference_contexts",
+    "DeepEval": "input retrieval_context expected_output actual_output context",
+    "continuous-eval": "question retrieved_context ground_truth_answers answer ground_truth_context",
+}
 WITH_TRUTH: dict[str, dict[str, Any]] = {
-    "ragas 0.2": {
-        **{"user_input": "q", "retrieved_contexts": TWO, "reference": "r", "response": "a"},
-        "reference_contexts": ["g"],
-    },
+    **{tool: dict(zip(names.split(), ("q", TWO, "r", "a", ["g"]), strict=True)) for tool, names in COLUMNS.items()},
     "Haystack": {
         **{"questions": "q", "retrieved_documents": CONTENTS, "ground_truth_answers": "r", "predicted_answers": "a"},
         "ground_truth_documents": [{"content": "g"}],
     },
-    "DeepEval": {
-        **{"input": "q", "retrieval_context": TWO, "expected_output": "r", "actual_output": "a"},
-        "context": ["g"],
-    },
-    "continuous-eval": {
-        **{"question": "q", "retrieved_context": TWO, "ground_truth_answers": ["r"], "answer": "a"},
-        "ground_truth_context": ["g"],
-    },
 }
+WITH_TRUTH["continuous-eval"]["ground_truth_answers"] = ["r"]
 WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
     "ragas 0.1": {"question": "q", "contexts": TWO, "ground_truth": "r", "answer": "a"},
     "older ragas": {"question": "q", "contexts": TWO, "ground_truths": ["r"], "answer": "a"},

@@ -35,9 +35,9 @@ contexts = st.none() | st.lists(
 rows_of_any_kind = st.fixed_dictionaries({"id": ids, "user_input": st.none() | texts, "retrieved_contexts": contexts})
 
 
-def own_id(one: dict[str, Any]) -> object:
+def own_id(row: dict[str, Any]) -> object:
     """The id that a row gives; rows without one are all different."""
-    return one["id"] if one["id"] and one["id"].strip() else object()
+    return row["id"] if row["id"] and row["id"].strip() else object()
 
 
 def said(sample: Sample) -> dict[str, Any]:
@@ -53,27 +53,32 @@ def sha256(value: object) -> str:
 
 def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]) -> list[str]:
     """`row-` and 12 digits of the content's hash; the k-th of the rows with equal content takes the k-th free name."""
-    given = {row["id"] for row in rows if row["id"] and row["id"].strip()}
+    own_ids = {row["id"] for row in rows if row["id"] and row["id"].strip()}
     used: Counter[str] = Counter()
     made = []
-    for one, content in zip(rows, contents, strict=True):
+    for row, content in zip(rows, contents, strict=True):
         name = f"row-{sha256(content)[:12]}"
         free = [name, *(f"{name}-{number}" for number in range(2, 20))]
-        free = [candidate for candidate in free if candidate not in given]
-        made.append(one["id"] if one["id"] in given else free[used[name]])
-        used[name] += one["id"] not in given
+        free = [candidate for candidate in free if candidate not in own_ids]
+        made.append(row["id"] if row["id"] in own_ids else free[used[name]])
+        used[name] += row["id"] not in own_ids
     return made
 
 
 @given(rows=st.lists(rows_of_any_kind, min_size=1, max_size=8, unique_by=own_id))
 def test_ids_and_fingerprint_are_those_of_all_rows_in_memory(rows: list[dict[str, Any]]) -> None:
-    """The definitions of both, computed in the plain way; rows whose made id another row gives are told apart."""
+    """The definitions of both, computed in the plain way; rows whose made id another row gives are told apart.
+
+    Neither depends on the order of the rows.
+    """
     contents = [{name: value for name, value in said(sample).items() if name != "id"} for sample in load(rows).samples]
     rows.append({"id": f"row-{sha256(contents[0])[:12]}", "user_input": "takes that name", "retrieved_contexts": None})
     contents.append({"user_input": "takes that name"})
     data = load(rows)
     assert [sample.id for sample in data.samples] == ids_by_definition(rows, contents)
-    assert data.fingerprint == fingerprint(data.samples) == sha256(sorted(sha256(said(one)) for one in data.samples))
+    assert (
+        data.fingerprint == fingerprint(data.samples) == sha256(sorted(sha256(said(sample)) for sample in data.samples))
+    )
 
 
 def test_every_id_that_is_there_twice_is_named_with_both_places(tmp_path: Path) -> None:
@@ -94,10 +99,9 @@ def test_every_id_that_is_there_twice_is_named_with_both_places(tmp_path: Path) 
 def test_passes_over_the_samples_do_not_disturb_each_other() -> None:
     data = load([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
     whole = tuple(Sample(id=str(number), user_input="q" * number) for number in range(1, 40))
-    assert [(one, other) for one in data.samples for other in data.samples] == [
-        (one, other) for one in whole for other in whole
-    ]
-    assert all(one == other for one, _, other in zip(data.samples, data.extras, data.samples, strict=True))
+    pairs = [(first, second) for first in data.samples for second in data.samples]
+    assert pairs == [(first, second) for first in whole for second in whole]
+    assert all(first == second for first, _, second in zip(data.samples, data.extras, data.samples, strict=True))
     assert data.samples == whole
     assert data.samples[7:9] == whole[7:9]
     assert data.column("page") == tuple(range(1, 40))
@@ -172,13 +176,7 @@ def test_reading_tells_how_many_rows_there_were(tmp_path: Path) -> None:
 
     file = tmp_path / "data.jsonl"
     file.write_text("".join(json.dumps({"id": str(number), "question": "Why?"}) + "\n" for number in range(2_500)))
-    told = Told()
-    load(file, progress=told)
-    assert told.lines == [
-        (f"reading {file}", 1_000, None),
-        (f"reading {file}", 2_000, None),
-        (f"reading {file}", 2_500, None),
-        ("checking", 1_000, 2_500),
-        ("checking", 2_000, 2_500),
-        ("checking", 2_500, 2_500),
-    ]
+    progress = Told()
+    load(file, progress=progress)
+    reading = [(f"reading {file}", done, None) for done in (1_000, 2_000, 2_500)]
+    assert progress.lines == reading + [("checking", done, 2_500) for done in (1_000, 2_000, 2_500)]

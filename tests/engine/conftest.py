@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,16 @@ def of_the_folder(*names: str) -> tuple[str, ...]:
     return names if "LOCALJUDGE_TEST_VOCABS" in os.environ else ()
 
 
+REAL = of_the_folder("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
+TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
+"""Its markup is control tokens of the made-up vocabulary."""
+
+
+def real_file(name: str) -> Path:
+    """A vocabulary of the folder."""
+    return Path(os.environ["LOCALJUDGE_TEST_VOCABS"]) / f"ggml-vocab-{name}.gguf"
+
+
 @pytest.fixture(scope="session")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
     """A random model of the given kind; the same kind is written once."""
@@ -44,7 +54,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
         vocabulary: str = "bytes",
         chat_template: str | None = None,
     ) -> ModelFile:
-        tokenizer = random_model.MADE_UP.get(vocabulary, lambda: random_model.vocabulary_of(Path(vocabulary)))()
+        tokenizer = random_model.MADE_UP.get(vocabulary, lambda: random_model.vocabulary_of(real_file(vocabulary)))()
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
             path,
@@ -124,3 +134,13 @@ def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
     """The vocabulary of a GGUF file, loaded without weights."""
     with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
         yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
+
+
+OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]
+
+
+@pytest.fixture(scope="session")
+def open_vocabulary(make_model: ModelMaker) -> OpenVocabulary:
+    """Opens a vocabulary by its name, made up or of the folder."""
+    made_up = random_model.MADE_UP
+    return lambda name: vocabulary_of(make_model(vocabulary=name).path if name in made_up else real_file(name))

@@ -3,11 +3,11 @@
 What they do is decided by files in a folder, whose name is the name of the model.
 """
 
-import fcntl
 import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +33,12 @@ class NotingEngine(ScriptedEngine):
         pause = folder / "pause"
         self._pause = float(pause.read_text()) if pause.exists() else 0.0
 
+    kind = 0
+
     @property
     def identity(self) -> dict[str, Any]:
-        """`kind` stands for the kind of processor; it counts up with each engine if the file `kinds` is there."""
-        return {**super().identity, "kind": self._kind}
-
-    _kind = 0
-
-    def take_a_kind(self) -> None:
-        """Be of another kind than the engine that was opened before."""
-        with (self._folder / "kinds").open("r+") as counter:
-            fcntl.flock(counter, fcntl.LOCK_EX)
-            self._kind = int(counter.read())
-            counter.seek(0)
-            counter.write(str(self._kind + 1))
-            counter.truncate()
+        """`kind` stands for the kind of processor."""
+        return {**super().identity, "kind": self.kind}
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Dies of a question that has the word `deadly`."""
@@ -63,11 +54,13 @@ class NotingEngine(ScriptedEngine):
 
 
 def open_noting(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> NotingEngine:
-    """What a worker does."""
-    folder = file.path.parent
-    engine = NotingEngine(folder)
-    if (folder / "kinds").exists():
-        engine.take_a_kind()
+    """Open the engine of a worker, of a kind of its own if the folder `kinds` is there."""
+    engine, kinds = NotingEngine(file.path.parent), file.path.parent / "kinds"
+    while kinds.exists():
+        with suppress(FileExistsError):
+            (kinds / str(engine.kind)).mkdir()
+            break
+        engine.kind += 1
     return engine
 
 
@@ -76,12 +69,7 @@ def outline(file: ModelFile, settings: EngineSettings) -> ModelOutline:
     return ModelOutline({**ScriptedEngine(said).identity, "kind": 0}, n_ctx=1_000_000, memory_bytes=0, uses_gpu=False)
 
 
-def count_here(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> ScriptedEngine:
-    """A counter of tokens."""
-    return ScriptedEngine(said)
-
-
-SCRIPTED = InProcess(open_noting, outline, count_here)
+SCRIPTED = InProcess(open_noting, outline, lambda *_, **__: ScriptedEngine(said))
 
 
 def model_in(folder: Path) -> ModelFile:

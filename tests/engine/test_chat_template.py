@@ -35,26 +35,22 @@ HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
         (CHATML + "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}", HEAD, TAIL),
         (CHATML + "{% if thinking is not defined or thinking %}<think>\n{% endif %}", HEAD, TAIL),
         ("{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n", "", "AB"),
+        # A family without a switch is led to its answer.
+        *(
+            ("{{ messages[0].content }}{{ '" + opening + "' }}", "", opening + opener)
+            for opening, opener in [
+                ("<think>\n", "\n</think>\n\n"),
+                ("<think>", "\n\n</think>\n\n"),
+                ("<|start|>assistant", "<|channel|>final<|message|>"),
+                ("<|START_THINKING|><|END_THINKING|>", "<|START_RESPONSE|>"),
+                ("<|im_start|>assistant\n", ""),
+            ]
+        ),
     ],
-    ids=["plain", "own tokens", "trims", "no system", "fixed date", "thinking", "thinks", "marks for training"],
 )
 def test_the_ends_are_what_stands_before_and_after_the_message(template: str, head: str, tail: str) -> None:
     """Blanks around a context are not the template's to take, and a prompt does not change at midnight."""
     assert ends(template)[:2] == (head, tail)
-
-
-@pytest.mark.parametrize(
-    ("opening", "opener"),
-    [
-        ("<think>\n", "\n</think>\n\n"),
-        ("<think>", "\n\n</think>\n\n"),
-        ("<|start|>assistant", "<|channel|>final<|message|>"),
-        ("<|START_THINKING|><|END_THINKING|>", "<|START_RESPONSE|>"),
-        ("<|im_start|>assistant\n", ""),
-    ],
-)
-def test_a_family_without_a_switch_is_led_to_its_answer(opening: str, opener: str) -> None:
-    assert ends("{{ messages[0].content }}{{ '" + opening + "' }}").tail == opening + opener
 
 
 @pytest.mark.parametrize(
@@ -71,7 +67,7 @@ def test_a_family_without_a_switch_is_led_to_its_answer(opening: str, opener: st
         ("{{ 1 | xmlattr }}" + CHATML, "AttributeError: 'int' object has no attribute 'items'"),
         ("{{ " + "(" * 100_000, "maximum recursion depth exceeded"),
     ],
-    ids=["syntax", "refuses", "lookup", "zero", "recursion", "none", "twice", "long", "unforeseen", "deep"],
+    ids=lambda value: value[:30],
 )
 def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint) as caught:

@@ -13,7 +13,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.scripted import unit_text
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
-from tests.engine.conftest import Asker, ModelMaker
+from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
 
 pytestmark = pytest.mark.engine
 
@@ -38,10 +38,6 @@ class Sound(ScriptedEngine):
 )
 def test_a_scripted_engine_keeps_the_contract(make: Callable[[], ScriptedEngine]) -> None:
     assert check_engine(make) == []
-
-
-TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
-"""Its markup is control tokens of the made-up vocabulary."""
 
 
 @pytest.mark.parametrize(("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)])

@@ -71,6 +71,7 @@ def test_damage_is_an_error_of_ours_or_harmless(tmp_path: Path, data: st.DataObj
 @pytest.mark.parametrize(
     ("content", "what"),
     [
+        (None, "cannot be read: No such file"),
         (b"", "is empty"),
         (b"\0", "is not a GGUF model"),
         (b"<!DOCTYPE html><html>404", "is not a GGUF model"),
@@ -79,9 +80,10 @@ def test_damage_is_an_error_of_ours_or_harmless(tmp_path: Path, data: st.DataObj
         (b"GGUF\x03\x00\x00\x00" + bytes(8) + b"\xff" * 8, "damaged or cut off"),
     ],
 )
-def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
+def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path, content: bytes | None, what: str) -> None:
     path = tmp_path / "model.gguf"
-    path.write_bytes(content)
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(ModelError, match=what) as caught:
         header.read(path)
     assert caught.value.hint
@@ -98,12 +100,6 @@ def test_a_list_longer_than_the_file_is_damage_not_a_wait(tmp_path: Path, kind: 
         header.read(path)
 
 
-def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read: No such file"):
-        header.read(tmp_path / "gone.gguf")
-
-
 def test_quantisations_are_called_as_the_gguf_package_calls_them() -> None:
-    theirs = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in LlamaFileType}
-    ours = header._FILE_TYPE_NAMES
-    assert ours == {kind: theirs[kind] for kind in ours}
+    names = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in LlamaFileType}
+    assert header._FILE_TYPE_NAMES.items() <= names.items()

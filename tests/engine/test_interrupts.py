@@ -1,7 +1,7 @@
 """An interrupt during a native call is not lost."""
 
 import signal
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -52,13 +52,10 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
 
 def test_other_threads_load_models_too() -> None:
     """Only the main thread may set handlers; elsewhere nothing is held back."""
-    done = []
 
-    def work() -> None:
+    def work() -> bool:
         with interrupts_held_back():
-            done.append(True)
+            return True
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert done == [True]
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(work).result()

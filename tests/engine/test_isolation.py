@@ -186,8 +186,8 @@ def test_after_an_interrupt(
 
 
 def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(model: ModelFile) -> None:
-    one, *more = (single_token_steps(model, threads) for threads in (1, 2, 4))
-    assert all(np.array_equal(one, steps) for steps in more)
+    alone, *others = (single_token_steps(model, threads) for threads in (1, 2, 4))
+    assert all(np.array_equal(alone, steps) for steps in others)
 
 
 def test_control_with_flash_attention_they_do(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:

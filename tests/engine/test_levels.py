@@ -1,18 +1,16 @@
 """The expected value of labels: of yes and no bit for bit the probability of yes, of five levels their mean."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-import random_model
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, read
 from localjudge.judge import profile as grammars
-from tests.engine.conftest import vocabulary_of
+from tests.engine.conftest import OpenVocabulary
 
 pytestmark = pytest.mark.engine
 
@@ -56,9 +54,8 @@ def test_a_mean_of_levels_is_a_share_and_the_nearest_level_is_written(scores: tu
 
 
 @pytest.mark.parametrize(("level", "text"), list(enumerate("12345")))
-def test_a_certain_level_is_written_as_its_digit(tmp_path: Path, level: int, text: str) -> None:
-    path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
-    with vocabulary_of(path) as vocabulary:
+def test_a_certain_level_is_written_as_its_digit(open_vocabulary: OpenVocabulary, level: int, text: str) -> None:
+    with open_vocabulary("bytes") as vocabulary:
         constraints = Constraints(vocabulary)
         answer = ConstrainedAnswer(constraints, constraints.compile(grammars.load_grammar("level")), None)
         scores = np.full(vocabulary.size, -50, np.float32)

@@ -22,14 +22,9 @@ from tests.engine.conftest import ModelMaker
 pytestmark = pytest.mark.engine
 
 ALL = slice(None)
-KINDS: dict[Any, GGUFValueType] = {
-    bool: GGUFValueType.BOOL,
-    int: GGUFValueType.UINT32,
-    str: GGUFValueType.STRING,
-    "split.no": GGUFValueType.UINT16,
-    "split.count": GGUFValueType.UINT16,
-    "split.tensors.count": GGUFValueType.INT32,
-}
+KINDS: dict[Any, GGUFValueType] = {bool: GGUFValueType.BOOL, int: GGUFValueType.UINT32, str: GGUFValueType.STRING}
+KINDS |= {"split.no": GGUFValueType.UINT16, "split.count": GGUFValueType.UINT16}
+KINDS["split.tensors.count"] = GGUFValueType.INT32
 SETTINGS = EngineSettings(threads=1, n_ctx=256)
 
 
@@ -115,64 +110,61 @@ def test_what_ends_llama_cpp_does_not_end_us(changed: Callable[..., ModelFile], 
     assert re.search("the process that tried it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
 
 
-def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(
-    changed: Callable[..., ModelFile],
-) -> None:
+def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Callable[..., ModelFile]) -> None:
     """Otherwise the test before would show nothing."""
     file = changed({"llama.block_count": 600})
     program = f"from llama_cpp import Llama; Llama({str(file.path)!r}, verbose=False)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0
 
 
-def test_weights_that_are_not_numbers_are_refused(make_model: ModelMaker, tmp_path: Path) -> None:
-    """A half of 0x7E00 is not a number; 64 of them stand where a matrix was."""
-    damaged = tmp_path / "nan.gguf"
-    data = make_model().path.read_bytes()
-    place = len(data) // 2 & ~1
-    damaged.write_bytes(data[:place] + b"\x00\x7e" * 64 + data[place + 128 :])
-    assert "has invalid data" in str(refusal(model_registry.find(str(damaged))))
+CUT_OFF = "cut off|not within the file bounds"
 
 
-def test_a_tokenizer_that_does_not_give_text_back_is_refused(make_model: ModelMaker, tmp_path: Path) -> None:
-    """One byte of the word for a letter was changed: `e` comes back as something else."""
-    damaged = tmp_path / "vocabulary.gguf"
-    data = make_model().path.read_bytes()
-    place = data.index(b"\x01\0\0\0\0\0\0\0e\x01\0\0\0\0\0\0\0f")
-    damaged.write_bytes(data[: place + 8] + b"\x7f" + data[place + 9 :])
-    assert "damaged tokenizer" in str(refusal(model_registry.find(str(damaged))))
+def put(data: bytes, place: int, value: bytes) -> bytes:
+    return data[:place] + value + data[place + len(value) :]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
-def test_a_file_that_was_cut_off_is_refused(make_model: ModelMaker, tmp_path: Path, share: float) -> None:
-    whole = make_model().path.read_bytes()
-    cut = tmp_path / "cut.gguf"
-    cut.write_bytes(whole[: int(len(whole) * share)])
-    assert re.search("cut off|not within the file bounds", str(refusal(model_registry.find(str(cut)))))
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        # A half of 0x7E00 is not a number; 64 of them stand where a matrix was.
+        (lambda data: put(data, len(data) // 2 & ~1, b"\x00\x7e" * 64), "has invalid data"),
+        # One byte of the word for a letter was changed: `e` comes back as something else.
+        (
+            lambda data: put(data, data.index(b"\x01\0\0\0\0\0\0\0e\x01\0\0\0\0\0\0\0f") + 8, b"\x7f"),
+            "damaged tokenizer",
+        ),
+        (lambda data: data[: len(data) // 10], CUT_OFF),
+        (lambda data: data[: len(data) // 2], CUT_OFF),
+        (lambda data: data[: len(data) * 99 // 100], CUT_OFF),
+    ],
+    ids=["not numbers", "tokenizer", "a tenth", "half", "99 %"],
+)
+def test_a_damaged_file_is_refused(
+    make_model: ModelMaker, tmp_path: Path, damage: Callable[[bytes], bytes], what: str
+) -> None:
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(damage(make_model().path.read_bytes()))
+    assert re.search(what, str(refusal(model_registry.find(str(path)))))
 
 
 def test_a_model_in_several_files_loads_by_its_first(make_model: ModelMaker, tmp_path: Path) -> None:
     whole = make_model().path
-    first = split(whole, tmp_path)
+    first, second = (tmp_path / f"big-{part:05d}-of-00002.gguf" for part in (1, 2))
+    count = len(GGUFReader(whole).tensors)
+    keys = {"split.count": 2, "split.tensors.count": count}
+    copy_with(whole, first, {"split.no": 0, **keys}, slice(count // 2))
+    copy_with(whole, second, {"split.no": 1, **keys}, slice(count // 2, None))
     apart, together = model_check.check(first).weight_bytes, model_check.check(whole).weight_bytes
     assert apart == pytest.approx(together, abs=128)
     load(model_registry.find(str(first)), SETTINGS).close()
-    second = first.with_name("big-00002-of-00002.gguf")
     second.write_bytes(second.read_bytes()[:-5000])
     assert "not within the file bounds" in str(refusal(model_registry.find(str(first))))
 
 
 def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Path) -> None:
-    """Named as the first of two, and whole by itself."""
+    """Named as the first of two, and whole alone."""
     for part in (1, 2):
         shutil.copy(make_model().path, tmp_path / f"big-{part:05d}-of-00002.gguf")
     first = tmp_path / "big-00001-of-00002.gguf"
     assert "has 1 parts by its header, and 2 by its name" in str(refusal(model_registry.find(str(first))))
-
-
-def split(model: Path, folder: Path) -> Path:
-    """The model in two files, each with half of the tensors."""
-    files = [folder / f"big-{part:05d}-of-00002.gguf" for part in (1, 2)]
-    count = len(GGUFReader(model).tensors)
-    for number, tensors in enumerate((slice(count // 2), slice(count // 2, None))):
-        copy_with(model, files[number], {"split.no": number, "split.count": 2, "split.tensors.count": count}, tensors)
-    return files[0]

@@ -25,13 +25,6 @@ from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
-WAYS: tuple[tuple[Reasons, JudgingProtocol], ...] = (
-    ("none", "independent"),
-    ("before", "independent"),
-    ("after", "independent"),
-    ("none", "joint"),
-)
-STATEMENTS = ("It opened in 1936.", "It was closed.")
 HALF_NAN, HALF_INFINITY = b"\x00\x7e", b"\x00\x7c"
 FIRST_BAD_POSITION = 120
 REASON = "logits that are not numbers"
@@ -76,22 +69,21 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> Mo
     return damage(path, "token_embd.weight", -1, value)
 
 
-@pytest.mark.parametrize(("reasons", "protocol"), WAYS, ids=["none", "before", "after", "joint"])
+@pytest.mark.parametrize(
+    ("reasons", "protocol"), [*((reasons, "independent") for reasons in ("none", "before", "after")), ("none", "joint")]
+)
 def test_a_damaged_model_gives_no_answer_however_it_is_asked(
     damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
 ) -> None:
     engine = open_engine(damaged, n_ctx=4096)
-    answers = dict(engine.answers(attributions(STATEMENTS, reasons=reasons, protocol=protocol)))
-    assert len(answers) == len(STATEMENTS)
-    for answer in answers.values():
-        assert isinstance(answer, NoAnswer)
-        assert REASON in answer.error
+    requests = attributions(["It opened in 1936.", "It was closed."], reasons=reasons, protocol=protocol)
+    answers = dict(engine.answers(requests)).values()
+    assert [isinstance(answer, NoAnswer) and REASON in answer.error for answer in answers] == [True, True]
 
 
 @pytest.mark.parametrize(
     ("grammar", "explanation"),
     [("attributed", None), ("reason_attributed", None), ("attributed", "attributed_reason")],
-    ids=["none", "before", "after"],
 )
 def test_an_answer_does_not_suffer_from_one_that_fails(
     spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None

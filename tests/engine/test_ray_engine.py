@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +28,7 @@ from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, Piece, VerdictRequest
-from tests.engine.conftest import Asker, ModelMaker
+from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
 from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
 
 # Not imported here: a cluster of this machine is closed to others by what is set when ray is imported.
@@ -40,7 +39,6 @@ pytestmark = [
 GRAMMAR = grammars.load_grammar("attributed")
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 Opener = Callable[..., RayEngine]
-TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -223,7 +221,7 @@ def test_a_worker_of_another_kind_is_not_asked(
     open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each engine that is opened is of a kind of its own, the first of ours, which is 0."""
-    (tmp_path / "kinds").write_text("0")
+    (tmp_path / "kinds").mkdir()
     engine = open_ray(2)
     deadline = time.monotonic() + 20
     list(engine.answers(requests_of(ask, ["a", "b"])))

@@ -59,17 +59,6 @@ def test_the_longest_answer_is_counted(opened: Opener) -> None:
     assert 0 < engine.stats.generated_tokens <= 64 + 4
 
 
-def test_reasons_are_isolated(opened: Opener) -> None:
-    """The same answers in another order, after other requests, alone, and with another number of threads."""
-    requests = asked("before")
-    first = answered(opened(threads=2), requests)
-    engine = opened()
-    backwards = answered(engine, requests[::-1])[::-1]
-    alone = answered(engine, requests[2:3])
-    assert backwards == first
-    assert alone == first[2:3]
-
-
 def test_a_character_may_be_cut_over_tokens(opened: Opener) -> None:
     """Logits that spell the bytes of "é" and then close: the reason is whole text."""
     engine = opened()

@@ -92,12 +92,6 @@ def test_files_in_the_working_directory_are_not_imported(
     assert open_engine(file).identity["self_check"] == "bit-identical"
 
 
-def remembered_as(home: Path, result: SelfCheckResult) -> None:
-    """Put another result into the memory of every model met so far."""
-    for file in (home / "self-checks").glob("*.json"):
-        file.write_text(result.model_dump_json(), encoding="utf-8")
-
-
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
 def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
     home: Path, make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
@@ -106,7 +100,8 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
     requests = [ask(f"Statement {number}.", ["It opened in 1936."]) for number in range(5)]
     forked = open_engine(make_model(architecture))
     expected = dict(forked.answers(requests))
-    remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
+    for file in (home / "self-checks").glob("*.json"):
+        file.write_text(SelfCheckResult(rewind_mode="recompute", difference=0).model_dump_json(), encoding="utf-8")
     unforked = open_engine(make_model(architecture))
     assert dict(unforked.answers(requests)) == expected
     assert unforked.identity["self_check"] == "not forked"
@@ -130,13 +125,15 @@ def test_saved_states_serve_a_path_of_many_nodes(
         assert answer == alone
 
 
-@pytest.mark.parametrize("architecture", ["gemma2", *SAVED])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
 def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
-    """A reason is written token by token behind the shared path; the way back is as exact as without."""
+    """Written token by token behind the shared path; the same in another order, alone, and with other threads."""
     requests = attributions([f"It opened in {year}." for year in (1936, 1937, 1938)], reasons="before")
-    forwards = dict(open_engine(make_model(architecture)).answers(requests))
-    backwards = dict(open_engine(make_model(architecture)).answers(requests[::-1]))
+    forwards = dict(open_engine(make_model(architecture), threads=2).answers(requests))
+    engine = open_engine(make_model(architecture))
+    backwards = dict(engine.answers(requests[::-1]))
     assert [forwards[index] for index in range(3)] == [backwards[index] for index in (2, 1, 0)]
+    assert dict(engine.answers(requests[2:])) == {0: forwards[2]}
     assert all(isinstance(answer, Answer) and answer.reason for answer in forwards.values())
 
 
@@ -145,22 +142,15 @@ def test_a_build_with_wrong_forks_goes_back_in_another_way(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
 ) -> None:
     """As some GPU builds have done: behind a way back, the logits are other ones."""
-    spoil(monkeypatch, *wrong)
-    trial = SelfCheckInput(path=make_model().path, n_ctx=256, gpu_layers=0, threads=1)
-    assert self_check.check_here(trial) == SelfCheckResult(rewind_mode=mode, difference=0)
-
-
-def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
-    """Let the logits that follow a way back be wrong."""
     logits_behind, rewind = KVCache.logits_behind, KVCache.rewind
     went_back: set[int] = set()
 
     def going(self: KVCache, position: int) -> int:
-        if self._rewind_mode in modes:
+        if self._rewind_mode in wrong:
             went_back.add(id(self))
         return rewind(self, position)
 
-    def wrong(self: KVCache, run: TokenRun) -> Any:
+    def rolled(self: KVCache, run: TokenRun) -> Any:
         logits = logits_behind(self, run)
         if id(self) in went_back:
             went_back.discard(id(self))
@@ -168,7 +158,9 @@ def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
         return logits
 
     monkeypatch.setattr(KVCache, "rewind", going)
-    monkeypatch.setattr(KVCache, "logits_behind", wrong)
+    monkeypatch.setattr(KVCache, "logits_behind", rolled)
+    trial = SelfCheckInput(path=make_model().path, n_ctx=256, gpu_layers=0, threads=1)
+    assert self_check.check_here(trial) == SelfCheckResult(rewind_mode=mode, difference=0)
 
 
 LIBSTDCXX = "terminate called after throwing an instance of 'std::bad_alloc'"

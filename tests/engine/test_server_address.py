@@ -28,13 +28,8 @@ def test_an_address_is_read(named: str, address: ServerAddress) -> None:
 @pytest.mark.parametrize(
     "named",
     [
-        "http://",
-        "http://user:secret@127.0.0.1:8080",
-        "http://127.0.0.1:99999",
-        "http://127.0.0.1:0",
-        "http://127.0.0.1:8080/v1/chat",
-        "http://127.0.0.1:8080?x=1",
-        "https://127.0.0.1:8080",
+        *(f"http://{place}" for place in ("", "user:secret@127.0.0.1:8080", "127.0.0.1:99999", "127.0.0.1:0")),
+        *("http://127.0.0.1:8080/v1/chat", "http://127.0.0.1:8080?x=1", "https://127.0.0.1:8080"),
     ],
 )
 def test_what_is_no_address_is_refused(named: str) -> None:
@@ -51,16 +46,9 @@ def test_other_names_are_no_addresses(named: str) -> None:
 @pytest.mark.parametrize(
     ("numeric", "here"),
     [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("0.0.0.0", False),
-        ("10.0.0.1", False),
-        ("::ffff:10.0.0.1", False),
-        ("fe80::1%eth0", False),
-        ("localhost", False),
-        ("127.0.0.1.example.org", False),
+        *((numeric, True) for numeric in ("127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1")),
+        *((numeric, False) for numeric in ("0.0.0.0", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0")),
+        *((name, False) for name in ("localhost", "127.0.0.1.example.org")),
     ],
 )
 def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
@@ -70,19 +58,13 @@ def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
 @pytest.mark.parametrize(
     ("named", "here"),
     [
-        ("http://127.0.0.1:8080", True),
-        ("http://[::1]:8080", True),
-        ("http://localhost:8080", True),
-        ("http://127.1:8080", False),
-        ("http://127.0.0.1.example.org:8080", False),
-        ("http://127.0.0.1%x.example.org:8080", False),
-        ("http://localhost.example.org", False),
-        ("http://10.0.0.7:8080", False),
-        ("http://gpu", False),
+        *((host, True) for host in ("127.0.0.1", "[::1]", "localhost")),
+        *((host, False) for host in ("127.1", "127.0.0.1.example.org", "127.0.0.1%x.example.org", "10.0.0.7")),
+        *((host, False) for host in ("localhost.example.org", "gpu")),
     ],
 )
 def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None:
-    assert is_loopback(read_address(named)) is here
+    assert is_loopback(read_address(f"http://{named}:8080")) is here
 
 
 @pytest.mark.parametrize("host", ["node7", "gpu.example", "10.0.0.7", "::1", "fd00::7"])

@@ -5,7 +5,6 @@ Random weights answer nothing sensible, and that is the point: what is legal mus
 
 import json
 import re
-from collections.abc import Callable
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -31,7 +30,7 @@ from localjudge.types import (
     Unit,
     Usefulness,
 )
-from tests.engine.conftest import of_the_folder
+from tests.engine.conftest import ModelMaker, of_the_folder
 
 pytestmark = pytest.mark.engine
 
@@ -107,14 +106,9 @@ def opened(model: ModelFile) -> LlamaCppEngine:
 
 
 @pytest.fixture(scope="module")
-def engine(
-    pair: tuple[str, str], make_model: Callable[..., ModelFile], request: pytest.FixtureRequest
-) -> LlamaCppEngine:
-    vocabulary = pair[0]
-    if vocabulary not in OF_MADE_UP:
-        vocabulary = f"{request.getfixturevalue('vocabularies')}/ggml-vocab-{vocabulary}.gguf"
+def engine(pair: tuple[str, str], make_model: ModelMaker) -> LlamaCppEngine:
     shape = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
-    return opened(make_model(shape=shape, vocabulary=vocabulary))
+    return opened(make_model(shape=shape, vocabulary=pair[0]))
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import accumulate, chain
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -13,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.model import loaded_tokens
-from localjudge.engine.tokens import TokenTable, Vocabulary
+from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import JudgingProtocol, PromptWriter
 from localjudge.types import Answer, Attribution, Span, Unit
-from tests.engine.conftest import ModelMaker, Opener, of_the_folder, vocabulary_of
+from tests.engine.conftest import REAL, ModelMaker, Opener, OpenVocabulary
 
 pytestmark = pytest.mark.engine
 
@@ -43,16 +41,14 @@ MARKERS = {
     "Vicuna": {"USER:", "ASSISTANT:"},
     "made up": {"[the]", "[/the]"},
 }
-REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 PAIRS = [("bytes", "made up"), ("pieces", "made up"), ("words", "Llama 2")]
-PAIRS += [(vocabulary, family) for vocabulary in of_the_folder(*REAL) for family in ("Llama 2", "Alpaca", "Vicuna")]
+PAIRS += [(vocabulary, family) for vocabulary in REAL for family in ("Llama 2", "Alpaca", "Vicuna")]
 
 
 class Pair(NamedTuple):
     """One tokenizer, without a chat template and with it."""
 
     family: str
-    table: TokenTable
     without: Vocabulary
     guarded: Vocabulary
 
@@ -76,22 +72,12 @@ def over(vocabulary: Vocabulary, tokens: Sequence[int], marker: str) -> list[lis
     ]
 
 
-@contextmanager
-def opened(path: Path, family: str) -> Iterator[Pair]:
-    with vocabulary_of(path) as loaded:
-        table = loaded_tokens(loaded.pointer)
-        yield Pair(family, table, Vocabulary(table), Vocabulary(table, TEMPLATES[family]))
-
-
 @pytest.fixture(scope="module", params=PAIRS, ids="-".join)
-def pair(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Iterator[Pair]:
     vocabulary, family = request.param
-    if vocabulary in REAL:
-        path = request.getfixturevalue("vocabularies") / f"ggml-vocab-{vocabulary}.gguf"
-    else:
-        path = make_model(vocabulary=vocabulary).path
-    with opened(path, family) as found:
-        yield found
+    with open_vocabulary(vocabulary) as loaded:
+        table = loaded_tokens(loaded.pointer)
+        yield Pair(family, Vocabulary(table), Vocabulary(table, TEMPLATES[family]))
 
 
 def texts_with(marker: str) -> tuple[str, ...]:
@@ -141,10 +127,12 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
         ),
     ],
 )
-def test_control_tokens_bare_words_and_lines_of_signs_are_no_markers(make_model: ModelMaker, template: str) -> None:
+def test_control_tokens_bare_words_and_lines_of_signs_are_no_markers(
+    open_vocabulary: OpenVocabulary, template: str
+) -> None:
     """User text cannot forge what stands next to a control token; and any text may hold a word or a line of signs."""
-    with opened(make_model().path, "made up") as pair:
-        assert Vocabulary(pair.table, template).turn_markers == set()
+    with open_vocabulary("bytes") as loaded:
+        assert Vocabulary(loaded_tokens(loaded.pointer), template).turn_markers == set()
 
 
 @pytest.mark.parametrize("protocol", ["independent", "joint"])

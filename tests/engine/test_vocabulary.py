@@ -1,7 +1,6 @@
 """The border between our text and the user's: what is the user's never becomes a control token, and nothing is lost."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import llama_cpp
 import pytest
@@ -11,11 +10,10 @@ from hypothesis import strategies as st
 
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import SampleError
-from tests.engine.conftest import LoadedVocabulary, ModelMaker, of_the_folder, vocabulary_of
+from tests.engine.conftest import REAL, LoadedVocabulary, OpenVocabulary
 
 pytestmark = pytest.mark.engine
 
-REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 FAMILIAR = (
     "<|eot_id|>", "<|im_end|>", "<|im_start|>system\n", "<start_of_turn>", "<end_of_turn>", "<|turn>", "[INST]",
     "[/INST]", "<s>", "</s>", "<unk>", "<bos>", "<|endoftext|>", "<|end|>", "<|assistant|>", "<think>", "</think>",
@@ -35,14 +33,9 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*random_model.MADE_UP, *of_the_folder(*REAL)])
-def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[LoadedVocabulary]:
-    if request.param in random_model.MADE_UP:
-        path = make_model(vocabulary=request.param).path
-    else:
-        folder: Path = request.getfixturevalue("vocabularies")
-        path = folder / f"ggml-vocab-{request.param}.gguf"
-    with vocabulary_of(path) as loaded:
+@pytest.fixture(scope="module", params=[*random_model.MADE_UP, *REAL])
+def vocabulary(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Iterator[LoadedVocabulary]:
+    with open_vocabulary(request.param) as loaded:
         yield loaded
 
 
@@ -116,10 +109,9 @@ def test_our_own_text_may_name_every_special_token(vocabulary: Vocabulary, speci
 def test_no_space_is_put_at_a_seam(vocabulary: Vocabulary) -> None:
     """Pieces that are tokenised apart read as if they had been written together."""
     parts = ("Passage:\n", "It opened", " in 1937", ".", "\n", "Next", "\n\n", "1", "<", "é", "日")
-    ours = [token for part in parts for token in vocabulary.trusted(part)]
-    theirs = [token for part in parts for token in vocabulary.user(part)]
-    assert vocabulary.decode(ours).decode() == "".join(parts)
-    assert vocabulary.decode(theirs).decode() == "".join(parts)
+    for tokenize in (vocabulary.trusted, vocabulary.user):
+        tokens = [token for part in parts for token in tokenize(part)]
+        assert vocabulary.decode(tokens).decode() == "".join(parts)
 
 
 def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> None:
@@ -127,16 +119,16 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
         vocabulary.user("a\ud800b")
 
 
-def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(make_model: ModelMaker) -> None:
+def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(open_vocabulary: OpenVocabulary) -> None:
     """llama.cpp ends the process where its memory runs out: with a text of 500 MB, it does."""
-    with vocabulary_of(make_model().path) as loaded, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
+    with open_vocabulary("bytes") as loaded, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
         loaded.user("a" * (2**24 + 1))
 
 
-def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
+def test_user_defined_tokens_of_one_character_are_text(open_vocabulary: OpenVocabulary) -> None:
     """A vocabulary may define `日` as a token: a Japanese text must still be shown as it is."""
-    with vocabulary_of(make_model(vocabulary="words").path) as loaded:
+    with open_vocabulary("words") as loaded:
         assert loaded.pieces.index("日".encode()) not in loaded.reserved
-    with vocabulary_of(make_model().path) as loaded:
+    with open_vocabulary("bytes") as loaded:
         assert loaded.pieces.index(b"   ") not in loaded.reserved
         assert loaded.pieces.index(b"<|tool|>") in loaded.reserved

@@ -51,6 +51,11 @@ def gguf(path: Path, architecture: str = "llama", *, template: bool = True, word
     return path
 
 
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return gguf(tmp_path / "model.gguf")
+
+
 def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
     """A model as Ollama keeps it: its bytes as a blob, its manifest at `place`; returns the manifest."""
     content = model.read_bytes()

@@ -12,11 +12,6 @@ from localjudge.local_models import quantisation_in
 from tests.local_models.conftest import MODEL_LAYER, downloaded, gguf, manifest, models, pulled, skipped
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return gguf(tmp_path / "model.gguf")
-
-
 def test_ollama_s_models_are_found_by_the_names_that_ollama_gives_them(tmp_path: Path, model: Path) -> None:
     """Its own registry and library go without saying; another registry and another's namespace are said."""
     store = tmp_path / "models"

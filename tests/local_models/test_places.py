@@ -12,11 +12,6 @@ from tests.local_models.conftest import downloaded, gguf, models, pulled
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return gguf(tmp_path / "model.gguf")
-
-
-@pytest.fixture
 def stores(user: Path, model: Path) -> Path:
     """A model of Ollama, and one of the hub, whose link is given."""
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)

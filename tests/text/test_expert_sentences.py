@@ -61,9 +61,9 @@ def f1(documents: Iterable[dict[str, Any]], segment: Segment) -> float:
     """Pooled over the documents: 2 * right / (found + annotated)."""
     right = count = 0
     for document in documents:
-        found = boundaries(document["text"], segment(document["text"]))
+        predicted = boundaries(document["text"], segment(document["text"]))
         annotated = boundaries(document["text"], document["sentence_ends"])
-        right, count = right + len(found & annotated), count + len(found) + len(annotated)
+        right, count = right + len(predicted & annotated), count + len(predicted) + len(annotated)
     return 2 * right / count
 
 

@@ -11,21 +11,15 @@ from pathlib import Path
 import pytest
 
 from localjudge.text.languages import misfit
+from tests.text.test_expert_sentences import CASES
 
-FOLDER = Path(__file__).parent / "expert_sentences"
 NAMES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
-def read() -> dict[str, list[str]]:
-    texts: dict[str, list[str]] = {language: [] for language in NAMES}
-    for half in ("dev", "heldout"):
-        for line in (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines():
-            case = json.loads(line)
-            texts[case["language"]].append(" ".join(case["sentences"]))
-    return texts
-
-
-TEXTS = read()
+TEXTS = {
+    language: [" ".join(case["sentences"]) for half in CASES.values() for case in half if case["language"] == language]
+    for language in NAMES
+}
 
 SCRIPTS = {
     "ar": "اجتمع مجلس الإدارة أمس لمناقشة الميزانية الجديدة للشركة.",

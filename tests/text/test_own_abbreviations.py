@@ -3,7 +3,6 @@
 import tomllib
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -93,7 +92,7 @@ def test_they_are_part_of_the_identity_whatever_their_order_and_stops() -> None:
     assert first == same
     assert first.identity == same.identity != other.identity
     assert "abbreviations_sha256" not in Segmenter("de").identity
-    assert len({str(one.identity) for one in (first, other, Segmenter("de"))}) == 3
+    assert len({str(segmenter.identity) for segmenter in (first, other, Segmenter("de"))}) == 3
 
 
 def test_a_spacy_pipeline_takes_none() -> None:
@@ -110,40 +109,23 @@ GROUPS = {
 }
 
 
-def groups(file: Path) -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def words(entries: list[dict[str, Any]]) -> list[str]:
-    return [word for entry in entries for word in entry["words"].split()]
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_group_is_one_that_the_rules_read_and_every_list_names_its_source(file: Path) -> None:
-    """All but three groups are fields of `Conventions`; those three become its starters and the language's signs."""
+def test_every_group_is_read_names_its_source_and_holds_words_that_can_be_matched(file: Path) -> None:
+    """All but three groups are fields of `Conventions`; those three become its starters and the language's signs.
+
+    No word has its last stop, none holds what words are split at, none stands twice in a group.
+    """
     assert {field.name for field in fields(Conventions)} >= GROUPS - {"openers", "not_openers", "frequent"}
-    for name, entries in groups(file).items():
+    words: dict[str, list[str]] = {}
+    for name, entries in tomllib.loads(file.read_text(encoding="utf-8")).items():
         assert name in GROUPS
-        for entry in entries:
-            assert set(entry) == {"source", "words"}
-            assert entry["source"]
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_word_can_be_found(file: Path) -> None:
-    """No word has its last stop, none holds what words are split at, none stands twice in a group."""
-    for name, entries in groups(file).items():
-        found = words(entries)
-        assert len(found) == len(set(found)), name
-        for word in found:
+        assert all(set(entry) == {"source", "words"} and entry["source"] for entry in entries)
+        words[name] = [word for entry in entries for word in entry["words"].split()]
+        assert len(words[name]) == len(set(words[name])), name
+        for word in words[name]:
             assert not word.endswith("."), (name, word)
             if name in {"never_ends", "before_number", "may_end", "often_ends"}:
                 assert not _WORD_EDGE.search(word), (name, word)
             if name in {"lettered", "valued", "openers", "not_openers", "frequent"}:
                 assert word == word.lower(), (name, word)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_no_word_both_never_and_often_ends_a_sentence(file: Path) -> None:
-    table = groups(file)
-    assert not set(words(table.get("never_ends", []))) & set(words(table.get("often_ends", [])))
+    assert set(words.get("never_ends", [])).isdisjoint(words.get("often_ends", []))

@@ -97,13 +97,8 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
 
 
 def test_the_identity_names_everything_that_can_move_a_cut() -> None:
-    assert Segmenter("de").identity == {
-        "name": "localjudge",
-        "version": version("spacy"),
-        "rules": "2",
-        "language": "de",
-        "tokenizer": "de",
-    }
+    cut_by = {"name": "localjudge", "version": version("spacy"), "rules": "2", "language": "de", "tokenizer": "de"}
+    assert Segmenter("de").identity == cut_by
 
 
 def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
@@ -151,30 +146,17 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     sys.modules.pop("xx_test", None)
 
 
-@pytest.fixture
-def sentencizer(install: Install) -> str:
+def test_any_installed_pipeline_can_be_named_and_reads_a_long_text_in_parts(install: Install) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
-    return install(nlp)
-
-
-def test_any_installed_pipeline_can_be_named(sentencizer: str) -> None:
-    segmenter = Segmenter(pipeline=sentencizer)
+    segmenter = Segmenter(pipeline=install(nlp))
     assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == ["One. Two;", "three."]
-    assert segmenter.identity["name"] == sentencizer
-
-
-def test_a_named_pipeline_reads_a_long_text_in_parts(sentencizer: str) -> None:
+    assert segmenter.identity["name"] == "xx_test"
     text = ("One" + " two" * 40 + "; ") * 7_000
-    spans = Segmenter(pipeline=sentencizer)(text)
+    spans = segmenter(text)
     assert len(text) > 1_000_000
     assert len(spans) >= 7_000
     assert_verbatim_and_complete(text, spans)
-
-
-def test_a_pipeline_that_is_not_installed_is_a_usage_error() -> None:
-    with pytest.raises(InputError, match="en_no_such_pipeline"):
-        Segmenter(pipeline="en_no_such_pipeline")("One.")
 
 
 def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -> None:
@@ -183,7 +165,7 @@ def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -
         Segmenter(pipeline=name)("One. Two.")
 
 
-@pytest.mark.parametrize("name", ["ray", "pip", "antigravity", "blank:en", "."])
+@pytest.mark.parametrize("name", ["ray", "pip", "antigravity", "blank:en", ".", "en_no_such_pipeline"])
 def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
     """A suite and a run's directory may be a stranger's: they name one that says of itself that it is a pipeline."""
     before = set(sys.modules)

@@ -53,14 +53,8 @@ class FakeServer:
         self.n_ctx = 4096
         self.build = "b1-fake"
         self.template = TEMPLATE
-        self.meta: dict[str, Any] = {
-            "n_vocab": SIZE,
-            "vocab_type": 2,
-            "size": 1000,
-            "n_params": 500,
-            "n_embd": 64,
-            "ftype": "F16",
-        }
+        self.meta: dict[str, Any] = {"n_vocab": SIZE, "vocab_type": 2, "size": 1000, "n_params": 500, "n_embd": 64}
+        self.meta["ftype"] = "F16"
         self.port = 0
         self._held: list[int] = []
 
@@ -81,15 +75,9 @@ class FakeServer:
         return self.spoil[path](status, reply) if path in self.spoil else (status, reply)
 
     def props(self, _: Any) -> Any:
-        return {
-            "default_generation_settings": {"n_ctx": self.n_ctx},
-            "model_path": self.named,
-            "model_alias": self.named,
-            "chat_template": self.template,
-            "bos_token": "<s>",
-            "eos_token": "</s>",
-            "build_info": self.build,
-        }
+        model = {"model_path": self.named, "model_alias": self.named, "chat_template": self.template}
+        tokens = {"bos_token": "<s>", "eos_token": "</s>"}
+        return {**model, **tokens, "build_info": self.build, "default_generation_settings": {"n_ctx": self.n_ctx}}
 
     def models(self, _: Any) -> Any:
         return {"data": [{"id": self.named, "owned_by": "llamacpp", "meta": self.meta}]}

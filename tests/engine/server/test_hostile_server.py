@@ -125,10 +125,6 @@ def test_no_server_says_where_and_what_to_do() -> None:
         served_model(f"http://{'x' * 64}.example:8080", SETTINGS)
 
 
-def decided(reply: dict[str, Any]) -> dict[str, Any]:
-    return dict(reply["completion_probabilities"][0])
-
-
 def rows_of_one(rows: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda first: {"top_probs": rows} if "top_probs" in first else {"top_logprobs": []}
 
@@ -150,23 +146,21 @@ SPOILED: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("how", SPOILED)
-def test_numbers_that_cannot_be_are_not_a_verdict(fake: FakeServer, engine: ServerEngine, how: str) -> None:
-    requests = example_requests(engine)[:1]
-    fake.spoil["/completion"] = lambda status, reply: (
-        status,
-        {**reply, "completion_probabilities": [decided(reply) | SPOILED[how](decided(reply))]},
-    )
-    with pytest.raises(ModelError, match="the server"):
-        list(engine.answers(requests))
+OTHER_REPLIES = ({"completion_probabilities": None}, {"truncated": True}, {"tokens_evaluated": 3})
 
 
-@pytest.mark.parametrize("change", [{"completion_probabilities": None}, {"truncated": True}, {"tokens_evaluated": 3}])
-def test_a_reply_to_something_else_is_not_a_verdict(
-    fake: FakeServer, engine: ServerEngine, change: dict[str, Any]
+@pytest.mark.parametrize("how", [*SPOILED.values(), *OTHER_REPLIES], ids=[*SPOILED, *map(str, OTHER_REPLIES)])
+def test_numbers_that_cannot_be_and_a_reply_to_something_else_are_not_a_verdict(
+    fake: FakeServer, engine: ServerEngine, how: Any
 ) -> None:
+    def spoil(status: int, reply: dict[str, Any]) -> tuple[int, Any]:
+        if isinstance(how, dict):
+            return status, reply | how
+        first = reply["completion_probabilities"][0]
+        return status, reply | {"completion_probabilities": [first | how(first)]}
+
     requests = example_requests(engine)[:1]
-    fake.spoil["/completion"] = lambda status, reply: (status, reply | change)
+    fake.spoil["/completion"] = spoil
     with pytest.raises(ModelError, match="the server"):
         list(engine.answers(requests))
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import random_model
 
 from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
@@ -28,12 +27,11 @@ from localjudge.engine.server.server_engine import AnswerPlace, ServerEngine
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer
-from tests.engine.conftest import ModelMaker
+from tests.engine.conftest import TEMPLATE, ModelMaker
 from tests.engine.server.fake_server import FakeServer, serving
 
 pytestmark = pytest.mark.engine
 
-TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
 N_CTX = 2048
 SETTINGS = EngineSettings()
 _NEEDED = ("fastapi", "uvicorn", "sse_starlette", "starlette_context", "pydantic_settings")

@@ -57,10 +57,10 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert all(plain.items() <= body.items() for path, body in fake.asked if path == "/completion")
     prompt = [body["prompt"] for path, body in fake.asked if path == "/completion"][-1]
     said = log_probabilities(prompt)
-    zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
+    p_0, p_1 = math.exp(said[ord("0")]), math.exp(said[ord("1")])
     assert isinstance(answer, Answer)
-    assert answer.p_yes == pytest.approx(one / (zero + one), abs=1e-12)
-    assert answer.legal_mass == pytest.approx(zero + one, abs=1e-12)
+    assert answer.p_yes == pytest.approx(p_1 / (p_0 + p_1), abs=1e-12)
+    assert answer.legal_mass == pytest.approx(p_0 + p_1, abs=1e-12)
     assert bytes(prompt[-14:]) == b'{"attributed":'
 
 
