@@ -306,7 +306,7 @@ def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, r
     return HealthCheck(
         name=ADMISSION,
         status="failed" if lacking else "warning" if unfit else "ok",
-        found="; ".join(f"{task}: {admission}" for task, admission in admitted.items()),
+        finding="; ".join(f"{task}: {admission}" for task, admission in admitted.items()),
         advice=f"{ANOTHER_JUDGE}: fit for {required} is required" if lacking else advice,
         figures={
             "uses": {task: list(admission.uses) for task, admission in admitted.items()},

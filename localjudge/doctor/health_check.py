@@ -25,7 +25,7 @@ class HealthCheck(Record):
 
     name: str
     status: Status
-    found: str
+    finding: str
     advice: str | None = None
     figures: dict[str, Any] = Field(default_factory=dict)
 
@@ -42,19 +42,19 @@ class Diagnosis(Record):
 
 def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
     """A finding as it should be."""
-    return HealthCheck(name=name, status="ok", found=finding, figures=figures)
+    return HealthCheck(name=name, status="ok", finding=finding, figures=figures)
 
 
 def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
     """A finding that a user should know of, with what to do; the judge can be used. Ok unless `when`."""
     if not when:
         return ok(name, finding, **figures)
-    return HealthCheck(name=name, status="warning", found=finding, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="warning", finding=finding, advice=advice, figures=figures)
 
 
 def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
     """A finding with which the judge cannot be used."""
-    return HealthCheck(name=name, status="failed", found=finding, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="failed", finding=finding, advice=advice, figures=figures)
 
 
 def fit_for(uses: Sequence[str]) -> str:

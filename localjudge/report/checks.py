@@ -48,7 +48,7 @@ _FIGURES = {
 def check_view(check: HealthCheck) -> Table:
     """One row: status, name, what was found, and under that what to do."""
     status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
-    finding = safe_text(check.found)
+    finding = safe_text(check.finding)
     if check.advice:
         finding.append(f"\n-> {printable(check.advice)}", style="bold")
     return Table(rows=[(status, Text(f"{check.name:<{_NAME_WIDTH}}"), finding)])

@@ -90,13 +90,13 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, call: Cal
     assert checks["plain cases"]["status"] == "failed"
     assert checks["plain cases"]["figures"]["least_legal_mass"] < 0.1
     assert checks["plain cases"]["figures"]["right"] < 12
-    assert "guessing gets as many" in checks["plain cases"]["found"]
+    assert "guessing gets as many" in checks["plain cases"]["finding"]
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}
-    assert checks["admission"]["found"] == "not fit: it fails the plain cases"
+    assert checks["admission"]["finding"] == "not fit: it fails the plain cases"
     assert checks["asked again"]["status"] == "ok"
-    assert "shows the whole prompt of the profile 'instruct' once" in checks["chat template"]["found"]
-    assert "pinned nowhere" in checks["model file"]["found"]
+    assert "shows the whole prompt of the profile 'instruct' once" in checks["chat template"]["finding"]
+    assert "pinned nowhere" in checks["model file"]["finding"]
 
 
 def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(random_gguf: Path, tmp_path: Path, call: Call) -> None:
@@ -104,7 +104,7 @@ def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(random_gguf: Pat
     cut.write_bytes(random_gguf.read_bytes()[:100_000])
     code, checks, not_made = diagnosed(call, "--judge", cut)
     assert (code, checks["model"]["status"]) == (1, "failed")
-    assert str(cut) in checks["model"]["found"]
+    assert str(cut) in checks["model"]["finding"]
     assert "the file is damaged" in checks["model"]["advice"]
     assert list(checks) == [*OF_THE_MACHINE, "model file", "model"]
     assert "plain cases" in not_made
@@ -116,7 +116,7 @@ def test_a_template_that_refuses_every_message_is_a_failed_check(tmp_path: Path,
     random_model.write(path, random_model.byte_vocabulary(), chat_template=template)
     code, checks, not_made = diagnosed(call, "--judge", path)
     assert (code, checks["chat template"]["status"]) == (1, "failed")
-    assert "no users here" in checks["chat template"]["found"]
+    assert "no users here" in checks["chat template"]["finding"]
     assert not_made[0] == "prompts"
 
 
@@ -127,7 +127,7 @@ def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
     monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
     code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
-    assert "0 MiB are free" in checks["model memory"]["found"]
+    assert "0 MiB are free" in checks["model memory"]["finding"]
     assert "n_ctx" in checks["model memory"]["advice"]
 
 

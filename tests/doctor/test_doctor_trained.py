@@ -25,7 +25,7 @@ def test_a_judge_is_asked_what_it_has_words_for_and_nothing_else(model: str) -> 
         {check.name: check for check in examine(model, injections=2, profile=profile, threads=1).checks}
         for profile in ("minicheck", "prometheus")
     )
-    assert minicheck["chat template"].found.startswith("shows every part of the profile 'minicheck' once")
+    assert minicheck["chat template"].finding.startswith("shows every part of the profile 'minicheck' once")
     assert minicheck["plain cases"].figures["cases"] == 10
     assert prometheus["plain cases"].status == "warning"
-    assert prometheus["plain cases"].found.startswith("none: this judge")
+    assert prometheus["plain cases"].finding.startswith("none: this judge")

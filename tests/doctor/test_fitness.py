@@ -143,7 +143,7 @@ def test_what_is_required_has_to_be_there_in_both_tasks_and_decided(required: Us
         admission(lambda item: knows(item) if item.task.unit.kind == "statement" else None, required=required),
         fitness.check_admission(None, passes_plain_cases=True, required=required),
     ):
-        assert (check.status, check.figures["uses"], check.found[:9]) == (status, None, "undecided")
+        assert (check.status, check.figures["uses"], check.finding[:9]) == (status, None, "undecided")
     assert fitness.check_admission(None, passes_plain_cases=False, required=required).status == "failed"
 
 
@@ -153,7 +153,7 @@ def test_the_reasons_are_those_of_the_next_use_alone() -> None:
     assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
     # Failed plain cases bar all of them.
     check = admission(knows, passes=False)
-    assert (check.status, check.found.count("not fit (it fails the plain cases)")) == ("warning", 2)
+    assert (check.status, check.finding.count("not fit (it fails the plain cases)")) == ("warning", 2)
 
 
 @pytest.mark.parametrize(

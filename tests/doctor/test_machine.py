@@ -29,7 +29,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("localjudge.doctor.machine.version", version)
     check = machine.check_packages()
-    assert (check.status, "llguidance is not installed" in check.found) == ("failed", True)
+    assert (check.status, "llguidance is not installed" in check.finding) == ("failed", True)
 
 
 def test_a_state_folder_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
