@@ -99,7 +99,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     threshold: probability in [0, 1] from which on a verdict is 1 (0.5).
     calibration: name or file of a calibration, or what `calibrate` returned, or several: their thresholds decide the
         metrics that ask their questions.
-    min_legal_mass: probability in [0, 1] that the model must have given to legal answers; with less there is no verdict
+    min_legal_mass: probability in [0, 1] that the model must have given to valid answers; with less there is no verdict
         (0.01).
     max_failed: failed samples tolerated per metric before its mean is withheld (0).
     cluster_by: column that names what samples share, such as a document: intervals are then over these groups.

@@ -209,7 +209,7 @@ class ChatEnds(NamedTuple):
 
 
 class Grammar(Record):
-    """The legal answers: a regular expression, and the value in [0, 1] that each value literal stands for.
+    """The valid answers: a regular expression, and the value in [0, 1] that each value literal stands for.
 
     A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Where an answer is neither
     forced nor a value, it is text of a reason: the string under the key "reason", or the group `reason` of the pattern.
@@ -259,13 +259,13 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """The legal answers as JSON: what the request has in addition to its path and its entry."""
+        """The valid answers as JSON: what the request has in addition to its path and its entry."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
 class Answer(Record):
-    """What the model gave: the expected value of the legal answers, and how much of its probability was legal.
+    """What the model gave: the expected value of the valid answers, and how much of its probability was legal.
 
     Of yes and no, with the values 1 and 0, the expected value is the probability of yes.
     """
@@ -284,7 +284,7 @@ class JudgeVote(NamedTuple):
 
 
 class NoAnswer(Record):
-    """Why there is no legal answer; `legal_mass` where the model gave one, and too little of its probability to it.
+    """Why there is no valid answer; `legal_mass` where the model gave one, and too little of its probability to it.
 
     `votes` are those of the judges of a combined run, and not part of a stored answer.
     """

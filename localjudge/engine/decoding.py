@@ -3,12 +3,12 @@
     request    "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
     path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     each piece tokenised by itself
     answer     {"attributed":        forced: the grammar allows nothing else, so it costs no decision
-               0 | 1                 the verdict: p_yes = softmax over the legal tokens, summed by label
+               0 | 1                 the verdict: p_yes = softmax over the valid tokens, summed by label
                }                     forced: known without asking
 
 An engine evaluates what is pending, hands over the logits behind it, and does so again until the answer is finished.
-A grammar that llguidance compiled for the vocabulary says what is legal; several legal tokens may carry the same label
-("1", "1}"). A place where every legal token begins a label is a verdict; any other is free text of a reason, chosen
+A grammar that llguidance compiled for the vocabulary says what is legal; several valid tokens may carry the same label
+("1", "1}"). A place where every valid token begins a label is a verdict; any other is free text of a reason, chosen
 greedily. A space that is forced before a verdict is left to the verdict's token, where the vocabulary has such a token
 for every label: `<score>` is forced, " yes" is read. Forced text is tokenised as user text is: it may quote the user.
 
@@ -116,7 +116,7 @@ class CompiledGrammar(NamedTuple):
     grammar: Grammar
     start: Position
     longest: int
-    """Tokens of the longest legal answer, up to its last decision."""
+    """Tokens of the longest valid answer, up to its last decision."""
 
 
 class Constraints:
@@ -249,7 +249,7 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """The most likely legal token, the one with the lowest id among equals.
+    """The most likely valid token, the one with the lowest id among equals.
 
     Raises SampleError if the logits are not numbers.
     """
@@ -405,7 +405,7 @@ class TokenizedRequest(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        """Tokens of the prompt and the longest valid answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 
@@ -458,7 +458,7 @@ class RequestTokenizer:
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        """Tokens of the prompt and the longest valid answer, up to its last decision."""
         return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:

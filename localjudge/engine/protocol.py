@@ -126,7 +126,7 @@ class TokenCounter(Protocol):
         """Tokens that fit: a request longer than this gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens that the request takes at its longest: its prompt and the longest legal answer.
+        """Tokens that the request takes at its longest: its prompt and the longest valid answer.
 
         Raises SampleError for text that the model cannot be shown.
         """

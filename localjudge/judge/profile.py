@@ -16,7 +16,7 @@ Answers are ours, a JSON schema in `grammars/` (`reason_attributed` asks for a r
     labels = { yes = 0, no = 1 }               ->   <score> (yes|no) </score>
     form = "{reason}[RESULT] {verdict}"        a reason first: it ends where the text behind it begins
 
-A label stands for a value in [0, 1]. There is no free white space: every legal answer is short and ends. A reason is
+A label stands for a value in [0, 1]. There is no free white space: every valid answer is short and ends. A reason is
 bounded in characters by the expression and in tokens, because a character takes up to four tokens.
 
 Tasks that only some metrics ask stand in the folder `special/` and have a hash each, which is part of the identity of
@@ -125,7 +125,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 class AnswerForm(Record):
-    """The legal answers of a task in a model's own words, and what each verdict stands for."""
+    """The valid answers of a task in a model's own words, and what each verdict stands for."""
 
     labels: dict[str, int | float]
     form: str = _VERDICT

@@ -71,7 +71,7 @@ class MetricSummary(Record):
 
 
 class VerdictSummary(Record):
-    """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
+    """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median valid mass.
 
     `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
     levels of a rubric are not counted. The median is the lower one, of all answers, also those too small to be one, to

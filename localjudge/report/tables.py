@@ -173,7 +173,7 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
-    mass = "" if verdicts.median_legal_mass is None else f"; median legal mass {number(verdicts.median_legal_mass)}"
+    mass = "" if verdicts.median_legal_mass is None else f"; median valid mass {number(verdicts.median_legal_mass)}"
     return near + mass
 
 

@@ -171,7 +171,7 @@ def _combined_verdict(
 ) -> Verdict | NoAnswer:
     """The verdict from those of the judges, by their names; there is none if one of them has none.
 
-    Its legal mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
+    Its valid mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
     behind the other, each with its judge.
     """
     votes = tuple(JudgeVote(name, getattr(verdict, "p_yes", None)) for name, verdict in verdicts.items())

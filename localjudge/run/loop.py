@@ -9,7 +9,7 @@ Only here may a sample fail: an error that speaks of one sample becomes its `Fai
 
     p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
     threshold    0.5                  -> 1, by window 0
-    legal mass   0.99   0.0001        -> no verdict: what the grammar scales up in the second window is noise
+    valid mass   0.99   0.0001        -> no verdict: what the grammar scales up in the second window is noise
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -168,7 +168,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
             return answer
         if answer.legal_mass < rule.min_legal_mass:
             return NoAnswer(
-                error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, "
+                error=f"the model did not answer: it gave valid answers {answer.legal_mass:.2g} of its probability, "
                 f"less than {rule.min_legal_mass:g} (min_legal_mass)",
                 legal_mass=answer.legal_mass,
             )

@@ -28,7 +28,7 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
-    """Probability and legal mass are those of `none`, to the last bit."""
+    """Probability and valid mass are those of `none`, to the last bit."""
     engine = opened()
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
     assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]

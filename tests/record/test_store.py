@@ -56,7 +56,7 @@ def test_an_answer_is_there_after_reopening(path: Path) -> None:
 
 @pytest.mark.parametrize("legal_mass", [None, 0.25])
 def test_a_reason_for_no_answer_is_there_after_reopening(path: Path, store: Store, legal_mass: float | None) -> None:
-    """With the probability that an engine gave to legal answers, which the summary's median counts."""
+    """With the probability that an engine gave to valid answers, which the summary's median counts."""
     request, none = keyed("One."), NoAnswer(error="it does not fit", legal_mass=legal_mass)
     store.add_requests({request.key: request}, [])
     store.add_answer(request.key, none)

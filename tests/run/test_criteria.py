@@ -64,7 +64,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     rubric_run = localjudge.evaluate(ROWS, out=tmp_path, engine=ScriptedEngine({}, default=0.5), metrics=[TONE])
     assert rubric_run.summary.verdicts == Run.open(tmp_path).summary.verdicts
     lines = list(remarks(rubric_run, metric="tone"))
-    assert "no verdict has a probability of 1; median legal mass 1.000" in lines
+    assert "no verdict has a probability of 1; median valid mass 1.000" in lines
     assert not any("hardly decides" in line for line in lines)
 
 
