@@ -28,7 +28,7 @@ def store(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("data.jsonl").write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
     store = user / ".ollama" / "models"
-    pulled(store, "registry.ollama.ai/library/judge/latest", resources.model_file("reference-judge.gguf"))
+    pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "reference-judge.gguf"))
     return store
 
 
