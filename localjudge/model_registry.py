@@ -1,9 +1,8 @@
 """Names for models, pinned by sha256.
 
-Two tables of the same shape: the packaged `models/registry.toml`, which is read only, and the user's own
-`registry.toml` in the state directory. A row names a file, or one inside an installed Python package, which is not
-imported. A judge is named by either, by a path to any GGUF file, or by the name that another program gave a model
-(`ollama:qwen3:8b`), as `localjudge.local_models` finds them.
+Two tables of the same shape: the packaged `models/registry.toml`, and the user's own in the state directory. A row
+names a file, or one inside an installed Python package, which is not imported. A judge is named by either, by a path to
+any GGUF file, or by the name that another program gave a model (`ollama:qwen3:8b`).
 
 A file is known by its checksum, wherever it lies and whatever it is called. One that is pinned, or called by its own
 sha256, is verified before it is used. Reading gigabytes takes time, so a checksum is remembered in the state directory
@@ -52,11 +51,7 @@ class ModelFile(Record):
 
 
 class RegisteredModel(Record):
-    """One row of a registry.
-
-    `file` is relative to the registry's folder, or called so by the record of the installed `package`, which has it in
-    this `version`; `path` is absolute.
-    """
+    """One row: `file` is relative to the registry's folder, or in the installed `package` of this `version`."""
 
     name: str
     file: str | None = None

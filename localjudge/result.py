@@ -45,8 +45,6 @@ RunLike = record.Run | str | Path
 """A run, or its directory."""
 Output = str | Path | Literal[False] | None
 """A directory, None for one under `runs/`, False for one that goes with the result."""
-
-
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 

@@ -98,11 +98,9 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 
 def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest]) -> float:
     """By the time of the first few requests."""
-    few = [*requests[:1]]
-    for request in requests[1:]:
-        if engine.distinct_tokens(few) >= _MEASURED_TOKENS:
-            break
-        few.append(request)
+    sizes = range(1, len(requests))
+    count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
+    few = requests[:count]
     before = engine.stats.seconds_total
     answers_in_order(engine, few, Silence())
     return (engine.stats.seconds_total - before) / max(engine.distinct_tokens(few), 1)

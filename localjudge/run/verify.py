@@ -115,12 +115,11 @@ class Verification(Record):
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
 
-    def decided(self) -> "Verification":
+    def decide(self) -> "Verification":
         """The same with its result."""
-        if self.verdicts_moved or self.altered_requests or self.files or self.data_changes:
-            return self.model_copy(update={"result": "different"})
-        same = self.identical == self.asked_again
-        return self.model_copy(update={"result": "bit-identical" if same else "same verdicts"})
+        result = "bit-identical" if self.identical == self.asked_again else "same verdicts"
+        different = self.verdicts_moved or self.altered_requests or self.files or self.data_changes
+        return self.model_copy(update={"result": "different" if different else result})
 
 
 def verify_run(
@@ -228,7 +227,7 @@ class _Replay:
             judge_changes=tuple(differences(manifest.judge, judge_part_of(self.judge, self.metrics, self.settings))),
             data_changes=_data_changes(run),
             isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
-        ).decided()
+        ).decide()
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """The verdicts by the stored answers; those by the answers of now are compared with them."""
@@ -275,7 +274,7 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
         judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
         data_changes=_data_changes(run),
         combined_from=tuple(str(source.directory) for source in combined.runs),
-    ).decided()
+    ).decide()
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:
@@ -287,9 +286,9 @@ def _data_changes(run: Run) -> tuple[Difference, ...]:
 def changed_files(
     directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
 ) -> dict[str, tuple[str, ...]]:
-    """The files in the directory that are not, byte for byte, those of the evaluations, each with the first places.
+    """The files that are not, byte for byte, those of the evaluations, each with the first places; fills the totals.
 
-    A place is a row, `row 17`, or a value of the summary, `judge.caution`. The totals are filled.
+    A place is a row, `row 17`, or a value of the summary, `judge.caution`.
     """
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
     rows = dict.fromkeys(ROW_FILES, 0)
