@@ -180,9 +180,9 @@ def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
-    """The profile that the user names, that the model is registered with, or that is made for what it says of itself.
+    """The user's profile, the model's registered one, or the one for what it says of itself; with the user's wordings.
 
-    With the user's own wordings in it. Raises InputError for a profile that there is not, a wording that words no task
+    Raises InputError for a profile that there is not, a wording that words no task
     or that the judge cannot read, and for reasons or a protocol that the profile cannot ask for.
     """
     chosen = choose(settings.profile, registered, metadata)

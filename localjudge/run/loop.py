@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from localjudge import types
 from localjudge.engine.protocol import Engine, ParallelEngine
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
@@ -29,24 +30,7 @@ from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
-from localjudge.types import (
-    CONTEXT_FIELDS,
-    Answer,
-    Attribution,
-    Failed,
-    FieldName,
-    Label,
-    NoAnswer,
-    Node,
-    Sample,
-    Span,
-    Sufficiency,
-    Task,
-    Undefined,
-    Verdict,
-    VerdictRequest,
-    VerdictRule,
-)
+from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -127,13 +111,15 @@ def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
 
 
 @lru_cache(maxsize=_NODES_KEPT)
-def _bytes(node: Node) -> int:
+def _bytes(node: types.Node) -> int:
     """Length of its text in UTF-8. Remembered: requests share most of their nodes."""
     return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
 def _has_no_context(task: Task) -> bool:
-    return isinstance(task, Attribution | Sufficiency) and not any(context.strip() for context in task.contexts)
+    return isinstance(task, types.Attribution | types.Sufficiency) and not any(
+        context.strip() for context in task.contexts
+    )
 
 
 def ask(
@@ -170,7 +156,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
             return NoAnswer(error=error, legal_mass=answer.legal_mass)
         legal.append((answer, window))
     best, window = max(legal, key=lambda pair: pair[0].p_yes)
-    label: Label = 1 if best.p_yes >= rule.threshold else 0
+    label: types.Label = 1 if best.p_yes >= rule.threshold else 0
     return Verdict(label=label, p_yes=best.p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
 
 
@@ -198,7 +184,7 @@ def evaluate_samples(
     """
 
     @lru_cache(maxsize=_CUTS_KEPT)
-    def cut(text: str) -> tuple[Span, ...]:
+    def cut(text: str) -> tuple[types.Span, ...]:
         return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
 
     cases = [_rounds(sample, metric, cut) for sample in samples for metric in metrics]
@@ -231,23 +217,23 @@ def _rounds(
             verdicts = ((yield refs) or []) if refs else []
             units += [JudgedUnit(task.unit, verdict) for task, verdict in zip(tasks, verdicts, strict=True)]
             if errors := [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]:
-                outcome = Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
+                outcome = types.Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
                 return Evaluation(sample.id, metric.name, outcome, tuple(units))
             tasks = steps.send([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
     except StopIteration as finished:
         return Evaluation(sample.id, metric.name, finished.value, tuple(units))
     except SampleError as error:
-        return Evaluation(sample.id, metric.name, Failed(reason=error.in_one_line), tuple(units))
+        return Evaluation(sample.id, metric.name, types.Failed(reason=error.in_one_line), tuple(units))
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
-    required = [field for field in get_args(FieldName) if field in metric.required_fields]
+    required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
     if nulls := [field for field in required if getattr(sample, field) is None]:
-        return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
-    read = [field for field in CONTEXT_FIELDS if field in catalog.reads_texts_of(metric)]
+        return types.Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
+    read = [field for field in types.CONTEXT_FIELDS if field in catalog.reads_texts_of(metric)]
     if bare := [field for field in read if any(context.text is None for context in getattr(sample, field))]:
-        return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
+        return types.Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from catalog.guarded_steps(metric, sample, sentences))

@@ -327,9 +327,8 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
     """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
-    bare = fields & dataset.table.without_text
-    columns = [f"no column for {_listed(fields - bare)}"] if fields - bare else []
-    return " and ".join([*columns, *([f"no texts of {_listed(bare)}"] if bare else [])])
+    parts = {"no column for": fields - dataset.table.without_text, "no texts of": fields & dataset.table.without_text}
+    return " and ".join(f"{what} {_listed(names)}" for what, names in parts.items() if names)
 
 
 def _listed(fields: Iterable[str]) -> str:
