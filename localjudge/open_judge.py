@@ -20,10 +20,11 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
+from localjudge.judge.profile import CustomPrompt, ProfileFolder
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
@@ -38,9 +39,6 @@ from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
-
-if TYPE_CHECKING:
-    from localjudge.judge.profile import CustomPrompt, ProfileFolder
 
 ANSWERS_KEPT = 65_536
 """About a kilobyte each with its key, less without reasons."""
@@ -73,8 +71,8 @@ class Judge:
         language: str | None = None,
         segmenter: str | None = None,
         abbreviations: str | Path | Sequence[str] | None = None,
-        profile: "str | Path | ProfileFolder | None" = None,
-        prompts: "str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None" = None,
+        profile: str | Path | ProfileFolder | None = None,
+        prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
         reasons: Reasons | None = None,
         protocol: JudgingProtocol | None = None,
         cache: bool | int | None = None,
@@ -114,15 +112,12 @@ class Judge:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if self._process != os.getpid():
-            raise InputError(
-                "the judge was opened by another process, and its model cannot be used in a forked one",
-                hint="open a judge in each process, after the fork",
-            )
+            message = "the judge was opened by another process, and its model cannot be used in a forked one"
+            raise InputError(message, hint="open a judge in each process, after the fork")
         if self._user == get_ident():
-            raise InputError(
-                "the judge is in use by this thread already: its own engine, metric or progress asked or closed it",
-                hint="let it end first, or open a second judge",
-            )
+            user = "its own engine, metric or progress asked or closed it"
+            hint = "let it end first, or open a second judge"
+            raise InputError(f"the judge is in use by this thread already: {user}", hint=hint)
         with self._lock:
             self._user = get_ident()
             try:
@@ -137,15 +132,13 @@ class Judge:
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Its settings but for these options. Raises InputError for one that a loaded model cannot change."""
-        before = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
-        if options.keys() & {"threshold", "calibration"}:  # one takes the place of the other
-            before = {name: value for name, value in before.items() if name not in ("threshold", "calibration")}
-        settings = checked({**before, **options})
+        decisive = {"threshold", "calibration"}  # one takes the place of the other
+        kept = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
+        settings = checked({**{name: getattr(self.settings, name) for name in kept}, **options})
         for name in EngineSettings.model_fields:
             if getattr(settings, name) != getattr(self.settings, name):
-                raise InputError(
-                    f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
-                )
+                hint = f"open it with {option(name)}"
+                raise InputError(f"{name} cannot be changed while the judge is open", hint=hint)
         return settings
 
     def evaluate(
@@ -194,10 +187,8 @@ class Judge:
                 self._undo.close()
 
     def __reduce__(self) -> NoReturn:
-        raise InputError(
-            "an open judge cannot be pickled or copied: its model is in the memory of this process",
-            hint="pass its name or path, and open a judge in each process",
-        )
+        message = "an open judge cannot be pickled or copied: its model is in the memory of this process"
+        raise InputError(message, hint="pass its name or path, and open a judge in each process")
 
     def __enter__(self) -> Self:
         return self

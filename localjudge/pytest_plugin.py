@@ -39,11 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that name the judge and the directory."""
     group = parser.getgroup("localjudge")
     group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
-    group.addoption(
-        "--localjudge-out",
-        metavar="DIR",
-        help='Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.',
-    )
+    about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
+    group.addoption("--localjudge-out", metavar="DIR", help=about_out)
 
 
 class AssertedSession:
@@ -57,7 +54,7 @@ class AssertedSession:
         self.data_sets = 0
         self.directory = _directory(config)
 
-    def identified(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
+    def identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
         """The row with an id: its own or the test's, with a mark if other content has it."""
         name = test if row.get("id") is None else str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
@@ -84,8 +81,7 @@ class AssertedSession:
 
 def _directory(config: pytest.Config) -> Path | None:
     """Where runs are left; None for nowhere."""
-    out = config.getoption("--localjudge-out")
-    if out == "":
+    if (out := config.getoption("--localjudge-out")) == "":
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
     started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
@@ -164,7 +160,7 @@ def assert_score(
         from localjudge.words import printable
 
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
-        row = session.identified(fields, request.node.nodeid)
+        row = session.identify(fields, request.node.nodeid)
         evaluated = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
         session.add(row, metric)
         [score] = score_rows(evaluated)
@@ -174,10 +170,8 @@ def assert_score(
             head = printable(f"{score.sample_id}: {metric} {explained(score)}")
             decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
             where = f"; the run will be below {session.directory}" if session.directory else ""
-            pytest.fail(
-                "\n".join([f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]),
-                pytrace=False,
-            )
+            lines = [f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]
+            pytest.fail("\n".join(lines), pytrace=False)
         return score.score
 
     return score_of
@@ -224,7 +218,7 @@ def assert_gates(
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say where the runs are."""
     if runs := config.stash.get(_RUNS, []):
-        terminalreporter.write_sep("-", "localjudge")
+        terminalreporter.section("localjudge", sep="-")
     for run in runs:
         terminalreporter.write_line(f"localjudge show {run}")
 
@@ -232,8 +226,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
     from localjudge.words import printable
 
-    lines = [
-        f"  {row.label} {'' if row.p_yes is None else f'{row.p_yes:.3f} '}{printable(row.text)}"
-        for row in rows[:_SHOWN]
-    ]
+    probabilities = ["" if row.p_yes is None else f"{row.p_yes:.3f} " for row in rows]
+    lines = [f"  {row.label} {p}{printable(row.text)}" for row, p in zip(rows[:_SHOWN], probabilities, strict=False)]
     return [*lines, f"  and {len(rows) - _SHOWN} more in the run"] if len(rows) > _SHOWN else lines

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
     A link is replaced and not followed; a device or pipe is written through. Unless `durable`, it may be lost with the
     machine's power. Raises OSError.
     """
-    if _is_stream(file):
+    is_special = file.exists() and not (file.is_file() or file.is_dir())
+    if is_special or _DEVICES in file.absolute().parents:  # what cannot be replaced: `/dev/stdout`, a pipe (`>(gzip)`)
         with file.open("wb") as stream:
             return sum(map(stream.write, parts))
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:64]}.", suffix=".part")
@@ -67,28 +69,18 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
         raise InputError(problem, hint="name another file") from error
 
 
-def _is_stream(file: Path) -> bool:
-    """Whether it is `/dev/stdout`, a pipe of the shell (`>(gzip)`), or the like: what cannot be replaced."""
-    return _DEVICES in file.absolute().parents or (file.exists() and not (file.is_file() or file.is_dir()))
-
-
 _PACKAGE = Path(__file__).resolve().parent
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def grammar_file(name: str) -> Path:
-    """Path of the bundled grammar `name`. Raises InputError if there is none."""
-    return _bundled("grammars", f"{name}.json")
-
-
-def model_registry_file() -> Path:
-    """Path of the bundled model registry."""
-    return _bundled("models", "registry.toml")
-
-
-def model_file(name: str) -> Path:
-    """Path of the bundled model file `name`. Raises InputError if there is none."""
-    return _bundled("models", name)
+def bundled_file(folder: str, name: str) -> Path:
+    """Path of a file of `grammars` or `models` that belongs to localjudge. Raises InputError if there is none."""
+    for base in (_PACKAGE, _PACKAGE.parent):
+        if (path := base / folder / name).is_file():
+            return path
+    looked = f"looked in {_PACKAGE} and {_PACKAGE.parent}"
+    message = f"the file {folder}/{name} that belongs to localjudge is missing ({looked})"
+    raise InputError(message, hint="install localjudge again")
 
 
 def demo_file() -> Path:
@@ -126,27 +118,12 @@ def require_private(folder: Path, others_could: str) -> None:
     if sys.platform != "win32":
         is_private = is_private and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
     if not is_private:
-        raise InputError(
-            f"{folder} is not a folder of yours alone: others could {others_could}",
-            hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",
-        )
+        hint = f"chmod 700 {folder}, if what is in it is yours, or delete it"
+        raise InputError(f"{folder} is not a folder of yours alone: others could {others_could}", hint=hint)
 
 
 def remember(file: Path, text: str) -> None:
     """Write a file of the state directory, whole or not at all. Where it cannot be written, nothing is remembered."""
-    try:
+    with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, [text.encode()], durable=False)
-    except OSError:
-        return
-
-
-def _bundled(folder: str, name: str) -> Path:
-    for base in (_PACKAGE, _PACKAGE.parent):
-        path = base / folder / name
-        if path.is_file():
-            return path
-    raise InputError(
-        f"the file {folder}/{name} that belongs to localjudge is missing (looked in {_PACKAGE} and {_PACKAGE.parent})",
-        hint="install localjudge again",
-    )

@@ -20,8 +20,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, get_args
 
-from localjudge.analysis import check as gate_checks
-from localjudge.analysis.check import Check, Undecided
+from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -46,8 +45,6 @@ RunLike = record.Run | str | Path
 """A run, or its directory."""
 Output = str | Path | Literal[False] | None
 """A directory, None for one under `runs/`, False for one that goes with the result."""
-
-
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -144,8 +141,10 @@ class Run(record.Run):
         `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises InputError for
         a gate that cannot be decided.
         """
-        checked = gate_checks.check(self, gates=_texts(gates, "gates"), baseline=baseline, undecided=undecided)
-        return CheckedGates(**vars(checked))
+        conditions = list(gates) if isinstance(gates, Iterable) and not isinstance(gates, str) else [gates]
+        if not all(isinstance(condition, str) for condition in conditions):
+            raise InputError(f"gates must be a list of texts, got {gates!r:.80}", hint="such as 'context_recall>=0.8'")
+        return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, undecided=undecided)))
 
     @check_names
     def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
@@ -170,9 +169,8 @@ class Run(record.Run):
         `progress`, `threads`, `ray`, `allow_host` and `engine` are those of `localjudge.evaluate`. Raises InputError
         (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
         """
-        options = named_settings(locals())
-        arguments: dict[str, Any] = {"count": count, "seed": seed, "metrics": metrics, **options}
-        return verify_run(self, judge=judge, engine=engine, progress=progress_for(progress), **arguments)
+        options = {"seed": seed, "metrics": metrics, **named_settings(locals())}
+        return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **options)
 
     @check_names
     def rescore(  # noqa: PLR0913 # each by its name, so that editors offer them
@@ -247,9 +245,8 @@ class Run(record.Run):
         path = Path(file).expanduser()
         name = cast("Format", format or path.suffix.removeprefix("."))
         if name not in get_args(Format):
-            raise InputError(
-                f"{path.name} does not say in which format", hint=f"name one: format={get_args(Format)[-3]!r}"
-            )
+            hint = f"name one: format={get_args(Format)[-3]!r}"
+            raise InputError(f"{path.name} does not say in which format", hint=hint)
         write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
         return path
 
@@ -297,25 +294,18 @@ def progress_for(progress: object) -> Progress:
     if isinstance(progress, Progress):
         return progress
     if progress not in (None, True, False):
-        raise InputError(
-            f"progress must be True, False, None or a localjudge.progress.Progress, got {progress!r:.80}",
-            hint="leave it out for a bar in notebooks and on terminals",
-        )
-    if not (progress or (progress is None and (in_notebook() or sys.stderr.isatty()))):
+        message = f"progress must be True, False, None or a localjudge.progress.Progress, got {progress!r:.80}"
+        raise InputError(message, hint="leave it out for a bar in notebooks and on terminals")
+    ipython = sys.modules.get("IPython")
+    in_notebook = type(ipython and ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
+    if not (progress or (progress is None and (in_notebook or sys.stderr.isatty()))):
         return Silence()
     from localjudge.report.terminal import Bar, progress_on
 
     # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
-    if in_notebook():
+    if in_notebook:
         return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
     return progress_on(sys.stderr)
-
-
-def in_notebook() -> bool:
-    """Whether a notebook's kernel runs this, and not a terminal."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -328,11 +318,3 @@ def runs_in(runs: object) -> list[RunLike]:
     if isinstance(runs, record.Run | str | Path) or not isinstance(runs, Iterable):
         raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
     return list(runs)
-
-
-def _texts(values: object, name: str) -> list[str]:
-    """The texts in a list, or the one. Raises InputError for anything else."""
-    texts = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{name} must be a list of texts, got {values!r:.80}", hint="such as 'context_recall>=0.8'")
-    return cast("list[str]", texts)

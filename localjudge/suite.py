@@ -181,10 +181,7 @@ def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
 
 
 def _check_written(key: str, value: str, folder: Path) -> None:
-    """A place that is written is below the folder by its name alone, with no link and nothing hidden, as .git is.
-
-    A file that is replaced was written by a run; a run directory looks after itself.
-    """
+    """What is written is below the folder by its name alone, nothing hidden (.git) or linked; it replaces a run's."""
     path = PurePath(value)
     below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
     if not below or any((folder / place).is_symlink() for place in (path, *path.parents[:-1])):

@@ -44,11 +44,9 @@ class UserValue(Record):
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, problem["loc"]))
-            message = problem["msg"].removeprefix("Value error, ")
-            raise InputError(
-                f"a {type(self).__name__} cannot be made: {place}{': ' if place else ''}{message}",
-                hint=f"its fields are {', '.join(type(self).model_fields)}",
-            ) from error
+            message = f"{place}{': ' if place else ''}{problem['msg'].removeprefix('Value error, ')}"
+            hint = f"its fields are {', '.join(type(self).model_fields)}"
+            raise InputError(f"a {type(self).__name__} cannot be made: {message}", hint=hint) from error
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value
 

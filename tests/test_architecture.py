@@ -125,4 +125,4 @@ def test_a_unit_test_cannot_open_a_model(request: pytest.FixtureRequest) -> None
 
     assert request.node.get_closest_marker("unit")
     with pytest.raises(AssertionError, match=r"a unit test tried to open the model .*reference-judge\.gguf"):
-        llama_cpp.llama_model_load_from_file(bytes(resources.model_file("reference-judge.gguf")), None)
+        llama_cpp.llama_model_load_from_file(bytes(resources.bundled_file("models", "reference-judge.gguf")), None)

@@ -113,7 +113,9 @@ def _schema(name: str) -> dict[str, Any]:
     """The schema of a file, or that of a verdict with the reason that joint answers have, before or after it."""
     verdict = next((key for key in _LABELS if name in {f"reason_{key}", f"{key}_reason"}), None)
     if verdict is None:
-        schema: dict[str, Any] = json.loads(resources.grammar_file(name).read_text(encoding="utf-8"))
+        schema: dict[str, Any] = json.loads(
+            resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
+        )
         return schema
     schema = _schema(verdict)
     reason = {"reason": _schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}

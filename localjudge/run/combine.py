@@ -27,7 +27,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
-from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest
+from localjudge.record.manifest import Calibration, CombinedRun, Manifest
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
@@ -35,7 +35,7 @@ from localjudge.run.judges import check_calibrations
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
 from localjudge.run.settings import settings_of
-from localjudge.types import JudgeVote, NoAnswer, Verdict, VerdictRule
+from localjudge.types import JudgeVote, NoAnswer, Verdict
 from localjudge.words import option
 
 Weights = str | Path | Calibration | Sequence[str | Path | Calibration]
@@ -102,6 +102,12 @@ class CombinedRuns:
         }
         judge = manifests.judge_part({"engine": "combined"}, {}, self._sentences.identity, self._metrics, self._rule)
         judge |= settings.calibrations_used | {"combined": combined}
+        names, sources = Counter(run.summary.judge.name for run in self.runs), []
+        for run in self.runs:
+            name, place = run.summary.judge.name, str(run.directory.absolute())
+            name = name if names[name] == 1 else f"{name} {_judge_id(run)}"
+            source = CombinedRun(name=name, judge=_judge_id(run), run=place, signature=run.manifest.signature)
+            sources.append(source.model_dump())
         check_calibrations(judge, self._metrics, settings, progress)
         data, environment = first.manifest.data, first.manifest.environment
         self.manifest = Manifest(
@@ -109,7 +115,7 @@ class CombinedRuns:
             judge=judge,
             data=data,
             environment={
-                "combined": [named.model_dump() for named in _named(self.runs)],
+                "combined": sources,
                 **{name: environment[name] for name in _OF_THE_DATA if name in environment},
                 "settings": settings.model_dump(mode="json"),
                 "host": manifests.host(),
@@ -133,12 +139,10 @@ class CombinedRuns:
             judged: list[dict[tuple[str, str, int], JudgedUnit]] = [{} for _ in self.runs]
             for sample, of_runs in zip(block, rows, strict=False):
                 for run, units, evaluations in zip(self.runs, judged, of_runs, strict=True):
-                    if any(evaluation.sample_id != sample.id for evaluation in evaluations):
-                        raise InputError(
-                            f"the rows of {run.directory} are in another order than those of the other runs",
-                            hint="judge the same file with each judge",
-                        )
                     for evaluation in evaluations:
+                        if evaluation.sample_id != sample.id:
+                            message = f"the rows of {run.directory} are in another order than those of the other runs"
+                            raise InputError(message, hint="judge the same file with each judge")
                         for position, unit in enumerate(evaluation.units):
                             units[sample.id, evaluation.metric, position] = unit
 
@@ -154,47 +158,34 @@ class CombinedRuns:
     def _verdict(
         self, task: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
     ) -> Verdict | NoAnswer:
+        """The verdict from those of the judges; there is none if one of them has none."""
         verdicts: dict[str, Verdict | NoAnswer] = {}
         for run, name, units in zip(self.runs, self.combination.ids, judged, strict=True):
             unit = units.get((task.sample_id, task.metric, task.position))
             if unit is None or unit.unit != task.task.unit:
-                raise InputError(
-                    f"{run.directory} did not judge what {task.metric} now asks about {excerpt(task.sample_id)}",
-                    hint="was it made by another version? judge its data again",
-                )
+                message = f"{run.directory} did not judge what {task.metric} now asks about {excerpt(task.sample_id)}"
+                raise InputError(message, hint="was it made by another version? judge its data again")
             verdicts[name] = unit.verdict
-        return _combined_verdict(verdicts, self.combination, task.metric, self._rule)
-
-
-def _combined_verdict(
-    verdicts: Mapping[str, Verdict | NoAnswer], combination: Combination, metric: str, rule: VerdictRule
-) -> Verdict | NoAnswer:
-    """The verdict from those of the judges, by their names; there is none if one of them has none.
-
-    Its valid mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
-    behind the other, each with its judge.
-    """
-    votes = tuple(JudgeVote(name, getattr(verdict, "p_yes", None)) for name, verdict in verdicts.items())
-    answered: dict[str, Verdict] = {}
-    for name, verdict in verdicts.items():
-        if isinstance(verdict, NoAnswer):
-            return NoAnswer(error=f"{name}: {verdict.error}", legal_mass=verdict.legal_mass, votes=votes)
-        answered[name] = verdict
-    probabilities = {combination.ids[name]: p_yes for name, p_yes in votes if p_yes is not None}
-    if not probabilities:  # nobody had to be asked
-        return next(iter(answered.values())).model_copy(update={"votes": votes})
-    p_yes = combination.rule_of(metric).combined(probabilities)
-    masses = [verdict.legal_mass for verdict in answered.values() if verdict.legal_mass is not None]
-    reasons = [f"{name}: {verdict.reason}" for name, verdict in answered.items() if verdict.reason]
-    windows = (verdict.window for verdict in answered.values() if verdict.window is not None)
-    return Verdict(
-        label=1 if p_yes >= rule.of(metric).threshold else 0,
-        p_yes=p_yes,
-        legal_mass=min(masses, default=None),
-        reason=" | ".join(reasons) or None,
-        window=next(windows, None),
-        votes=votes,
-    )
+        votes = tuple(JudgeVote(name, getattr(verdict, "p_yes", None)) for name, verdict in verdicts.items())
+        answered: dict[str, Verdict] = {}
+        for name, verdict in verdicts.items():
+            if isinstance(verdict, NoAnswer):
+                return NoAnswer(error=f"{name}: {verdict.error}", legal_mass=verdict.legal_mass, votes=votes)
+            answered[name] = verdict
+        probabilities = {self.combination.ids[name]: p_yes for name, p_yes in votes if p_yes is not None}
+        if not probabilities:  # nobody had to be asked
+            return next(iter(answered.values())).model_copy(update={"votes": votes})
+        p_yes = self.combination.rule_of(task.metric).combined(probabilities)
+        masses = [verdict.legal_mass for verdict in answered.values() if verdict.legal_mass is not None]
+        reasons = [f"{name}: {verdict.reason}" for name, verdict in answered.items() if verdict.reason]
+        return Verdict(
+            label=1 if p_yes >= self._rule.of(task.metric).threshold else 0,
+            p_yes=p_yes,
+            legal_mass=min(masses, default=None),
+            reason=" | ".join(reasons) or None,
+            window=next((verdict.window for verdict in answered.values() if verdict.window is not None), None),
+            votes=votes,
+        )
 
 
 def _check_same_work(runs: Sequence[Run]) -> None:
@@ -212,10 +203,8 @@ def _check_same_work(runs: Sequence[Run]) -> None:
         before, after = ({name: part.manifest.judge.get(name) for name in _THE_SAME} for part in (first, run))
         different += manifests.differences(before, after)
         if different:
-            raise InputError(
-                f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}",
-                hint="run the same data with the same metrics and settings with each judge",
-            )
+            message = f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}"
+            raise InputError(message, hint="run the same data with the same metrics and settings with each judge")
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
     if count > 1:
         raise InputError(f"{count} of the runs are of one judge ({judge})", hint="leave all but one of them out")
@@ -225,12 +214,3 @@ def _judge_id(run: Run) -> str:
     """The beginning of the checksum of the judge's model, or of the engine's identity."""
     engine = run.manifest.judge["engine"]
     return str(engine.get("model_sha256") or canonical_sha256(engine))[:_ID_DIGITS]
-
-
-def _named(runs: Sequence[Run]) -> Iterator[CombinedRun]:
-    """The runs, with the names of their judges; where two have one name, their ids stand behind it."""
-    names = Counter(run.summary.judge.name for run in runs)
-    for run in runs:
-        name, judge = run.summary.judge.name, _judge_id(run)
-        name = name if names[name] == 1 else f"{name} {judge}"
-        yield CombinedRun(name=name, judge=judge, run=str(run.directory.absolute()), signature=run.manifest.signature)

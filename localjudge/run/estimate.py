@@ -8,13 +8,12 @@ Questions that another run (`--reuse`) or the user's cache has answered are coun
 time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, Silence, counted
-from localjudge.record.store import KeyedRequest
 from localjudge.run import judges
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
@@ -49,11 +48,7 @@ class Estimate(Record):
 
 
 def estimate_plan(
-    planned: Plan,
-    *,
-    judge: JudgeName = DEFAULT_JUDGE,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
+    planned: Plan, *, judge: JudgeName = DEFAULT_JUDGE, engine: Engine | None = None, progress: Progress | None = None
 ) -> Estimate:
     """Count and measure what a run of the plan would do. Raises what opening the judge raises."""
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
@@ -68,7 +63,9 @@ def estimate_plan(
             for block in blocks(counted(samples, noted, "counting", len(samples))):
                 tasks = first_tasks(block, metrics, settings.sentences)
                 verdicts += len(tasks)
-                requests = _unseen(distinct(wording.worded(tasks)), seen)
+                questions = distinct(wording.worded(tasks))
+                requests = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
+                seen.update(map(digest, requests))
                 for source in earlier:  # counted where a run would take the answers
                     answers = source.answers_to(list(requests))
                     reused[source.name] += len(answers)
@@ -99,20 +96,11 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
     return tasks
 
 
-def _unseen(questions: Mapping[str, KeyedRequest], seen: set[bytes]) -> dict[str, VerdictRequest]:
-    """The requests that no earlier block asked, by their keys; they are seen from now on."""
-    new = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
-    seen.update(map(digest, new))
-    return new
-
-
 def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest]) -> float:
     """By the time of the first few requests."""
-    few = [*requests[:1]]
-    for request in requests[1:]:
-        if engine.distinct_tokens(few) >= _MEASURED_TOKENS:
-            break
-        few.append(request)
+    sizes = range(1, len(requests))
+    count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
+    few = requests[:count]
     before = engine.stats.seconds_total
     answers_in_order(engine, few, Silence())
     return (engine.stats.seconds_total - before) / max(engine.distinct_tokens(few), 1)

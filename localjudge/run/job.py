@@ -72,39 +72,30 @@ def rescore_run(
     """
     for name in options:
         if name not in settings_with("rescorable"):
-            raise InputError(
-                f"a run cannot be rescored with another {option_name(name)}: that asks other questions",
-                hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
-            )
+            message = f"a run cannot be rescored with another {option_name(name)}: that asks other questions"
+            hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
+            raise InputError(message, hint=hint)
     before = as_run(run)
     if manifests.combination_of(before.manifest):
-        raise InputError(
-            f"{before.directory} was combined from other runs, and has no answers of its own",
-            hint="rescore those, and combine them again",
-        )
+        message = f"{before.directory} was combined from other runs, and has no answers of its own"
+        raise InputError(message, hint="rescore those, and combine them again")
     chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
     wanted = wanted_metrics(asked_for, chosen.criteria, manifests.kept_criteria(before.manifest))
-    changed = {"reuse": (str(before.directory), *chosen.reuse)}
+    changed = {**options, "reuse": (str(before.directory), *chosen.reuse)}
     changed |= _thresholds(before, options, chosen, wanted.names or ())
-    settings = settings_of(before.manifest, **{**options, **changed})
-    planned = plan_from_run(before, wanted, settings)
+    planned = plan_from_run(before, wanted, settings_of(before.manifest, **changed))
     named = judge or judge_of(before, needed=engine is None)
     return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
 
 
 def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
-    """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
-
-    Of the run's calibrations those are kept that decide a metric which is scored once more.
-    """
+    """The threshold in place of calibrations, or those of the run that decide one of these metrics and the new ones."""
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
-    asked = {question_of(name) for name in names}
-    still_used = [
-        calibration for calibration in manifests.kept_calibrations(before.manifest) if calibration.question in asked
-    ]
-    of_questions = {calibration.question: calibration for calibration in (*still_used, *chosen.calibration)}
+    asked, kept = {question_of(name) for name in names}, manifests.kept_calibrations(before.manifest)
+    of_questions = {calibration.question: calibration for calibration in kept if calibration.question in asked}
+    of_questions |= {calibration.question: calibration for calibration in chosen.calibration}
     return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
@@ -131,8 +122,7 @@ class _Job:
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self.judge, self.judge_part, plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
-            before = read_manifest(path)
-            if before is not None:
+            if (before := read_manifest(path)) is not None:
                 manifests.refuse_other_run(path, before, self._manifest([]))
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
             sessions = [*(before.environment["sessions"] if before else ()), session]
@@ -146,8 +136,7 @@ class _Job:
             summary, results = None if changed else self._finished(path), None
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
-                totals = self._judged(judging, results)
-                summary = totals.summary(self._signature, self.judge.card, plan.dataset.skipped)
+                summary = self._judge(judging, results)
             session |= {"finished": _now(), "asked": judging.asked, "effort": self.judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
@@ -179,23 +168,20 @@ class _Job:
         same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card)
         return run.summary if same and run.in_one_order() else None
 
-    def _judged(self, judging: Blocks, results: ResultFiles) -> Totals:
-        """The totals of all samples, when their rows are written."""
+    def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
+        """The summary of all samples, when their rows are written."""
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
         totals = Totals([metric.name for metric in metrics], self._rule, self.plan.cluster_of, rubrics(metrics))
         for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
             results.add(evaluations)
-        return totals
+        return totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
         planned, dataset = self.plan, self.plan.dataset
-        where_it_applies = {
-            "shard_of": planned.parent and planned.parent.model_dump(),
-            "index": list(planned.frame_index),
-            "suite": dict(planned.suite or {}),
-        }
+        parent = planned.parent and planned.parent.model_dump()
+        where_it_applies = {"shard_of": parent, "index": list(planned.frame_index), "suite": dict(planned.suite or {})}
         return manifests.Manifest(
             signature=self._signature,
             judge=self.judge_part,

@@ -27,7 +27,6 @@ from localjudge.words import option, option_name
 DEFAULT_JUDGE = "reference"
 JudgeName = str | Path
 """A registered name, the path of a GGUF file, or the address of a server."""
-_SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
 
 
 class OpenJudge(NamedTuple):
@@ -73,9 +72,9 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
     chosen = profile_for(file.profile, metadata_of(file, settings), settings)
+    engine = open_judging_engine(file, settings.engine, begin_of_text=chosen.profile.begin_of_text)
     with ExitStack() as undo:
-        opened = open_judging_engine(file, settings.engine, begin_of_text=chosen.profile.begin_of_text)
-        engine = undo.enter_context(closing(opened))
+        undo.callback(engine.close)
         judge = judge_on(engine, settings, chosen)
         undo.pop_all()
     return judge._replace(source=file.source)
@@ -98,7 +97,8 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if unproved else ""
     asked_by = f"profile {profile.name}, {why}: " if why and not note else ""
     reads = profile.description if profile.instructions else "reads no instructions"
-    slow = "" if engine.shares_prefixes else _SLOW
+    costly = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
+    slow = "" if engine.shares_prefixes else costly
     lines = [f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"]
     if host := engine.identity.get("host"):
         lines.append(f"the texts go to {host}, unencrypted")
@@ -110,8 +110,7 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
 
 def judge_part_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
-    words = judge.judge.identity_for(special_tasks_of(metrics))
-    rule = settings.rule_for(metrics)
+    words, rule = judge.judge.identity_for(special_tasks_of(metrics)), settings.rule_for(metrics)
     part = judge_part(judge.engine.identity, words, settings.sentences.identity, metrics, rule)
     return part | settings.calibrations_used
 
@@ -125,10 +124,8 @@ def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
         progress.note(line)
     names = ", ".join(metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric])))
     if names:
-        raise InputError(
-            f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
-            hint=f"name a model that can with {option('judge')}, or leave out {names}",
-        )
+        message = f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}"
+        raise InputError(message, hint=f"name a model that can with {option('judge')}, or leave out {names}")
     part = judge_part_of(judge, metrics, settings)
     check_calibrations(part, metrics, settings, progress)
     return part
@@ -142,9 +139,7 @@ def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSett
     proved: how well its identity names it is not known. Raises as `OtherRun` and `open_cache` do.
     """
     with ExitStack() as stack:
-        earlier: list[EarlierAnswers] = []
-        for name in settings.reuse:
-            earlier.append(OtherRun(Path(name), part))
+        earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
         if judge.memory:
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity
@@ -164,16 +159,13 @@ def check_calibrations(
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
-            raise InputError(
-                f"the calibration {calibration.name} is of {calibration.question}, which no metric of this run asks",
-                hint=f"leave out {option('calibration', calibration.name)}, or calibrate what is asked",
-            )
+            of_question = f"the calibration {calibration.name} is of {calibration.question}"
+            hint = f"leave out {option('calibration', calibration.name)}, or calibrate what is asked"
+            raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
         different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
         if different:
-            raise InputError(
-                f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
-                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
-            )
+            message = f"the calibration {calibration.name} was made with another judge:{in_lines(different)}"
+            raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
         progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
@@ -188,9 +180,9 @@ def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
-    """The profile that the user names, that the model is registered with, or that is made for what it says of itself.
+    """The user's profile, the model's registered one, or the one for what it says of itself; with the user's wordings.
 
-    With the user's own wordings in it. Raises InputError for a profile that there is not, a wording that words no task
+    Raises InputError for a profile that there is not, a wording that words no task
     or that the judge cannot read, and for reasons or a protocol that the profile cannot ask for.
     """
     chosen = choose(settings.profile, registered, metadata)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from localjudge import types
 from localjudge.engine.protocol import Engine, ParallelEngine
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
@@ -29,24 +30,7 @@ from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
-from localjudge.types import (
-    CONTEXT_FIELDS,
-    Answer,
-    Attribution,
-    Failed,
-    FieldName,
-    Label,
-    NoAnswer,
-    Node,
-    Sample,
-    Span,
-    Sufficiency,
-    Task,
-    Undefined,
-    Verdict,
-    VerdictRequest,
-    VerdictRule,
-)
+from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -85,9 +69,7 @@ class Wording:
     def __init__(
         self, judge: PromptWriter, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
     ) -> None:
-        self._judge = judge
-        self._engine = engine
-        self._sentences = sentences
+        self._judge, self._engine, self._sentences = judge, engine, sentences
         self.keys = RequestKeys(engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
@@ -129,13 +111,15 @@ def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
 
 
 @lru_cache(maxsize=_NODES_KEPT)
-def _bytes(node: Node) -> int:
+def _bytes(node: types.Node) -> int:
     """Length of its text in UTF-8. Remembered: requests share most of their nodes."""
     return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
 def _has_no_context(task: Task) -> bool:
-    return isinstance(task, Attribution | Sufficiency) and not any(context.strip() for context in task.contexts)
+    return isinstance(task, types.Attribution | types.Sufficiency) and not any(
+        context.strip() for context in task.contexts
+    )
 
 
 def ask(
@@ -167,14 +151,12 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
         if isinstance(answer, NoAnswer):
             return answer
         if answer.legal_mass < rule.min_legal_mass:
-            return NoAnswer(
-                error=f"the model did not answer: it gave valid answers {answer.legal_mass:.2g} of its probability, "
-                f"less than {rule.min_legal_mass:g} (min_legal_mass)",
-                legal_mass=answer.legal_mass,
-            )
+            mass = f"{answer.legal_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
+            error = f"the model did not answer: it gave valid answers {mass}"
+            return NoAnswer(error=error, legal_mass=answer.legal_mass)
         legal.append((answer, window))
     best, window = max(legal, key=lambda pair: pair[0].p_yes)
-    label: Label = 1 if best.p_yes >= rule.threshold else 0
+    label: types.Label = 1 if best.p_yes >= rule.threshold else 0
     return Verdict(label=label, p_yes=best.p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
 
 
@@ -202,7 +184,7 @@ def evaluate_samples(
     """
 
     @lru_cache(maxsize=_CUTS_KEPT)
-    def cut(text: str) -> tuple[Span, ...]:
+    def cut(text: str) -> tuple[types.Span, ...]:
         return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
 
     cases = [_rounds(sample, metric, cut) for sample in samples for metric in metrics]
@@ -234,31 +216,24 @@ def _rounds(
             refs = [TaskRef(sample.id, metric.name, place, task) for place, task in enumerate(tasks, len(units))]
             verdicts = ((yield refs) or []) if refs else []
             units += [JudgedUnit(task.unit, verdict) for task, verdict in zip(tasks, verdicts, strict=True)]
-            errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
-            if errors:
-                outcome = Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
+            if errors := [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]:
+                outcome = types.Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
                 return Evaluation(sample.id, metric.name, outcome, tuple(units))
             tasks = steps.send([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
     except StopIteration as finished:
         return Evaluation(sample.id, metric.name, finished.value, tuple(units))
     except SampleError as error:
-        return Evaluation(sample.id, metric.name, Failed(reason=error.in_one_line), tuple(units))
+        return Evaluation(sample.id, metric.name, types.Failed(reason=error.in_one_line), tuple(units))
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
-    nulls = [
-        field for field in get_args(FieldName) if field in metric.required_fields and getattr(sample, field) is None
-    ]
-    if nulls:
-        return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
-    bare = [
-        field
-        for field in CONTEXT_FIELDS
-        if field in catalog.reads_texts_of(metric) and any(context.text is None for context in getattr(sample, field))
-    ]
-    if bare:
-        return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
+    required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
+    if nulls := [field for field in required if getattr(sample, field) is None]:
+        return types.Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
+    read = [field for field in types.CONTEXT_FIELDS if field in catalog.reads_texts_of(metric)]
+    if bare := [field for field in read if any(context.text is None for context in getattr(sample, field))]:
+        return types.Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from catalog.guarded_steps(metric, sample, sentences))
@@ -282,8 +257,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         self._wording = Wording(self.judge.judge, self.judge.engine, self.sentences)
-        self._share = 1.0
-        self._certain = self._expected = 0
+        self._share, self._certain, self._expected = 1.0, 0, 0
 
     def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
         """Every metric on every sample, of which `count` are in the data, in their order, then that of the metrics."""
@@ -292,15 +266,6 @@ class Blocks:
             done += len(block)
             self._share = done / count
             yield evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
-
-    def _expect(self, more: int, answered: int) -> None:
-        """Expect certain questions more; how many there will be follows from their share of the data."""
-        self._certain += more
-        expected = round(self._certain / self._share)
-        self.progress.expect(expected - self._expected)
-        self._expected = expected
-        if answered:
-            self.progress.recall(answered)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
@@ -315,7 +280,11 @@ class Blocks:
             if self.store:
                 self.store.add_reused(reused, earlier.name)
             answers |= reused
-        self._expect(len(questions), len(answers))
+        self._certain += len(questions)
+        before, self._expected = self._expected, round(self._certain / self._share)
+        self.progress.expect(self._expected - before)
+        if answers:
+            self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
         self.asked += len(requests)
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from sys import intern
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -118,8 +119,7 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
     parent = None if shard_in(run.manifest) is None else shard_of(run.manifest)
-    part = part_of(run.manifest)
-    whole = part.whole if part else len(dataset.samples)
+    whole = part.whole if (part := part_of(run.manifest)) else len(dataset.samples)
     index = [level.model_dump() for level in run.index]
     return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent)
 
@@ -166,11 +166,9 @@ def _add(own: dict[str, Metric], metric: Any) -> str:
     lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
     if lacks or isinstance(metric, type):
         problem = f": it lacks {', '.join(lacks)}" if lacks else ""
-        raise InputError(
-            f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria, got "
-            f"{metric!r:.80}{problem}",
-            hint="a complete metric is shown by: python -m pydoc localjudge.metrics",
-        )
+        kinds = f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria"
+        hint = "a complete metric is shown by: python -m pydoc localjudge.metrics"
+        raise InputError(f"{kinds}, got {metric!r:.80}{problem}", hint=hint)
     name: str = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
         kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"
@@ -181,10 +179,7 @@ def _add(own: dict[str, Metric], metric: Any) -> str:
 
 
 def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
-    """The wanted metrics in the order of the catalogue; if none, the default ones, with what a plan says is left out.
-
-    Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
-    """
+    """The wanted metrics in the order of the catalogue; if none, the default ones, and what a plan says is left out."""
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     left_out: dict[str, frozenset[str]] = {}
@@ -197,7 +192,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
             why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
             raise _lacks("the data's columns are enough for no metric", dataset, why)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
-    if dataset.table.without_text:
+    if dataset.table.without_text:  # `document_map(compare_by=id)` takes the place of `document_map`
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -240,15 +235,12 @@ def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
 
 
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
-    names: dict[str, str] = {}
     clusters = {}
     for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:
-            raise InputError(
-                f"the sample {sample.id!r} has no value in the column {column!r}",
-                hint=f"{option_name('cluster_by')} needs a value for every sample",
-            )
-        clusters[sample.id] = names.setdefault(str(value), str(value))
+            hint = f"{option_name('cluster_by')} needs a value for every sample"
+            raise InputError(f"the sample {sample.id!r} has no value in the column {column!r}", hint=hint)
+        clusters[sample.id] = intern(str(value))
     return clusters
 
 
@@ -306,16 +298,15 @@ def tell(planned: Plan, progress: Noted) -> None:
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
     """For each column how many of its values say that there is nothing, and how."""
     for column, words in dataset.nothing.items():
-        cells = numbered(words.total(), "cell")
         verb = "says" if words.total() == 1 else "say"
-        yield f"{cells} of {shown(column)} {verb} {', '.join(sorted(words))}: taken as missing"
+        cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
+        yield f"{cells} {verb} {', '.join(sorted(words))}: taken as missing"
 
 
 def _taken(dataset: Dataset) -> str:
     """Our fields, each with the column that is taken for it where its name is another."""
-    return ", ".join(
-        field if field == column else f"{field} (column {column})" for field, column in dataset.mapping.items()
-    )
+    fields = dataset.mapping.items()
+    return ", ".join(field if field == column else f"{field} (column {column})" for field, column in fields)
 
 
 def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
@@ -336,9 +327,8 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
     """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
-    bare = fields & dataset.table.without_text
-    columns = [f"no column for {_listed(fields - bare)}"] if fields - bare else []
-    return " and ".join([*columns, *([f"no texts of {_listed(bare)}"] if bare else [])])
+    parts = {"no column for": fields - dataset.table.without_text, "no texts of": fields & dataset.table.without_text}
+    return " and ".join(f"{what} {_listed(names)}" for what, names in parts.items() if names)
 
 
 def _listed(fields: Iterable[str]) -> str:

@@ -17,15 +17,9 @@ from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
+from localjudge.record import manifest as manifests
 from localjudge.record.directory import MANIFEST, excerpt, validated
-from localjudge.record.manifest import (
-    Calibration,
-    Manifest,
-    calibrations_of,
-    kept_calibrations,
-    kept_criteria,
-    saved_calibrations,
-)
+from localjudge.record.manifest import Calibration, Manifest
 from localjudge.record.run import Run
 from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
@@ -39,8 +33,7 @@ ONE_HALF = 0.5
 class RunSettings(EngineSettings):
     """Checked settings of a run. What a field's docstring says is also the help of its option.
 
-    What a file says is in them word by word: `checked` reads files, and who holds settings needs none. So those in the
-    manifest of a stranger's run make nobody read a file.
+    What a file says is in them word by word, so that those in the manifest of a stranger's run make nobody read a file.
     """
 
     criteria: Annotated[
@@ -52,7 +45,9 @@ class RunSettings(EngineSettings):
     """The decision threshold: a verdict is 1 from this probability."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
+        Setting(
+            "Scoring", "", "NAME|FILE", "read", manifests.saved_calibrations, manifests.calibrations_of, rescorable=True
+        ),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
@@ -96,8 +91,7 @@ class RunSettings(EngineSettings):
     max_failed: Annotated[int, Setting(rescorable=True)] = Field(default=0, ge=0)
     """Failed samples tolerated per metric before its mean is withheld."""
     reuse: Annotated[
-        tuple[str, ...],
-        Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True),
+        tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True)
     ] = ()
     """Reuse the answers of a run of the same judge (may be repeated)."""
     cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(default=False, ge=0, exclude=True)
@@ -218,12 +212,12 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     Raises InputError for a wrong change, RunDirectoryError for wrong settings of the run.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
-    typed = checked(
-        {name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")}
-    )
+    calibrated = changed.get("calibration")
+    typed = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
     settings = manifest.environment["settings"]
     before = {name: settings[name] for name in SETTINGS if name in settings and name not in NOT_IN_FILES}
-    before |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
+    before["criteria"] = tuple(manifests.kept_criteria(manifest).values())
+    before["calibration"] = manifests.kept_calibrations(manifest)
     before["n_ctx"] = manifest.judge["engine"].get("n_ctx", before.get("n_ctx"))
     values = before | {name: getattr(typed, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
@@ -237,11 +231,10 @@ def judge_of(run: Run, *, needed: bool = True) -> str:
     """
     judge = run.manifest.environment.get("judge")
     if judge is None and needed:
-        hint = f"name it with {option('judge')}"
-        raise InputError(f"{run.directory} does not say which judge it was made with", hint=hint)
+        message = f"{run.directory} does not say which judge it was made with"
+        raise InputError(message, hint=f"name it with {option('judge')}")
     if needed and may_be_elsewhere(str(judge)):
-        raise InputError(
-            f"{run.directory} was judged by {excerpt(judge)}, which may be another machine: its texts would go there",
-            hint=f"if you want that, name the judge yourself with {option('judge')}",
-        )
+        elsewhere = f"{excerpt(judge)}, which may be another machine: its texts would go there"
+        hint = f"if you want that, name the judge yourself with {option('judge')}"
+        raise InputError(f"{run.directory} was judged by {elsewhere}", hint=hint)
     return str(judge)

@@ -23,16 +23,10 @@ from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
+from localjudge.record import directory as run_directory
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
-from localjudge.record.directory import (
-    MOST_BYTES_OF_OBJECT,
-    MOST_BYTES_OF_VALUE,
-    STORE,
-    excerpt,
-    open_regular,
-    read_object,
-)
+from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import Evaluation
@@ -69,17 +63,10 @@ class RowChange(Record):
     @classmethod
     def of(cls, task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> "RowChange":
         """The change from one verdict on a task to another."""
-        (before, p_before), (after, p_after) = (
-            (verdict.label, verdict.p_yes) if isinstance(verdict, Verdict) else (None, None) for verdict in (old, new)
-        )
-        return cls(
-            **{name: getattr(task, name) for name in ("sample_id", "metric", "position")},
-            text=task.task.unit.span.text,
-            before=before,
-            after=after,
-            p_before=p_before,
-            p_after=p_after,
-        )
+        row = {name: getattr(task, name) for name in ("sample_id", "metric", "position")}
+        for when, verdict in (("before", old), ("after", new)):
+            row |= {when: getattr(verdict, "label", None), f"p_{when}": getattr(verdict, "p_yes", None)}
+        return cls(**row, text=task.task.unit.span.text)
 
     @property
     def moved(self) -> bool:
@@ -128,12 +115,11 @@ class Verification(Record):
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
 
-    def decided(self) -> "Verification":
+    def decide(self) -> "Verification":
         """The same with its result."""
-        if self.verdicts_moved or self.altered_requests or self.files or self.data_changes:
-            return self.model_copy(update={"result": "different"})
-        same = self.identical == self.asked_again
-        return self.model_copy(update={"result": "bit-identical" if same else "same verdicts"})
+        result = "bit-identical" if self.identical == self.asked_again else "same verdicts"
+        different = self.verdicts_moved or self.altered_requests or self.files or self.data_changes
+        return self.model_copy(update={"result": "different" if different else result})
 
 
 def verify_run(
@@ -163,16 +149,16 @@ def verify_run(
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         named = judge or judge_of(run, needed=engine is None)
         if judge is None and engine is None:
-            _refuse_moved(str(named), run)
+            _require_in_place(str(named), run)
         own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
         computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
         with opened_judge(named, engine, settings) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            return _Replay(run, opened, computed, settings, progress, _drawn_keys(run, count, seed)).verification()
+            return _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed)).verification()
 
 
-def _drawn_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
+def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
     """Digests of the keys to ask for, drawn from all in the order of the keys, which no order of rows moves."""
     if count is not None and (not isinstance(count, int) or count < 1):
         raise InputError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
@@ -181,25 +167,22 @@ def _drawn_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
     return set(map(digest, drawn))
 
 
-def _refuse_moved(judge: str, run: Run) -> None:
+def _require_in_place(judge: str, run: Run) -> None:
     """Raise ModelError if the model that the run was made with is not where it was."""
     if is_in_place(judge):
         return
     file = model_registry.place_of(judge)
     sha256 = excerpt((run.judge.sha256 or "unknown")[:_SHA256_DIGITS])
     place = f"at {file}" if file else "there"
-    raise ModelError(
-        f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more",
-        hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
-    )
+    hint = f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
+    raise ModelError(f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more", hint=hint)
 
 
 @dataclass
 class _Replay:
     """The samples of a run judged again: by the stored answers, as the run was, and by those that the judge gives now.
 
-    The metrics go by the stored answers, so that the judge is asked what it was asked then, each question once: those
-    whose keys have the digests `to_ask`.
+    The metrics go by the stored answers, so that the judge is asked what it was asked then: the digests `to_ask`.
     """
 
     run: Run
@@ -244,7 +227,7 @@ class _Replay:
             judge_changes=tuple(differences(manifest.judge, judge_part_of(self.judge, self.metrics, self.settings))),
             data_changes=_data_changes(run),
             isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
-        ).decided()
+        ).decide()
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """The verdicts by the stored answers; those by the answers of now are compared with them."""
@@ -272,8 +255,7 @@ class _Replay:
         """The summary that the run would have; a copy of its model in another place may have another name."""
         manifest = self.run.manifest
         card, source = manifests.card_of(manifest), self.judge.source
-        opened_as_then = source is not None and source == manifest.environment.get("judge")
-        if opened_as_then or self.run.judge.name != card.name:
+        if (source and source == manifest.environment.get("judge")) or self.run.judge.name != card.name:
             card = card.model_copy(update={"name": self.judge.card.name})
         signature = manifests.signature(manifest.judge, manifest.data)
         summary = totals.summary(signature, card, manifest.environment["skipped_rows"])
@@ -292,7 +274,7 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
         judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
         data_changes=_data_changes(run),
         combined_from=tuple(str(source.directory) for source in combined.runs),
-    ).decided()
+    ).decide()
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:
@@ -304,9 +286,9 @@ def _data_changes(run: Run) -> tuple[Difference, ...]:
 def changed_files(
     directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
 ) -> dict[str, tuple[str, ...]]:
-    """The files in the directory that are not, byte for byte, those of the evaluations, each with the first places.
+    """The files that are not, byte for byte, those of the evaluations, each with the first places; fills the totals.
 
-    A place is a row, `row 17`, or a value of the summary, `judge.caution`. The totals are filled.
+    A place is a row, `row 17`, or a value of the summary, `judge.caution`.
     """
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
     rows = dict.fromkeys(ROW_FILES, 0)
@@ -322,7 +304,7 @@ def changed_files(
             for name, lines in row_lines(evaluations).items():
                 for line in lines if name in files else ():
                     rows[name] += 1
-                    same = files[name].readline(MOST_BYTES_OF_VALUE) == line.encode()
+                    same = files[name].readline(run_directory.MOST_BYTES_OF_VALUE) == line.encode()
                     if not same and len(changes[name]) < _MOST_PLACES:
                         changes[name].append(f"row {rows[name]}")
         for name, file in files.items():
@@ -336,9 +318,9 @@ def _changes_in(path: Path, summary: Summary) -> list[str]:
     """Names of the values in `summary.json` that are not those of the summary; "spelling" where only bytes differ."""
     try:
         with open_regular(path) as file:
-            if file.read(MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
+            if file.read(run_directory.MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
                 return []
-        changes = differences(read_object(path), summary.model_dump(mode="json"))
+        changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))
     except RunDirectoryError:
         return [_UNREADABLE]
     return [excerpt(change.ingredient) for change in changes] or ["spelling"]

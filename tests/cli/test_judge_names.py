@@ -33,7 +33,7 @@ def data() -> None:
 def store(user: Path) -> Path:
     """The bundled judge as Ollama would keep it."""
     store = user / ".ollama" / "models"
-    pulled(store, "registry.ollama.ai/library/judge/latest", resources.model_file("reference-judge.gguf"))
+    pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "reference-judge.gguf"))
     return store
 
 

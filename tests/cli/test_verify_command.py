@@ -85,7 +85,7 @@ def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, call: Call) -> None
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
     """And with the command that verifies the run where the model is now; which then does."""
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
-    shutil.copy(resources.model_file("reference-judge.gguf"), model)
+    shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
     sha256 = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
     model.rename(moved)

@@ -118,7 +118,7 @@ def leave(mebibytes):
     limit = size + mebibytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-judge = resources.model_file("reference-judge.gguf")
+judge = resources.bundled_file("models", "reference-judge.gguf")
 """
 """Imports all that takes memory; `leave` then lets the process map so much more, as `ulimit -v` does."""
 

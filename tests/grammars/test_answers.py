@@ -92,7 +92,7 @@ def schema_of(name: str) -> Any:
 
 
 def test_every_grammar_file_is_tested_here() -> None:
-    files = {path.stem for path in resources.grammar_file("attributed").parent.glob("*.json")}
+    files = {path.stem for path in resources.bundled_file("grammars", "attributed.json").parent.glob("*.json")}
     assert files == {*VERDICTS, *OWN, "classifications"}
 
 

@@ -111,7 +111,7 @@ def test_a_prompt_of_one_s_own_moves_the_profile(tmp_path: Path) -> None:
 @pytest.mark.engine
 def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
     """A copy under another name is the same judge; with one bit of its weights turned, it is one that nobody knows."""
-    bundled = resources.model_file("reference-judge.gguf")
+    bundled = resources.bundled_file("models", "reference-judge.gguf")
     copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
     for copy in copies:
         shutil.copy(bundled, copy)

@@ -36,7 +36,7 @@ def by_name(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
 
 def test_the_same_bytes_are_the_same_judge_wherever_they_lie(by_name: localjudge.Run, tmp_path: Path) -> None:
     """By path they were asked in another profile's words, and gave other numbers."""
-    copy = shutil.copy(resources.model_file("reference-judge.gguf"), tmp_path / "renamed.gguf")
+    copy = shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), tmp_path / "renamed.gguf")
     run = localjudge.evaluate(ROWS, judge=copy, out=tmp_path / "run", **OPTIONS)
     assert probabilities(run) == probabilities(by_name)
     assert run.summary == by_name.summary
