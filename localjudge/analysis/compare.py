@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -346,7 +346,7 @@ def compare(
         judge=run.judge,
         samples=both.shared,
         judge_changes=judges,
-        warnings=(*both.warnings(metrics, judges), *_failures(baseline, run)),
+        warnings=tuple(both.warnings(metrics, judges)),
         metrics={metric: both.metric_change(metric, moved) for metric in metrics},
         by=None if by is None else SlicedChanges(column=by, slices=tuple(both.slices(metrics, by))),
     )
@@ -369,12 +369,6 @@ def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
     return tuple(change for change in differences(*judges) if not change.ingredient.startswith(aside))
 
 
-def _failures(baseline: Run, run: Run) -> Iterator[str]:
-    for which, side in (("the baseline", baseline), ("the new run", run)):
-        for metric in side.summary.failed_beyond(0):
-            yield f"{which} has failed samples of {metric}: {side.summary.metrics[metric].failed:,}"
-
-
 class _BothRuns:
     """Baseline and new run, the pairs of their samples, and the cluster of each pair: its group, or the sample."""
 
@@ -383,9 +377,7 @@ class _BothRuns:
         self.pairs = pair_samples(before.samples, after.samples)
         grounds = Counter(pair.ground for pair in self.pairs)
         self.shared = SharedSamples(
-            by_id=grounds["id"],
-            by_content=grounds["content"],
-            by_question=grounds["question"],
+            **{f"by_{ground}": grounds[ground] for ground in get_args(Ground)},
             same_content=sum(pair.same_content for pair in self.pairs),
             other_question=sum(not pair.same_question for pair in self.pairs),
             only_baseline=len(before.samples) - len(self.pairs),
@@ -481,14 +473,17 @@ class _BothRuns:
             )
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
-        """One sentence for each reason for caution, failed samples aside."""
+        """One sentence for each reason for caution."""
         shared, before, after = self.shared, self.before, self.after
         if not shared.paired:
             yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
         elif shared.only_baseline or shared.only_new:
-            sides = zip("AB", (before.run, after.run), strict=True)
-            means = "; ".join(f"all of {name}: {_means(run, metrics)}" for name, run in sides)
-            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; {means}"
+            means = [{name: side.run.summary.metrics[name].mean for name in metrics} for side in (before, after)]
+            a, b = (
+                ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in of_run.items())
+                for of_run in means
+            )
+            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; all of A: {a}; all of B: {b}"
         if not metrics:
             yield "the runs have no metric in common"
         if judges:
@@ -502,6 +497,11 @@ class _BothRuns:
             regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
             if regrouped:
                 yield f"samples in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+        yield from (
+            f"{which} has failed samples of {metric}: {side.run.summary.metrics[metric].failed:,}"
+            for which, side in (("the baseline", before), ("the new run", after))
+            for metric in side.run.summary.failed_beyond(0)
+        )
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         """These metrics of both runs by the values of a column of the new one."""
@@ -518,12 +518,6 @@ class _BothRuns:
                 changes[metric] = SliceChange(compared=len(scored), scores=self._score_changes(metric, scored))
             parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
         return sorted(parts, key=_slice_order)
-
-
-def _means(run: Run, metrics: Sequence[str]) -> str:
-    """The means of the metrics over all samples of a run."""
-    means = {name: run.summary.metrics[name].mean for name in metrics}
-    return ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
 
 
 class Slice(Record):

@@ -31,12 +31,6 @@ FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
 
 
-def _gain(labels: Floats, decisions: Floats, weights: Floats) -> Floats:
-    """Balanced accuracy of the second column of decisions minus that of the first."""
-    at_one_half, held_out = (agreement.balanced_accuracy(labels, column, weights) for column in decisions.T)
-    return held_out - at_one_half
-
-
 _OF_PROBABILITIES: dict[str, Statistic] = {
     "auc": agreement.roc_auc,
     "brier": agreement.brier_score,
@@ -53,6 +47,12 @@ _OF_DECISIONS: dict[str, Statistic] = {
     "cohen_kappa": agreement.cohen_kappa,
     "mcc": agreement.matthews_correlation,
     "bias": agreement.bias,
+}
+_OF_BOTH_DECISIONS: dict[str, Statistic] = {
+    "gain": lambda labels, decisions, weights: (
+        agreement.balanced_accuracy(labels, decisions[:, 1], weights)
+        - agreement.balanced_accuracy(labels, decisions[:, 0], weights)
+    )
 }
 
 
@@ -95,7 +95,7 @@ def judge_figures(rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES)
 
     by_one_half = measure(_OF_DECISIONS, at_one_half, "at_one_half.")
     by_folds = measure(_OF_DECISIONS, decisions, "held_out.")
-    by_folds |= measure({"gain": _gain}, np.column_stack([at_one_half, decisions]))
+    by_folds |= measure(_OF_BOTH_DECISIONS, np.column_stack([at_one_half, decisions]))
     figures = measure(_OF_PROBABILITIES, scores)
     clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
     return JudgeFigures(

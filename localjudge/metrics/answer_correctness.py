@@ -34,7 +34,6 @@ class AnswerCorrectness(WithOptions):
 
     mode: CorrectnessMode = "f1"
     base = "answer_correctness"
-    version = 1
     required_fields = frozenset({"response", "reference"})
     common_tasks = frozenset({"attribution"})
     about = About(

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, WithOptions
 from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit, context_texts
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
@@ -107,19 +107,14 @@ def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
 
 
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
-    """The sentences of the response as statements: without the marks at their ends, which no passage says."""
-    response = sample.response or ""
-    return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
+    """The sentences of the response as statements: without the marks at their ends, which no passage says.
 
-
-def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -> list[CitingSentence]:
-    """The sentences with their marks. Marks at the end of a sentence are cut off; the rest is verbatim.
-
-    What holds nothing but marks is not a sentence, and its marks belong to the one before.
+    The rest is verbatim. What holds nothing but marks is not a sentence, and its marks belong to the one before.
     """
-    sentences: list[CitingSentence] = []
+    text, statements = sample.response or "", list[CitingSentence]()
+    marked = marks(text, sample.retrieved_contexts or ())
     starts = [mark.start for mark in marked]
-    for span in spans:
+    for span in sentences(text):
         of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
         inside = [mark for mark in of_span if mark.end <= span.end]
         citations = tuple(citation for mark in inside for citation in mark.citations)
@@ -131,10 +126,11 @@ def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -
         stated = text[span.start : end].rstrip() if end < span.end else text[span.start : end]
         if any(map(str.isalnum, stated)):
             cut = Span(start=span.start, end=span.start + len(stated), text=stated)
-            sentences.append(CitingSentence(cut, citations))
-        elif sentences:
-            sentences[-1] = sentences[-1]._replace(citations=sentences[-1].citations + citations)
-    return sentences
+            statements.append(CitingSentence(cut, citations))
+        elif statements:
+            last = statements[-1]
+            statements[-1] = last._replace(citations=last.citations + citations)
+    return statements
 
 
 SentencesCounted = Literal["cited", "all"]
@@ -146,7 +142,6 @@ class CitationSupport(WithOptions):
 
     of: SentencesCounted = "cited"
     base = "citation_support"
-    version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "supported by what they cite"
@@ -183,12 +178,10 @@ class CitationSupport(WithOptions):
 _LISTED = 5
 
 
-@dataclass(frozen=True)
-class CitationValidity:
+class CitationValidity(BuiltIn):
     """Share of the response's citations that name a retrieved context."""
 
     name = "citation_validity"
-    version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     counts = "citations name a retrieved context"
     about = About(

@@ -12,18 +12,14 @@ Only a judge that reads instructions can be asked. Empty cases: no question is `
 without asking the model.
 """
 
-from dataclasses import dataclass
-
-from localjudge.metrics.metric import About, Sentences, Steps, nothing_retrieved
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, nothing_retrieved
 from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
 
 
-@dataclass(frozen=True)
-class ContextSufficiency:
+class ContextSufficiency(BuiltIn):
     """Whether the question can be answered from the retrieved contexts."""
 
     name = "context_sufficiency"
-    version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency"})
     about = About(

@@ -28,7 +28,7 @@ from math import isfinite, log2
 from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, SampleError
-from localjudge.metrics.metric import About, Sentences, Steps, with_options
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_options
 from localjudge.types import Context, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
@@ -45,13 +45,12 @@ class RankingMeasure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DocumentMetric:
+class DocumentMetric(BuiltIn):
     """A measure as a metric of samples. Raises InputError for a comparison value that no document has."""
 
     measure: RankingMeasure
     _: KW_ONLY
     compare_by: str = "content"
-    version = 1
     required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
     about = About(
         asks="retrieved against ground-truth documents: which were found, and how early?",
@@ -146,7 +145,17 @@ def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], com
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
     relevant = _unique(truths, compare_by)
-    relevances = _relevances(relevant, truths, compare_by)
+    scores = [document.score for document in truths if document.score is not None]
+    if scores and len(scores) < len(truths):
+        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
+        raise ValueError(f"{counts}: give one to all of them or to none")
+    if any(score < 0 for score in scores):
+        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
+    relevances = [0.0] * len(relevant)
+    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
+        if value in relevant:
+            position = relevant.index(value)
+            relevances[position] = max(relevances[position], score)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
         raise ValueError("the ground truth's scores are too large to be added")
@@ -161,23 +170,6 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
             gains[-1] = relevances.pop(position)
     # Where scores differ in their last digit only, rounding can put another order above the ideal one.
     return Scored(value=min(_discounted(gains) / ideal, 1))
-
-
-def _relevances(relevant: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
-    """Relevance of each relevant value: shape (relevant,). Raises ValueError for scores that cannot be used."""
-    scores = [document.score for document in truths if document.score is not None]
-    if scores and len(scores) < len(truths):
-        raise ValueError(
-            f"{len(scores)} of {len(truths)} ground-truth documents have a score: give one to all of them or to none"
-        )
-    if any(score < 0 for score in scores):
-        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
-    relevances = [0.0] * len(relevant)
-    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
-        if value in relevant:
-            position = relevant.index(value)
-            relevances[position] = max(relevances[position], score)
-    return relevances
 
 
 def _discounted(gains: Sequence[float]) -> float:
