@@ -71,8 +71,9 @@ def parse_gate(text: str) -> Gate:
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
-    comparison = cast(Comparison, parts["comparison"])
-    return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold)
+    return Gate(
+        metric=parts["metric"], delta=delta, comparison=cast(Comparison, parts["comparison"]), threshold=threshold
+    )
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:

@@ -97,9 +97,8 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> l
         left_after = [position for position in left_after if position not in partners]
     pairs = []
     for place, (other, ground) in sorted(partners.items()):
-        old_keys, keys = before[other], after[place]
-        same_question = old_keys.question == keys.question
-        pairs.append(Pair(other, place, ground, old_keys.content == keys.content, same_question))
+        (_, old_content, old_question, _), (_, content, question, _) = before[other], after[place]
+        pairs.append(Pair(other, place, ground, old_content == content, old_question == question))
     return pairs
 
 
@@ -138,12 +137,8 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
     old, new = by_unit(before, "before"), by_unit(after, "after")
     changes = []
     for unit, row in (new | old).items():
-        (before_label, p_before), (after_label, p_after) = (
-            (side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new)
-        )
-        changes.append(
-            UnitChange(text=row.text, before=before_label, after=after_label, p_before=p_before, p_after=p_after)
-        )
+        was, now = ((side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new))
+        changes.append(UnitChange(text=row.text, before=was[0], after=now[0], p_before=was[1], p_after=now[1]))
     return changes
 
 
@@ -353,10 +348,7 @@ def compare(
 
 
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has.
-
-    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
-    """
+    """What differs, metrics aside that only one run has; of runs combined of other judges, who those are."""
     judges = [side.manifest.judge for side in (baseline, run)]
     combined = [set(judge.get("combined", {}).get("judges", ())) for judge in judges]
     if combined[0] != combined[1]:
@@ -402,12 +394,10 @@ class _BothRuns:
         )
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
-        """Those of the pairs that have a score in both runs."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
 
     def _score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
-        """What changed over these pairs, which have scores; None if there are none."""
         if not pairs:
             return None
         before = self.before.scores[metric][[pair.before for pair in pairs]]
@@ -543,15 +533,12 @@ def slices(run: Run, column: str) -> Slices:
     Raises InputError for a column that the run does not hold, whose values are not texts or numbers, or are too many.
     """
     value_of = _column_values(run, column)
-    totals: dict[str | None, Totals] = {}
+    totals: dict[str | None, Totals] = defaultdict(lambda: Totals(run.summary.metrics, run.summary, run.cluster_of))
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:
         if sample_id not in value_of:
             raise unknown_sample(run, sample_id)
-        value = value_of[sample_id]
-        if value not in totals:
-            totals[value] = Totals(run.summary.metrics, run.summary, run.cluster_of)
-        totals[value].add(evaluations)
+        totals[value_of[sample_id]].add(evaluations)
     parts = [Slice(value=value, samples=total.samples, metrics=total.metrics) for value, total in totals.items()]
     return Slices(run=str(run.directory), column=column, slices=tuple(sorted(parts, key=_slice_order)))
 

@@ -175,7 +175,17 @@ class Labelling:
         if path.suffix != SHEET:
             raise InputError(f"{path} cannot be labelled here", hint=f"name a file that ends in {SHEET}")
         if path.exists() or path.is_symlink():
-            return cls(path, _read_sheet(path, run, drawing))
+            rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
+            other = f"name another with {option('out')}"
+            if not rows or any(row.get("run") != run.summary.signature for row in rows):
+                raise InputError(f"{path} is not a sheet of this run", hint=other)
+            metrics = list(dict.fromkeys(row["metric"] for row in rows))
+            drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
+            for name, value in drawing.items():
+                if drawn[name] != value:
+                    problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
+                    raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
+            return cls(path, rows)
         rows = draw_rows(run, drawing.get("n", DEFAULT_COUNT), drawing.get("metrics"), drawing.get("seed", 0))
         _write_sheet(path, rows)
         return cls(path, rows)
@@ -218,17 +228,3 @@ class Labelling:
 def default_path(run: Run) -> Path:
     """Where labels are saved by default: next to the directory of the run, not in it, as that is a record."""
     return run.directory.parent / f"labels-{run.directory.resolve().name}{SHEET}"
-
-
-def _read_sheet(path: Path, run: Run, drawing: Mapping[str, Any]) -> list[SheetRow]:
-    rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
-    other = f"name another with {option('out')}"
-    if not rows or any(row.get("run") != run.summary.signature for row in rows):
-        raise InputError(f"{path} is not a sheet of this run", hint=other)
-    metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
-    for name, value in drawing.items():
-        if drawn[name] != value:
-            problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
-            raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
-    return rows

@@ -7,8 +7,7 @@ A file of labels has one of three shapes, told apart by its columns:
     relevance    question, sentences, relevant                 which sentences answer it?
 
 A label is 1 or 0 (also true and false, yes and no); an empty one means not labelled. Everything wrong with any row is
-said at once, and no row is dropped in silence. A verdict is named by its sample, metric and position, and must have the
-labelled text: a label of another text is of another run.
+said at once, and no row is dropped in silence. A verdict is named by its sample, metric and position.
 
 The verdicts that make up the mean of a metric are its frame: what labels are drawn from, and what they correct.
 
@@ -148,12 +147,7 @@ class LabelledSentences(_Row):
         return labels
 
 
-_Kind = type[LabelledVerdict] | type[LabelledStatement] | type[LabelledSentences]
-_KINDS: dict[LabelShape, _Kind] = {
-    "verdicts": LabelledVerdict,
-    "attribution": LabelledStatement,
-    "relevance": LabelledSentences,
-}
+_KINDS: dict[str, Any] = {"verdicts": LabelledVerdict, "attribution": LabelledStatement, "relevance": LabelledSentences}
 
 
 class HumanLabels(NamedTuple):
@@ -226,16 +220,13 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     )
 
 
-def _labelled(
-    row: RawRow, kind: _Kind, problems: list[Problem]
-) -> LabelledVerdict | LabelledStatement | LabelledSentences | None:
+def _labelled(row: RawRow, kind: type[_Row], problems: list[Problem]) -> _Row | None:
     """The row as its shape has it; what is wrong with it is added to the problems."""
 
     def report(column: str, problem: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, problem, expected))
 
-    empty = (None, "")  # of a spreadsheet; of a table of pandas it is NaN
-    filled = {name: value for name, value in row.values.items() if value not in empty}
+    filled = {name: value for name, value in row.values.items() if value not in (None, "")}  # NaN in a pandas table
     cells = {name: value for name, value in filled.items() if not (isinstance(value, float) and math.isnan(value))}
     if "context" in cells:
         cells["contexts"] = cells.pop("context")
@@ -359,9 +350,6 @@ class UnitFrame:
             self._sizes.append(len(verdicts))
             self._clusters.append(cluster)
 
-    def __len__(self) -> int:
-        return len(self._judged)
-
     def index(self, key: VerdictKey) -> int | None:
         """Where a verdict of the metric stands in the frame; None if it counts in no mean."""
         places = self._places.get(key.sample_id, range(0))
@@ -376,7 +364,7 @@ class UnitFrame:
     @property
     def share_of(self) -> ShareOf | None:
         """Which verdicts its scores are shares of; None where they are something else."""
-        return next((name for name in ("ones", "zeros") if len(self) and name in self._shares), None)
+        return next((name for name in ("ones", "zeros") if self._judged and name in self._shares), None)
 
     @property
     def judged(self) -> Floats:
@@ -390,8 +378,7 @@ class UnitFrame:
 
     def strata(self, labels: int) -> Indices:
         """Stratum of each verdict of a judge (judged units,), to draw this number of labels and correct by them."""
-        p_yes = self.p_yes
-        return strata_by_score(p_yes[~np.isnan(p_yes)], min(STRATA, labels))
+        return strata_by_score(self.p_yes[~np.isnan(self.p_yes)], min(STRATA, labels))
 
     @property
     def weights(self) -> Floats:
@@ -409,8 +396,7 @@ class UnitFrame:
 def unit_frames(run: Run, metrics: Collection[str]) -> dict[str, UnitFrame]:
     """The frame of each of the metrics."""
     frames = {name: UnitFrame() for name in metrics}
-    groups = run.cluster_of
-    numbers: dict[str, int] = {}
+    groups, numbers = run.cluster_of, dict[str, int]()
     for evaluation in evaluations_of(run.iter_scores(), run.iter_verdicts()):
         cluster = evaluation.sample_id if groups is None else groups[evaluation.sample_id]
         number = numbers.setdefault(cluster, len(numbers))
@@ -495,25 +481,19 @@ def _corrected(run: Run, name: str, frame: UnitFrame, people: Mapping[VerdictKey
     places = {frame.index(key): label for key, label in people.items() if key.metric == inert(name)}
     p_yes = frame.p_yes
     labels = {index: label for index, label in places.items() if index is not None and not np.isnan(p_yes[index])}
-    powered = prediction_powered(_units(frame, labels)) if labels and frame.share_of and not withheld else None
-    if powered is None:
+    counts = {"verdicts": len(p_yes), "labelled": len(labels)}
+    if withheld or not labels or not frame.share_of:
         remark = NO_SHARE if labels else "none of its verdicts is labelled"
         remark = "too many of its samples failed" if withheld else remark
         corrected = CorrectedMean(mean=None, ci95=None, remark=remark)
-    else:
-        corrected = CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=None if powered.limits else FEW)
-    return CorrectedMetric(
-        judged=judged,
-        corrected=corrected,
-        verdicts=len(frame),
-        labelled=len(labels),
-        clusters=powered.clusters if powered else 0,
-        power=powered.power if powered else None,
-    )
+        return CorrectedMetric(judged=judged, corrected=corrected, clusters=0, **counts)
+    powered = prediction_powered(_units(frame, labels))
+    corrected = CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=None if powered.limits else FEW)
+    return CorrectedMetric(judged=judged, corrected=corrected, clusters=powered.clusters, power=powered.power, **counts)
 
 
 def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict]) -> JudgedUnits:
-    size = len(frame)
+    size = len(frame.judged)
     human, drawn = np.zeros(size), np.zeros(size)
     for position, row in labels.items():
         human[position] = row.human or 0

@@ -52,7 +52,6 @@ def refusal_of(sample: Sample) -> Refusal:
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
-AbstentionMode = Literal["right", "over_refused", "made_up"]
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """What it is if (the contexts suffice, the response refuses)."""
 
@@ -61,7 +60,7 @@ _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up",
 class Abstention(WithOptions):
     """Whether answering or refusing was right, given what was retrieved. Raises InputError for another mode."""
 
-    mode: AbstentionMode = "right"
+    mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
     required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency", "refusal"})
@@ -84,10 +83,7 @@ class Abstention(WithOptions):
             return Undefined(reason="the response has no sentence")
         sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample)]
         cell = _CELLS[sufficient.label, refused.label]
-        if self.mode == "over_refused" and not sufficient.label:
-            return Undefined(reason=f"the contexts do not suffice: {cell}")
-        if self.mode == "made_up" and sufficient.label:
-            return Undefined(reason=f"the contexts suffice: {cell}")
-        right = sufficient.label != refused.label
-        counted = int(right == (self.mode == "right"))
+        if self.mode == ("made_up" if sufficient.label else "over_refused"):
+            return Undefined(reason=f"the contexts {'' if sufficient.label else 'do not '}suffice: {cell}")
+        counted = int((sufficient.label != refused.label) == (self.mode == "right"))
         return Scored(value=counted, numerator=counted, denominator=1, detail=cell)

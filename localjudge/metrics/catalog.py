@@ -1,9 +1,7 @@
 """The one table of metrics: a metric is one file, one row here, one golden example.
 
-A name may end in `@k` where the metric looks at the first k chunks, and may hold options in parentheses:
-`matrix_recall@3`, `document_map(compare_by=id)`. An installed package adds a metric by an entry point in the group
-`localjudge.metrics` (the docstring of `localjudge.metrics` shows one); a built-in metric wins over an installed one of
-the same name, and what an installed one raises fails the sample that it was working on (`guarded_steps`).
+An installed package adds a metric by an entry point (the docstring of `localjudge.metrics` shows one); a built-in
+metric wins over an installed one of the same name, and what an installed one raises fails its sample (`guarded_steps`).
 
 If no metric is named, a run computes one metric for each question, the first that the data has the columns for:
 

@@ -46,6 +46,7 @@ _NUMBER = re.compile(
 _RANGE = re.compile(r"(?P<first>[0-9]{1,3})\s?[-\u2013]\s?(?P<last>[0-9]{1,3})")
 _LIKE_AN_ID = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
 _LONGEST_RANGE = 100
+_LISTED = 5
 _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
@@ -74,19 +75,16 @@ class CitingSentence(NamedTuple):
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     """All marks of a text that cites these contexts, in their order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    ids_like_ranks = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
+    # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
+    ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
     in_order = []
     for match in _BRACKETS.finditer(text):
         names = _BETWEEN.split(match[1].strip())
-        parts = [list(_cited(name, ids, 0 if _is_plain(name) in ids_like_ranks else len(contexts))) for name in names]
+        ranks = [0 if any(map(str.isalpha, name)) in ids_like_ranks else len(contexts) for name in names]
+        parts = [list(_cited(name, ids, most)) for name, most in zip(names, ranks, strict=True)]
         if all(parts):
             in_order.append(Mark(match.start(), match.end(), tuple(chain.from_iterable(parts))))
     return in_order
-
-
-def _is_plain(name: str) -> bool:
-    """Whether a number, or a range of them, stands there without a word."""
-    return not any(map(str.isalpha, name))
 
 
 def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
@@ -133,14 +131,11 @@ def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSente
     return statements
 
 
-SentencesCounted = Literal["cited", "all"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class CitationSupport(WithOptions):
     """Share of sentences that are supported by what they cite. Raises InputError for another `of`."""
 
-    of: SentencesCounted = "cited"
+    of: Literal["cited", "all"] = "cited"
     base = "citation_support"
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
@@ -159,23 +154,15 @@ class CitationSupport(WithOptions):
         if not any(sentence.citations for sentence in stated):
             return Undefined(reason="the response cites nothing")
         texts = context_texts(sample.retrieved_contexts)
-        verdicts = yield [
-            Attribution(
-                unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
-                contexts=tuple(
-                    text
-                    for place, text in enumerate(texts)
-                    if place in {citation.context for citation in sentence.citations}
-                ),
-                user_input=sample.user_input,
-            )
-            for index, sentence in enumerate(stated)
-            if sentence.citations or self.of == "all"
-        ]
+        tasks = []
+        for index, (span, citations) in enumerate(stated):
+            if citations or self.of == "all":
+                unit = Unit(kind="statement", index=index, source="response", span=span, against="cited")
+                places = sorted({citation.context for citation in citations if citation.context is not None})
+                contexts = tuple(texts[place] for place in places)
+                tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
+        verdicts = yield tasks
         return Scored.fraction(verdict.label for verdict in verdicts)
-
-
-_LISTED = 5
 
 
 class CitationValidity(BuiltIn):

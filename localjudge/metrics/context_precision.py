@@ -18,14 +18,12 @@ from typing import Literal
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, chunks
 from localjudge.types import Sample, Scored, Undefined, Usefulness
 
-AnswerGiven = Literal["reference", "response"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(WithOptions):
     """Average precision over the chunks judged useful. Raises InputError for another text than these."""
 
-    against: AnswerGiven = "reference"
+    against: Literal["reference", "response"] = "reference"
     base = "context_precision"
     common_tasks = frozenset({"usefulness"})
     about = About(

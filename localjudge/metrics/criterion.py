@@ -45,7 +45,6 @@ from pydantic import (
 from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.metrics.metric import About, Sentences, Steps, chunks
-from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
@@ -168,12 +167,10 @@ class Criterion(Record):
         contexts = context_texts(sample.retrieved_contexts)
         verdicts = yield [self._question(sample, unit, contexts, **rest) for unit in units]
         if not self.levels:
-            good = 1 if self.good == "yes" else 0
-            return Scored.fraction([1 if verdict.label == good else 0 for verdict in verdicts])
+            return Scored.fraction([1 if verdict.label == (self.good == "yes") else 0 for verdict in verdicts])
         values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
         mean = sum(values) / len(values)
-        level = 1 + mean * (len(_LEVELS) - 1)
-        return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {len(_LEVELS)}")
+        return Scored(value=mean, detail=f"expected level {1 + mean * (len(_LEVELS) - 1):.2f} of 1 to {len(_LEVELS)}")
 
     def _question(
         self, shown: Sample | CriterionExample, unit: Unit, contexts: tuple[str, ...] | None, **rest: Any
@@ -225,7 +222,7 @@ def read_criterion(file: str | Path) -> Criterion:
     except OSError as error:
         hint = f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}"
         raise InputError(f"{what} cannot be read: {error.strerror}", hint=hint) from error
-    return Criterion.model_validate(parse_toml(content, what, hint=_HINT), context=what)
+    return Criterion.model_validate(resources.parse_toml(content, what, hint=_HINT), context=what)
 
 
 def _listed(fields: Collection[str]) -> str:

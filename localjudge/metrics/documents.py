@@ -81,7 +81,14 @@ class DocumentMetric(BuiltIn):
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
             return Undefined(reason=f"{'reference' if truths is None else 'retrieved'}_contexts is null")
-        nothing = _nothing_to_compare(truths, retrieved, self.compare_by)
+        known, matchable = (_unique(documents, self.compare_by, ignored=_EMPTY) for documents in (truths, retrieved))
+        reasons = {
+            "there is no ground truth": truths,
+            f"no ground-truth document has {self.compare_by}": known,
+            "nothing was retrieved": retrieved,
+            f"no retrieved document has {self.compare_by}": matchable,
+        }
+        nothing = next((reason for reason, documents in reasons.items() if not documents), None)
         if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
             return Undefined(reason=f"{nothing}, and of some only the id is known")
         try:
@@ -113,16 +120,6 @@ def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any
     return distinct
 
 
-def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:
-    if not truths:
-        return "there is no ground truth"
-    if not _unique(truths, compare_by, ignored=_EMPTY):
-        return f"no ground-truth document has {compare_by}"
-    if not retrieved:
-        return "nothing was retrieved"
-    return None if _unique(retrieved, compare_by, ignored=_EMPTY) else f"no retrieved document has {compare_by}"
-
-
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Average precision of one question's ranking."""
     missed = _unique(truths, compare_by)
@@ -137,9 +134,8 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Reciprocal rank of one question's first hit."""
     relevant = _unique(truths, compare_by)
-    ranks = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
-    first = next(ranks, None)
-    return Scored(value=1 / first if first else 0)
+    hits = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
+    return Scored(value=next((1 / rank for rank in hits), 0))
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
