@@ -81,12 +81,12 @@ class DocumentMetric(BuiltIn):
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
             return Undefined(reason=f"{'reference' if truths is None else 'retrieved'}_contexts is null")
-        known, matchable = (_unique(documents, self.compare_by, ignored=_EMPTY) for documents in (truths, retrieved))
+        targets, values = (_unique(documents, self.compare_by, ignored=_EMPTY) for documents in (truths, retrieved))
         reasons = {
             "there is no ground truth": truths,
-            f"no ground-truth document has {self.compare_by}": known,
+            f"no ground-truth document has {self.compare_by}": targets,
             "nothing was retrieved": retrieved,
-            f"no retrieved document has {self.compare_by}": matchable,
+            f"no retrieved document has {self.compare_by}": values,
         }
         nothing = next((reason for reason, documents in reasons.items() if not documents), None)
         if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
