@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from localjudge.analysis.correct import CorrectedMeans
+    from localjudge.analysis.labels import CorrectedMeans
     from localjudge.report.export import Format, Rows
 
 RunLike = record.Run | str | Path
@@ -267,7 +267,7 @@ class Run(record.Run):
 
         Raises DataError for a file that holds no labels of this run.
         """
-        from localjudge.analysis.correct import corrected_means
+        from localjudge.analysis.labels import corrected_means
 
         return corrected_means(self, labels)
 

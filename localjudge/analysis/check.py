@@ -71,8 +71,9 @@ def parse_gate(text: str) -> Gate:
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
-    comparison = cast(Comparison, parts["comparison"])
-    return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold)
+    return Gate(
+        metric=parts["metric"], delta=delta, comparison=cast(Comparison, parts["comparison"]), threshold=threshold
+    )
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
@@ -93,18 +94,13 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
-def decide_gates(
-    gates: Sequence[Gate], run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
-) -> tuple[GateDecision, ...]:
-    """Decide each gate on a finished run; gates about differences on its comparison with the baseline.
+def decide_gate(
+    gate: Gate, run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
+) -> GateDecision:
+    """Decide a gate on a finished run that has its metric; one about a difference on its comparison with the baseline.
 
-    Raises InputError for a gate about a metric that neither has.
+    Raises InputError for such a one without a comparison.
     """
-    check_metrics(gates, run.summary.metrics)
-    return tuple(_decide(gate, run, comparison, undecided) for gate in gates)
-
-
-def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
     metric = run.summary.metrics[gate.metric]
     failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
     if gate.delta:
@@ -183,4 +179,6 @@ def check(
     run, before = as_run(run), None if baseline is None else as_run(baseline)
     check_baseline(parsed, before)
     comparison = compare(before, run) if before else None
-    return Check(comparison=comparison, decisions=decide_gates(parsed, run, comparison, undecided=undecided))
+    check_metrics(parsed, run.summary.metrics)
+    decisions = tuple(decide_gate(gate, run, comparison, undecided=undecided) for gate in parsed)
+    return Check(comparison=comparison, decisions=decisions)

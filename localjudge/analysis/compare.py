@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -97,9 +97,8 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> l
         left_after = [position for position in left_after if position not in partners]
     pairs = []
     for place, (other, ground) in sorted(partners.items()):
-        old_keys, keys = before[other], after[place]
-        same_question = old_keys.question == keys.question
-        pairs.append(Pair(other, place, ground, old_keys.content == keys.content, same_question))
+        (_, old_content, old_question, _), (_, content, question, _) = before[other], after[place]
+        pairs.append(Pair(other, place, ground, old_content == content, old_question == question))
     return pairs
 
 
@@ -138,12 +137,8 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
     old, new = by_unit(before, "before"), by_unit(after, "after")
     changes = []
     for unit, row in (new | old).items():
-        (before_label, p_before), (after_label, p_after) = (
-            (side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new)
-        )
-        changes.append(
-            UnitChange(text=row.text, before=before_label, after=after_label, p_before=p_before, p_after=p_after)
-        )
+        was, now = ((side[unit].label, side[unit].p_yes) if unit in side else (None, None) for side in (old, new))
+        changes.append(UnitChange(text=row.text, before=was[0], after=now[0], p_before=was[1], p_after=now[1]))
     return changes
 
 
@@ -346,17 +341,14 @@ def compare(
         judge=run.judge,
         samples=both.shared,
         judge_changes=judges,
-        warnings=(*both.warnings(metrics, judges), *_failures(baseline, run)),
+        warnings=tuple(both.warnings(metrics, judges)),
         metrics={metric: both.metric_change(metric, moved) for metric in metrics},
         by=None if by is None else SlicedChanges(column=by, slices=tuple(both.slices(metrics, by))),
     )
 
 
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has.
-
-    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
-    """
+    """What differs, metrics aside that only one run has; of runs combined of other judges, who those are."""
     judges = [side.manifest.judge for side in (baseline, run)]
     combined = [set(judge.get("combined", {}).get("judges", ())) for judge in judges]
     if combined[0] != combined[1]:
@@ -369,12 +361,6 @@ def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
     return tuple(change for change in differences(*judges) if not change.ingredient.startswith(aside))
 
 
-def _failures(baseline: Run, run: Run) -> Iterator[str]:
-    for which, side in (("the baseline", baseline), ("the new run", run)):
-        for metric in side.summary.failed_beyond(0):
-            yield f"{which} has failed samples of {metric}: {side.summary.metrics[metric].failed:,}"
-
-
 class _BothRuns:
     """Baseline and new run, the pairs of their samples, and the cluster of each pair: its group, or the sample."""
 
@@ -383,9 +369,7 @@ class _BothRuns:
         self.pairs = pair_samples(before.samples, after.samples)
         grounds = Counter(pair.ground for pair in self.pairs)
         self.shared = SharedSamples(
-            by_id=grounds["id"],
-            by_content=grounds["content"],
-            by_question=grounds["question"],
+            **{f"by_{ground}": grounds[ground] for ground in get_args(Ground)},
             same_content=sum(pair.same_content for pair in self.pairs),
             other_question=sum(not pair.same_question for pair in self.pairs),
             only_baseline=len(before.samples) - len(self.pairs),
@@ -410,12 +394,10 @@ class _BothRuns:
         )
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
-        """Those of the pairs that have a score in both runs."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
 
     def _score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
-        """What changed over these pairs, which have scores; None if there are none."""
         if not pairs:
             return None
         before = self.before.scores[metric][[pair.before for pair in pairs]]
@@ -481,14 +463,17 @@ class _BothRuns:
             )
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
-        """One sentence for each reason for caution, failed samples aside."""
+        """One sentence for each reason for caution."""
         shared, before, after = self.shared, self.before, self.after
         if not shared.paired:
             yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
         elif shared.only_baseline or shared.only_new:
-            sides = zip("AB", (before.run, after.run), strict=True)
-            means = "; ".join(f"all of {name}: {_means(run, metrics)}" for name, run in sides)
-            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; {means}"
+            means = [{name: side.run.summary.metrics[name].mean for name in metrics} for side in (before, after)]
+            a, b = (
+                ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in of_run.items())
+                for of_run in means
+            )
+            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; all of A: {a}; all of B: {b}"
         if not metrics:
             yield "the runs have no metric in common"
         if judges:
@@ -502,6 +487,11 @@ class _BothRuns:
             regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
             if regrouped:
                 yield f"samples in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+        yield from (
+            f"{which} has failed samples of {metric}: {side.run.summary.metrics[metric].failed:,}"
+            for which, side in (("the baseline", before), ("the new run", after))
+            for metric in side.run.summary.failed_beyond(0)
+        )
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
         """These metrics of both runs by the values of a column of the new one."""
@@ -518,12 +508,6 @@ class _BothRuns:
                 changes[metric] = SliceChange(compared=len(scored), scores=self._score_changes(metric, scored))
             parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
         return sorted(parts, key=_slice_order)
-
-
-def _means(run: Run, metrics: Sequence[str]) -> str:
-    """The means of the metrics over all samples of a run."""
-    means = {name: run.summary.metrics[name].mean for name in metrics}
-    return ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
 
 
 class Slice(Record):
@@ -549,15 +533,12 @@ def slices(run: Run, column: str) -> Slices:
     Raises InputError for a column that the run does not hold, whose values are not texts or numbers, or are too many.
     """
     value_of = _column_values(run, column)
-    totals: dict[str | None, Totals] = {}
+    totals: dict[str | None, Totals] = defaultdict(lambda: Totals(run.summary.metrics, run.summary, run.cluster_of))
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:
         if sample_id not in value_of:
             raise unknown_sample(run, sample_id)
-        value = value_of[sample_id]
-        if value not in totals:
-            totals[value] = Totals(run.summary.metrics, run.summary, run.cluster_of)
-        totals[value].add(evaluations)
+        totals[value_of[sample_id]].add(evaluations)
     parts = [Slice(value=value, samples=total.samples, metrics=total.metrics) for value, total in totals.items()]
     return Slices(run=str(run.directory), column=column, slices=tuple(sorted(parts, key=_slice_order)))
 

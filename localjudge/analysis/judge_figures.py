@@ -16,25 +16,11 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.record.manifest import Figure, ReliabilityFigure
 from localjudge.stats import agreement
-from localjudge.stats.agreement import best_threshold, equal_mass_bins, held_out_decisions
-from localjudge.stats.interval import (
-    STATISTIC_RESAMPLES,
-    Floats,
-    LabelledScores,
-    Statistic,
-    mean_interval,
-    statistic_intervals,
-)
+from localjudge.stats.interval import Floats, LabelledScores, Statistic, mean_interval, statistic_intervals
 
 _ONE_HALF = 0.5
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
-
-
-def _gain(labels: Floats, decisions: Floats, weights: Floats) -> Floats:
-    """Balanced accuracy of the second column of decisions minus that of the first."""
-    at_one_half, held_out = (agreement.balanced_accuracy(labels, column, weights) for column in decisions.T)
-    return held_out - at_one_half
 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
@@ -54,6 +40,12 @@ _OF_DECISIONS: dict[str, Statistic] = {
     "mcc": agreement.matthews_correlation,
     "bias": agreement.bias,
 }
+_OF_BOTH_DECISIONS: dict[str, Statistic] = {
+    "gain": lambda labels, decisions, weights: (
+        agreement.balanced_accuracy(labels, decisions[:, 1], weights)
+        - agreement.balanced_accuracy(labels, decisions[:, 0], weights)
+    )
+}
 
 
 class JudgeFigures(NamedTuple):
@@ -71,14 +63,14 @@ class JudgeFigures(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def judge_figures(rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES) -> JudgeFigures:
+def judge_figures(rows: LabelledScores) -> JudgeFigures:
     """Every figure, for labels (n,), probabilities (n,), weights and clusters.
 
     Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
     """
     labels, scores, _ = rows.arrays()
-    threshold = best_threshold(rows)
-    decisions, thresholds = held_out_decisions(rows)
+    threshold = agreement.best_threshold(rows)
+    decisions, thresholds = agreement.held_out_decisions(rows)
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
 
@@ -90,12 +82,12 @@ def judge_figures(rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES)
                 sound[name] = statistic
             except DataError as error:
                 undefined[prefix + name] = error.message
-        intervals = statistic_intervals(sound, rows._replace(scores=values), resamples=resamples)
+        intervals = statistic_intervals(sound, rows._replace(scores=values))
         return {name: Figure(value=each.mean, ci95=(each.low, each.high)) for name, each in intervals.items()}
 
     by_one_half = measure(_OF_DECISIONS, at_one_half, "at_one_half.")
     by_folds = measure(_OF_DECISIONS, decisions, "held_out.")
-    by_folds |= measure({"gain": _gain}, np.column_stack([at_one_half, decisions]))
+    by_folds |= measure(_OF_BOTH_DECISIONS, np.column_stack([at_one_half, decisions]))
     figures = measure(_OF_PROBABILITIES, scores)
     clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
     return JudgeFigures(
@@ -120,7 +112,7 @@ def reliability(rows: LabelledScores) -> Iterator[ReliabilityFigure]:
     temperature, Applied Statistics 26, 41-47.
     """
     labels, scores, _ = rows.arrays()
-    group = equal_mass_bins(scores)
+    group = agreement.equal_mass_bins(scores)
     for number in range(group.max() + 1):
         inside = group == number
         clusters = None if rows.clusters is None else np.asarray(rows.clusters)[inside]

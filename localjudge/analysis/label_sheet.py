@@ -18,7 +18,8 @@ a kill loses none.
 import csv
 import io
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from localjudge.analysis.labels import HUMAN, UnitFrame, VerdictKey, labelled_rows, read_labels, unit_frames
 from localjudge.errors import InputError
-from localjudge.metrics import Metric, catalog
+from localjudge.metrics import catalog
 from localjudge.record.manifest import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.run import Run, as_run, unknown_sample
@@ -84,7 +85,6 @@ def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> lis
     rows = []
     for key, probability in probability_of.items():
         verdict = verdicts[key]
-        metric = _metric(run, verdict.metric)
         rows.append(
             {
                 "run": run.summary.signature,
@@ -92,8 +92,7 @@ def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> lis
                 "sample_id": verdict.sample_id,
                 "metric": verdict.metric,
                 "position": key.position,
-                "asks": about.asks if (about := getattr(metric, "about", None)) else None,
-                **_evidence(samples[verdict.sample_id], verdict, metric),
+                **_evidence(run, samples[verdict.sample_id], verdict),
                 "text": verdict.text,
                 "inclusion_probability": probability,
                 HUMAN: None,
@@ -117,19 +116,12 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
     return shares if shares and not metrics else judged
 
 
-def _metric(run: Run, name: str) -> Metric | None:
-    """The definition of the metric; None for one of a package that is not installed."""
-    try:
-        return kept_criteria(run.manifest).get(name) or catalog.get(name)
-    except InputError:
-        return None
-
-
-def _evidence(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dict[str, Any]:
-    """What a person compares the unit with, without the unit itself; None for what the question is not about."""
-    contexts = context_texts(sample.retrieved_contexts)
+def _evidence(run: Run, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
+    """The question, and what a person compares the unit with, without the unit itself; None for what has no part."""
+    contexts, metric = context_texts(sample.retrieved_contexts), None
     needed: Collection[str] = ("retrieved_contexts", "reference", "response")
-    if metric is not None:
+    with suppress(InputError):  # the metric of a package that is not installed
+        metric = kept_criteria(run.manifest).get(verdict.metric) or catalog.get(verdict.metric)
         needed = metric.required_fields
     match verdict.against:
         case int(number):
@@ -141,6 +133,7 @@ def _evidence(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dic
         case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
             needed = {field for field in needed if field != verdict.source}
     return {
+        "asks": about.asks if (about := getattr(metric, "about", None)) else None,
         "user_input": sample.user_input,
         "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
         "reference": sample.reference if "reference" in needed else None,
@@ -148,27 +141,20 @@ def _evidence(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dic
     }
 
 
-def _write_sheet(path: Path, rows: Iterable[SheetRow]) -> None:
+def _write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     """Write the rows, the file whole or not at all, for its owner alone. Raises InputError for another ending."""
     if path.suffix not in ENDINGS:
         raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
-    lines = _csv_lines(rows) if path.suffix == ".csv" else map(json_line, rows)
-    write_output(path, (line.encode() for line in lines))
-
-
-def _csv_lines(rows: Iterable[SheetRow]) -> Iterator[str]:
-    """A table for spreadsheets: contexts in one cell, numbered; no text in it is a formula."""
-    for number, row in enumerate(rows):
-        if number == 0:
-            yield _csv_line(row)
+    if path.suffix == SHEET:
+        write_output(path, (json_line(row).encode() for row in rows))
+        return
+    table = io.StringIO(newline="")
+    writer = csv.writer(table)
+    writer.writerows(rows[:1])
+    for row in rows:  # contexts in one cell, numbered; no text is a formula
         contexts = row["contexts"] and "\n\n".join(f"[{place}] {text}" for place, text in enumerate(row["contexts"], 1))
-        yield _csv_line(map(inert, (row | {"contexts": contexts}).values()))
-
-
-def _csv_line(cells: Iterable[Any]) -> str:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)
-    return text.getvalue()
+        writer.writerow(map(inert, (row | {"contexts": contexts}).values()))
+    write_output(path, [table.getvalue().encode()])
 
 
 class Labelling:
@@ -189,7 +175,17 @@ class Labelling:
         if path.suffix != SHEET:
             raise InputError(f"{path} cannot be labelled here", hint=f"name a file that ends in {SHEET}")
         if path.exists() or path.is_symlink():
-            return cls(path, _read_sheet(path, run, drawing))
+            rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
+            other = f"name another with {option('out')}"
+            if not rows or any(row.get("run") != run.summary.signature for row in rows):
+                raise InputError(f"{path} is not a sheet of this run", hint=other)
+            metrics = list(dict.fromkeys(row["metric"] for row in rows))
+            drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
+            for name, value in drawing.items():
+                if drawn[name] != value:
+                    problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
+                    raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
+            return cls(path, rows)
         rows = draw_rows(run, drawing.get("n", DEFAULT_COUNT), drawing.get("metrics"), drawing.get("seed", 0))
         _write_sheet(path, rows)
         return cls(path, rows)
@@ -232,17 +228,3 @@ class Labelling:
 def default_path(run: Run) -> Path:
     """Where labels are saved by default: next to the directory of the run, not in it, as that is a record."""
     return run.directory.parent / f"labels-{run.directory.resolve().name}{SHEET}"
-
-
-def _read_sheet(path: Path, run: Run, drawing: Mapping[str, Any]) -> list[SheetRow]:
-    rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
-    other = f"name another with {option('out')}"
-    if not rows or any(row.get("run") != run.summary.signature for row in rows):
-        raise InputError(f"{path} is not a sheet of this run", hint=other)
-    metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
-    for name, value in drawing.items():
-        if drawn[name] != value:
-            problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
-            raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
-    return rows

@@ -1,4 +1,4 @@
-"""People's labels of a judge's verdicts: read from a file, matched with a run, and weighed as its means weigh them.
+"""People's labels of a judge's verdicts: read from a file, matched with a run, and used to correct its means.
 
 A file of labels has one of three shapes, told apart by its columns:
 
@@ -7,8 +7,7 @@ A file of labels has one of three shapes, told apart by its columns:
     relevance    question, sentences, relevant                 which sentences answer it?
 
 A label is 1 or 0 (also true and false, yes and no); an empty one means not labelled. Everything wrong with any row is
-said at once, and no row is dropped in silence. A verdict is named by its sample, metric and position, and must have the
-labelled text: a label of another text is of another run.
+said at once, and no row is dropped in silence. A verdict is named by its sample, metric and position.
 
 The verdicts that make up the mean of a metric are its frame: what labels are drawn from, and what they correct.
 
@@ -17,7 +16,13 @@ The verdicts that make up the mean of a metric are its frame: what labels are dr
     b        1         1           1   * 1/2
 
 It counts the verdicts of samples that were scored. If every score is the share of 1 among its sample's verdicts (or of
-0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it.
+0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it:
+
+    context_recall   the judge                 0.708   0.669 - 0.745
+                     corrected                 0.641   0.580 - 0.702
+
+A label of another run may have been drawn otherwise, or be of another judge: it is refused, as its sheet names another
+signature, or the run has no such verdict with the same text. `localjudge.stats.corrected` says what is assumed.
 """
 
 import hashlib
@@ -41,10 +46,10 @@ from localjudge.errors import DataError
 from localjudge.metrics.catalog import question_of
 from localjudge.record.directory import excerpt
 from localjudge.record.result_rows import Evaluation, VerdictRow, evaluations_of
-from localjudge.record.run import Run
-from localjudge.stats.corrected import STRATA, strata_by_score
+from localjudge.record.run import Run, as_run
+from localjudge.stats.corrected import FEWEST_CLUSTERS, STRATA, JudgedUnits, prediction_powered, strata_by_score
 from localjudge.stats.interval import Floats, Indices, LabelledScores
-from localjudge.types import Label, Scored, Verdict
+from localjudge.types import Label, Record, Scored, Verdict
 from localjudge.words import inert, option_name
 
 LabelShape = Literal["verdicts", "attribution", "relevance"]
@@ -78,15 +83,6 @@ def _label(value: Any) -> Label | None:
     raise ValueError(f"not a label: {value!r:.40}")
 
 
-def _with_point(value: Any) -> Any:
-    """A number as a spreadsheet writes it, with a decimal point."""
-    return value.replace(",", ".") if isinstance(value, str) else value
-
-
-def _as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
@@ -110,14 +106,14 @@ class _Row(BaseModel):
 class LabelledVerdict(_Row):
     """A verdict as a person judged it; `human` is None where nobody has yet."""
 
-    sample_id: Annotated[_Text, BeforeValidator(_as_text)]
+    sample_id: Annotated[_Text, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
     metric: _Text
     position: int = Field(ge=0, description="a whole number")
     text: _Text
     human: _HumanLabel = None
-    inclusion_probability: Annotated[float, BeforeValidator(_with_point)] = Field(
-        default=1.0, gt=0, le=1, description="a probability above 0, at most 1"
-    )
+    inclusion_probability: Annotated[
+        float, BeforeValidator(lambda value: value.replace(",", ".") if isinstance(value, str) else value)
+    ] = Field(default=1.0, gt=0, le=1, description="a probability above 0, at most 1")
 
     @property
     def key(self) -> VerdictKey:
@@ -151,12 +147,7 @@ class LabelledSentences(_Row):
         return labels
 
 
-_Kind = type[LabelledVerdict] | type[LabelledStatement] | type[LabelledSentences]
-_KINDS: dict[LabelShape, _Kind] = {
-    "verdicts": LabelledVerdict,
-    "attribution": LabelledStatement,
-    "relevance": LabelledSentences,
-}
+_KINDS: dict[str, Any] = {"verdicts": LabelledVerdict, "attribution": LabelledStatement, "relevance": LabelledSentences}
 
 
 class HumanLabels(NamedTuple):
@@ -229,20 +220,14 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     )
 
 
-def _is_empty(value: Any) -> bool:
-    """Whether a cell holds nothing: also that of a spreadsheet, and of a table of pandas."""
-    return value in (None, "") or (isinstance(value, float) and math.isnan(value))
-
-
-def _labelled(
-    row: RawRow, kind: _Kind, problems: list[Problem]
-) -> LabelledVerdict | LabelledStatement | LabelledSentences | None:
+def _labelled(row: RawRow, kind: type[_Row], problems: list[Problem]) -> _Row | None:
     """The row as its shape has it; what is wrong with it is added to the problems."""
 
     def report(column: str, problem: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, problem, expected))
 
-    cells = {name: value for name, value in row.values.items() if not _is_empty(value)}
+    filled = {name: value for name, value in row.values.items() if value not in (None, "")}  # NaN in a pandas table
+    cells = {name: value for name, value in filled.items() if not (isinstance(value, float) and math.isnan(value))}
     if "context" in cells:
         cells["contexts"] = cells.pop("context")
     if not row.typed:
@@ -332,6 +317,8 @@ def labelled_rows(run: Run, texts: Mapping[VerdictKey, str | None]) -> dict[Verd
 
 
 ShareOf = Literal["ones", "zeros"]
+NO_SHARE = "its scores are no shares of its verdicts, so that labels of some cannot correct them"
+FEW = f"no interval: fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels"
 
 
 class UnitFrame:
@@ -363,9 +350,6 @@ class UnitFrame:
             self._sizes.append(len(verdicts))
             self._clusters.append(cluster)
 
-    def __len__(self) -> int:
-        return len(self._judged)
-
     def index(self, key: VerdictKey) -> int | None:
         """Where a verdict of the metric stands in the frame; None if it counts in no mean."""
         places = self._places.get(key.sample_id, range(0))
@@ -380,7 +364,7 @@ class UnitFrame:
     @property
     def share_of(self) -> ShareOf | None:
         """Which verdicts its scores are shares of; None where they are something else."""
-        return next((name for name in ("ones", "zeros") if len(self) and name in self._shares), None)
+        return next((name for name in ("ones", "zeros") if self._judged and name in self._shares), None)
 
     @property
     def judged(self) -> Floats:
@@ -394,8 +378,7 @@ class UnitFrame:
 
     def strata(self, labels: int) -> Indices:
         """Stratum of each verdict of a judge (judged units,), to draw this number of labels and correct by them."""
-        p_yes = self.p_yes
-        return strata_by_score(p_yes[~np.isnan(p_yes)], min(STRATA, labels))
+        return strata_by_score(self.p_yes[~np.isnan(self.p_yes)], min(STRATA, labels))
 
     @property
     def weights(self) -> Floats:
@@ -413,11 +396,113 @@ class UnitFrame:
 def unit_frames(run: Run, metrics: Collection[str]) -> dict[str, UnitFrame]:
     """The frame of each of the metrics."""
     frames = {name: UnitFrame() for name in metrics}
-    groups = run.cluster_of
-    numbers: dict[str, int] = {}
+    groups, numbers = run.cluster_of, dict[str, int]()
     for evaluation in evaluations_of(run.iter_scores(), run.iter_verdicts()):
         cluster = evaluation.sample_id if groups is None else groups[evaluation.sample_id]
         number = numbers.setdefault(cluster, len(numbers))
         if evaluation.metric in frames:
             frames[evaluation.metric].add(evaluation, number)
     return frames
+
+
+class CorrectedMean(Record):
+    """A mean with its 95 % interval, None where there is none; `remark` says why."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    remark: str | None = None
+
+
+class CorrectedMetric(Record):
+    """One metric: the judge's mean and the corrected one, by labels of `clusters` samples or groups of samples."""
+
+    judged: CorrectedMean
+    corrected: CorrectedMean
+    verdicts: int
+    labelled: int
+    clusters: int
+    power: float | None = None
+    """Lambda: how much weight the judge's verdicts get, from 0 (labels alone) to 1."""
+
+
+class CorrectedMeans(Record):
+    """The means of a run, and what they are once labels have corrected them."""
+
+    schema_version: int = 1
+    run: str
+    signature: str
+    labels: str
+    labels_sha256: str
+    unlabelled: int
+    warnings: tuple[str, ...]
+    metrics: dict[str, CorrectedMetric]
+
+
+def corrected_means(run: Run | str | Path, labels: str | Path) -> CorrectedMeans:
+    """Correct the means of a run by a file of labels, such as `label_sheet` makes and people fill in.
+
+    Raises DataError for a file that holds no labels of verdicts, and for labels of another run.
+    """
+    run = as_run(run)
+    file = read_labels(labels)
+    people = {row.key: row for row in file.verdicts if row.human is not None}
+    if not people:
+        raise DataError(
+            f"{labels} holds no labels of verdicts yet",
+            hint="a sheet of a run is made by: localjudge label RUN --out FILE; fill in its column human: 1 or 0",
+        )
+    own = labelled_rows(run, {key: row.text for key, row in people.items()})
+    signatures = (None, "", run.summary.signature)
+    others = [row for key, row in people.items() if key not in own or row.columns.get("run") not in signatures]
+    if others:
+        raise DataError(
+            f"{len(others):,} of {len(people):,} labels in {labels} are not of the run in {run.directory}, "
+            f"the first at {others[0].place}: another run, verdict or text",
+            hint="label this run: localjudge label RUN --out FILE",
+        )
+    labelled = {key.metric for key in people}
+    frames = unit_frames(run, [name for name in run.summary.metrics if inert(name) in labelled])
+    left = f"{file.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder"
+    return CorrectedMeans(
+        run=str(run.directory),
+        signature=run.summary.signature,
+        labels=str(labels),
+        labels_sha256=file.sha256,
+        unlabelled=file.unlabelled,
+        warnings=(f"{left} than the others",) if file.unlabelled else (),
+        metrics={name: _corrected(run, name, frame, people) for name, frame in frames.items()},
+    )
+
+
+def _corrected(run: Run, name: str, frame: UnitFrame, people: Mapping[VerdictKey, LabelledVerdict]) -> CorrectedMetric:
+    summary = run.summary.metrics[name]
+    withheld = name in run.summary.failed_beyond(run.max_failed)
+    judged = CorrectedMean(mean=None, ci95=None) if withheld else CorrectedMean(mean=summary.mean, ci95=summary.ci95)
+    places = {frame.index(key): label for key, label in people.items() if key.metric == inert(name)}
+    p_yes = frame.p_yes
+    labels = {index: label for index, label in places.items() if index is not None and not np.isnan(p_yes[index])}
+    counts = {"verdicts": len(p_yes), "labelled": len(labels)}
+    if withheld or not labels or not frame.share_of:
+        remark = NO_SHARE if labels else "none of its verdicts is labelled"
+        remark = "too many of its samples failed" if withheld else remark
+        corrected = CorrectedMean(mean=None, ci95=None, remark=remark)
+        return CorrectedMetric(judged=judged, corrected=corrected, clusters=0, **counts)
+    powered = prediction_powered(_units(frame, labels))
+    corrected = CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=None if powered.limits else FEW)
+    return CorrectedMetric(judged=judged, corrected=corrected, clusters=powered.clusters, power=powered.power, **counts)
+
+
+def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict]) -> JudgedUnits:
+    size = len(frame.judged)
+    human, drawn = np.zeros(size), np.zeros(size)
+    for position, row in labels.items():
+        human[position] = row.human or 0
+        drawn[position] = frame.weights[position] / row.inclusion_probability
+    certain = np.isnan(frame.p_yes)
+    human[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
+    strata = np.zeros(size, dtype=np.intp)
+    strata[~certain] = frame.strata(len(labels)) + int(certain.any())
+    units = JudgedUnits(frame.judged, frame.weights, human, drawn, strata, frame.clusters, certain)
+    if frame.share_of == "zeros":
+        return units._replace(judged=1 - units.judged, human=1 - units.human)
+    return units

@@ -84,7 +84,7 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
 
 
 def _show_corrected(run: "Run", names: Sequence[str] | None, labels: Path, as_json: bool) -> None:
-    from localjudge.analysis.correct import corrected_means
+    from localjudge.analysis.labels import corrected_means
     from localjudge.report.tables import corrected_view
 
     means = corrected_means(run, labels)
@@ -138,7 +138,7 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
 
     Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
     """
-    from localjudge.analysis.correct import corrected_means
+    from localjudge.analysis.labels import corrected_means
     from localjudge.cli.gates import Checks, values, views
     from localjudge.record.run import Run
     from localjudge.report.html_page import write_report

@@ -27,16 +27,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.context_sufficiency import sufficiency_of
-from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, WithOptions, share_of
 from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
 
 
-@dataclass(frozen=True)
-class ResponseRefusal:
+class ResponseRefusal(BuiltIn):
     """Whether the response declines to answer."""
 
     name = "refusal"
-    version = 1
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
@@ -44,10 +42,8 @@ class ResponseRefusal:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask once about the whole response."""
-        if not sentences(sample.response or ""):
-            return Undefined(reason="the response has no sentence")
-        verdicts = yield [refusal_of(sample)]
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        tasks = [refusal_of(sample)] if sentences(sample.response or "") else []
+        return share_of(tasks, "the response has no sentence")
 
 
 def refusal_of(sample: Sample) -> Refusal:
@@ -56,23 +52,16 @@ def refusal_of(sample: Sample) -> Refusal:
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
-AbstentionMode = Literal["right", "over_refused", "made_up"]
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """What it is if (the contexts suffice, the response refuses)."""
-_COUNTED: dict[AbstentionMode, tuple[str, ...]] = {
-    "right": ("answered rightly", "refused rightly"),
-    "over_refused": ("over-refused",),
-    "made_up": ("made up",),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Abstention(WithOptions):
     """Whether answering or refusing was right, given what was retrieved. Raises InputError for another mode."""
 
-    mode: AbstentionMode = "right"
+    mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
-    version = 1
     required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency", "refusal"})
     about = About(
@@ -94,9 +83,7 @@ class Abstention(WithOptions):
             return Undefined(reason="the response has no sentence")
         sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample)]
         cell = _CELLS[sufficient.label, refused.label]
-        if self.mode == "over_refused" and not sufficient.label:
-            return Undefined(reason=f"the contexts do not suffice: {cell}")
-        if self.mode == "made_up" and sufficient.label:
-            return Undefined(reason=f"the contexts suffice: {cell}")
-        counted = cell in _COUNTED[self.mode]
-        return Scored(value=int(counted), numerator=int(counted), denominator=1, detail=cell)
+        if self.mode == ("made_up" if sufficient.label else "over_refused"):
+            return Undefined(reason=f"the contexts {'' if sufficient.label else 'do not '}suffice: {cell}")
+        counted = int((sufficient.label != refused.label) == (self.mode == "right"))
+        return Scored(value=counted, numerator=counted, denominator=1, detail=cell)

@@ -25,16 +25,14 @@ from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attr
 from localjudge.types import Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
-CorrectnessMode = Literal["f1", "precision", "recall"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(WithOptions):
     """Agreement of response and reference, statement by statement. Raises InputError for another mode."""
 
-    mode: CorrectnessMode = "f1"
+    mode: Literal["f1", "precision", "recall"] = "f1"
     base = "answer_correctness"
-    version = 1
     required_fields = frozenset({"response", "reference"})
     common_tasks = frozenset({"attribution"})
     about = About(

@@ -12,19 +12,16 @@ statements; here they are the response's own sentences. (ragas's `ResponseReleva
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """
 
-from dataclasses import dataclass
-
 from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import About, Sentences, Steps
-from localjudge.types import Relevance, Sample, Scored, Undefined, Unit
+from localjudge.metrics.context_relevancy import share_needed
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps
+from localjudge.types import Sample, Unit
 
 
-@dataclass(frozen=True)
-class AnswerRelevancy:
+class AnswerRelevancy(BuiltIn):
     """Share of the response's sentences that address the question."""
 
     name = "answer_relevancy"
-    version = 1
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
     said_of_a_unit = "needed"
@@ -36,18 +33,8 @@ class AnswerRelevancy:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response, beside the response."""
-        question, response = (sample.user_input or "").strip(), sample.response or ""
-        spans = [sentence.span for sentence in response_sentences(sample, sentences)]
-        if not question:
-            return Undefined(reason="there is no question")
-        if not spans:
-            return Undefined(reason="the response has no sentence")
-        verdicts = yield [
-            Relevance(
-                unit=Unit(kind="sentence", index=index, source="response", span=span),
-                user_input=question,
-                contexts=(response,),
-            )
-            for index, span in enumerate(spans)
+        units = [
+            Unit(kind="sentence", index=index, source="response", span=sentence.span)
+            for index, sentence in enumerate(response_sentences(sample, sentences))
         ]
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        return share_needed(sample, units, "the response has no sentence", beside=(sample.response or "",))

@@ -1,9 +1,7 @@
 """The one table of metrics: a metric is one file, one row here, one golden example.
 
-A name may end in `@k` where the metric looks at the first k chunks, and may hold options in parentheses:
-`matrix_recall@3`, `document_map(compare_by=id)`. An installed package adds a metric by an entry point in the group
-`localjudge.metrics` (the docstring of `localjudge.metrics` shows one); a built-in metric wins over an installed one of
-the same name, and what an installed one raises fails the sample that it was working on (`guarded_steps`).
+An installed package adds a metric by an entry point (the docstring of `localjudge.metrics` shows one); a built-in
+metric wins over an installed one of the same name, and what an installed one raises fails its sample (`guarded_steps`).
 
 If no metric is named, a run computes one metric for each question, the first that the data has the columns for:
 
@@ -36,7 +34,7 @@ from localjudge.metrics.context_sufficiency import ContextSufficiency
 from localjudge.metrics.documents import WHOLE_RANKING, DocumentMetric, hit_rate_at, precision_at, recall_at
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
-from localjudge.metrics.metric import About, Metric, Sentences, Steps
+from localjudge.metrics.metric import About, Metric, Sentences, Steps, share_of
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.types import Failed, Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
 from localjudge.words import suggestion
@@ -106,18 +104,11 @@ class LabelledPassage(ContextRelevancy):
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence, beside the passage that they make."""
-        texts = context_texts(sample.retrieved_contexts)
-        if not texts:
-            return Undefined(reason="there is no sentence")
-        verdicts = yield [
-            Relevance(
-                unit=Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=index, span=span),
-                user_input=sample.user_input or "",
-                contexts=(" ".join(texts),),
-            )
-            for index, span in enumerate(map(Span.whole, texts))
-        ]
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
+        spans = enumerate(map(Span.whole, texts))
+        units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]
+        tasks = [Relevance(unit=unit, user_input=question, contexts=(" ".join(texts),)) for unit in units]
+        return share_of(tasks, "there is no sentence")
 
 
 _Maker = Callable[..., Metric]
@@ -180,11 +171,16 @@ def get(name: str) -> Metric:
 
     Raises InputError for a metric, an option or a value that does not exist.
     """
-    parsed = naming.parse(name)
-    make = _maker(parsed.base, parsed.k) if parsed else None
+    parsed, make = naming.parse(name), _maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
-    names, options = list(_options(make)), naming.parse_options(parsed)
+    names, options = list(_options(make)), dict[str, str]()
+    for text in parsed.options.split(",") if parsed.options.strip() else ():
+        option, _, value = (part.strip() for part in text.partition("="))
+        if not (option and value) or option in options:
+            problem = f"{text.strip()!r} is not an option of the metric {parsed.base}, or stands there twice"
+            raise InputError(problem, hint=f"write it like this: {parsed.base}(option=value)")
+        options[option] = value
     for option in options:
         if option not in names:
             hint = suggestion(option, names, "the options") if names else "omit it: the metric has no options"
@@ -203,15 +199,6 @@ def by_id_without_texts(metric: Metric) -> Metric:
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric
-
-
-def one_for_each_task() -> tuple[str, ...]:
-    """Metrics that ask every question that each judge can be asked, one for each."""
-    asked: dict[str, str] = {}
-    for name, make in _BY_NAME.items():
-        for task in getattr(make(), "common_tasks", ()):
-            asked.setdefault(task, name)
-    return tuple(dict.fromkeys(asked.values()))
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:
@@ -254,32 +241,27 @@ def ours(name: str) -> Metric | None:
 @cache
 def is_ours(name: str) -> bool:
     """Whether the metric of this name is built in, and not another package's."""
-    parsed = naming.parse(name)
-    return parsed is not None and _maker(parsed.base, parsed.k) is not None
+    return _maker(name) is not None
 
 
-def _maker(base: str, k: int | None) -> _Maker | None:
-    if k is None:
-        return _BY_NAME.get(base) or _OF_LABELS.get(base)
-    return _AT_K[base](k) if base in _AT_K else None
+def _maker(name: str) -> _Maker | None:
+    if (parsed := naming.parse(name)) and parsed.k is not None:
+        return _AT_K[parsed.base](parsed.k) if parsed.base in _AT_K else None
+    return parsed and (_BY_NAME.get(parsed.base) or _OF_LABELS.get(parsed.base))
 
 
 def _installed() -> dict[str, EntryPoint]:
-    """Entry points of other packages by the metric's name."""
     return {point.name: point for point in entry_points(group="localjudge.metrics")}
 
 
 def _installed_metric(name: str) -> Metric:
     installed, base = _installed(), name.partition("(")[0]
-    if name in installed:
-        return _load(installed[name])
-    if base in installed:
+    if name not in installed and base in installed:
         raise InputError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
-    hint = f"separate names by commas: {','.join(name.split())}" if " " in name.strip() else None
-    raise InputError(f"no metric is called {name!r}", hint=hint or suggestion(base, names(), "the metrics"))
-
-
-def _load(point: EntryPoint) -> Metric:
+    if name not in installed:
+        hint = f"separate names by commas: {','.join(name.split())}" if " " in name.strip() else None
+        raise InputError(f"no metric is called {name!r}", hint=hint or suggestion(base, names(), "the metrics"))
+    point = installed[name]
     try:
         metric: Metric = point.load()
     except Exception as error:  # the package's own code may raise anything
@@ -314,8 +296,7 @@ def described() -> list[MetricDescription]:
     listed = []
     for name in names():
         metric = example(name)
-        parsed = naming.parse(name.replace("@k", "@1"))
-        make = _maker(parsed.base, parsed.k) if parsed else None
+        make = _maker(name.replace("@k", "@1"))
         about = getattr(metric, "about", None)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]
         listed.append(

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, WithOptions
 from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit, context_texts
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
@@ -46,6 +46,7 @@ _NUMBER = re.compile(
 _RANGE = re.compile(r"(?P<first>[0-9]{1,3})\s?[-\u2013]\s?(?P<last>[0-9]{1,3})")
 _LIKE_AN_ID = re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w.:/#-]+")
 _LONGEST_RANGE = 100
+_LISTED = 5
 _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
@@ -74,19 +75,16 @@ class CitingSentence(NamedTuple):
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     """All marks of a text that cites these contexts, in their order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    ids_like_ranks = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
+    # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
+    ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
     in_order = []
     for match in _BRACKETS.finditer(text):
         names = _BETWEEN.split(match[1].strip())
-        parts = [list(_cited(name, ids, 0 if _is_plain(name) in ids_like_ranks else len(contexts))) for name in names]
+        ranks = [0 if any(map(str.isalpha, name)) in ids_like_ranks else len(contexts) for name in names]
+        parts = [list(_cited(name, ids, most)) for name, most in zip(names, ranks, strict=True)]
         if all(parts):
             in_order.append(Mark(match.start(), match.end(), tuple(chain.from_iterable(parts))))
     return in_order
-
-
-def _is_plain(name: str) -> bool:
-    """Whether a number, or a range of them, stands there without a word."""
-    return not any(map(str.isalpha, name))
 
 
 def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
@@ -107,19 +105,14 @@ def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
 
 
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
-    """The sentences of the response as statements: without the marks at their ends, which no passage says."""
-    response = sample.response or ""
-    return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
+    """The sentences of the response as statements: without the marks at their ends, which no passage says.
 
-
-def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -> list[CitingSentence]:
-    """The sentences with their marks. Marks at the end of a sentence are cut off; the rest is verbatim.
-
-    What holds nothing but marks is not a sentence, and its marks belong to the one before.
+    The rest is verbatim. What holds nothing but marks is not a sentence, and its marks belong to the one before.
     """
-    sentences: list[CitingSentence] = []
+    text, statements = sample.response or "", list[CitingSentence]()
+    marked = marks(text, sample.retrieved_contexts or ())
     starts = [mark.start for mark in marked]
-    for span in spans:
+    for span in sentences(text):
         of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
         inside = [mark for mark in of_span if mark.end <= span.end]
         citations = tuple(citation for mark in inside for citation in mark.citations)
@@ -131,22 +124,19 @@ def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -
         stated = text[span.start : end].rstrip() if end < span.end else text[span.start : end]
         if any(map(str.isalnum, stated)):
             cut = Span(start=span.start, end=span.start + len(stated), text=stated)
-            sentences.append(CitingSentence(cut, citations))
-        elif sentences:
-            sentences[-1] = sentences[-1]._replace(citations=sentences[-1].citations + citations)
-    return sentences
-
-
-SentencesCounted = Literal["cited", "all"]
+            statements.append(CitingSentence(cut, citations))
+        elif statements:
+            last = statements[-1]
+            statements[-1] = last._replace(citations=last.citations + citations)
+    return statements
 
 
 @dataclass(frozen=True, kw_only=True)
 class CitationSupport(WithOptions):
     """Share of sentences that are supported by what they cite. Raises InputError for another `of`."""
 
-    of: SentencesCounted = "cited"
+    of: Literal["cited", "all"] = "cited"
     base = "citation_support"
-    version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "supported by what they cite"
@@ -164,31 +154,21 @@ class CitationSupport(WithOptions):
         if not any(sentence.citations for sentence in stated):
             return Undefined(reason="the response cites nothing")
         texts = context_texts(sample.retrieved_contexts)
-        verdicts = yield [
-            Attribution(
-                unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
-                contexts=tuple(
-                    text
-                    for place, text in enumerate(texts)
-                    if place in {citation.context for citation in sentence.citations}
-                ),
-                user_input=sample.user_input,
-            )
-            for index, sentence in enumerate(stated)
-            if sentence.citations or self.of == "all"
-        ]
+        tasks = []
+        for index, (span, citations) in enumerate(stated):
+            if citations or self.of == "all":
+                unit = Unit(kind="statement", index=index, source="response", span=span, against="cited")
+                places = sorted({citation.context for citation in citations if citation.context is not None})
+                contexts = tuple(texts[place] for place in places)
+                tasks.append(Attribution(unit=unit, contexts=contexts, user_input=sample.user_input))
+        verdicts = yield tasks
         return Scored.fraction(verdict.label for verdict in verdicts)
 
 
-_LISTED = 5
-
-
-@dataclass(frozen=True)
-class CitationValidity:
+class CitationValidity(BuiltIn):
     """Share of the response's citations that name a retrieved context."""
 
     name = "citation_validity"
-    version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     counts = "citations name a retrieved context"
     about = About(

@@ -16,18 +16,15 @@ from math import fsum
 from typing import Literal
 
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, chunks
-from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
-
-AnswerGiven = Literal["reference", "response"]
+from localjudge.types import Sample, Scored, Undefined, Usefulness
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(WithOptions):
     """Average precision over the chunks judged useful. Raises InputError for another text than these."""
 
-    against: AnswerGiven = "reference"
+    against: Literal["reference", "response"] = "reference"
     base = "context_precision"
-    version = 1
     common_tasks = frozenset({"usefulness"})
     about = About(
         asks="context: was it useful for the reference answer (the response)?",
@@ -53,7 +50,10 @@ class ContextPrecision(WithOptions):
         if self.against == "response":
             units = [unit.model_copy(update={"against": "response"}) for unit in units]
         verdicts = yield [Usefulness(unit=unit, user_input=question, reference=answer) for unit in units]
-        return Scored(value=average_precision([verdict.label for verdict in verdicts]))
+        labels = [verdict.label for verdict in verdicts]
+        hits = accumulate(labels)
+        precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(hits, labels, strict=True), 1) if label)
+        return Scored(value=fsum(precisions) / sum(labels) if any(labels) else 0.0)
 
     def explain(self, labels: list[int | None]) -> str:
         """`2 of 5 useful, at ranks 1 and 4`."""
@@ -62,13 +62,3 @@ class ContextPrecision(WithOptions):
             return f"0 of {len(labels)} useful"
         listed = " and ".join(part for part in (", ".join(ranks[:-1]), ranks[-1]) if part)
         return f"{len(ranks)} of {len(labels)} useful, at rank{'s' if len(ranks) > 1 else ''} {listed}"
-
-
-def average_precision(labels: list[Label]) -> float:
-    """Average precision of a ranking: shape (chunks,), 1 for a useful chunk; 0 if none is useful."""
-    useful = sum(labels)
-    if useful == 0:
-        return 0.0
-    hits = accumulate(labels)
-    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(hits, labels, strict=True), 1) if label)
-    return fsum(precisions) / useful

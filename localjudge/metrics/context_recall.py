@@ -8,18 +8,14 @@ There the judge re-splits the reference; here the sentences are cut first and co
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
 """
 
-from dataclasses import dataclass
-
-from localjudge.metrics.metric import About, Sentences, Steps, attributions, nothing_retrieved
-from localjudge.types import Sample, Scored, Undefined, context_texts
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, attributions, nothing_retrieved, share_of
+from localjudge.types import Sample, context_texts
 
 
-@dataclass(frozen=True)
-class ContextRecall:
+class ContextRecall(BuiltIn):
     """Share of the reference's sentences that can be attributed to the retrieved contexts."""
 
     name = "context_recall"
-    version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "attributed"
@@ -31,8 +27,6 @@ class ContextRecall:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference."""
-        statements = sentences(sample.reference or "")
-        if not statements:
-            return Undefined(reason="the reference has no sentence")
-        verdicts = yield attributions(sample, "reference", statements, context_texts(sample.retrieved_contexts))
-        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))
+        statements, contexts = sentences(sample.reference or ""), context_texts(sample.retrieved_contexts)
+        tasks = attributions(sample, "reference", statements, contexts)
+        return share_of(tasks, "the reference has no sentence", nothing_retrieved(sample))

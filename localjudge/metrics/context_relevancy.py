@@ -10,18 +10,16 @@ pronouns mean. (ragas 0.2 and later use the name `ContextRelevance` for a graded
 Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from localjudge.metrics.metric import About, Sentences, Steps, chunks
-from localjudge.types import Relevance, Sample, Scored, Undefined, Unit, context_texts
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, chunks, share_of
+from localjudge.types import Relevance, Sample, Undefined, Unit, context_texts
 
 
-@dataclass(frozen=True)
-class ContextRelevancy:
+class ContextRelevancy(BuiltIn):
     """Share of the contexts' sentences that are needed to answer the question."""
 
     name = "context_relevancy"
-    version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_sentence"})
     said_of_a_unit = "needed"
@@ -39,15 +37,13 @@ class ContextRelevancy:
             Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
             for index, (position, span) in enumerate(placed)
         ]
-        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
+        return share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
-@dataclass(frozen=True)
-class ContextRelevancyChunk:
+class ContextRelevancyChunk(BuiltIn):
     """Share of the contexts that are needed to answer the question."""
 
     name = "context_relevancy_chunk"
-    version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_chunk"})
     said_of_a_unit = "needed"
@@ -59,14 +55,12 @@ class ContextRelevancyChunk:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every context."""
-        return _share_needed(sample, list(chunks(sample)), "the contexts have no chunk")
+        return share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 
-def _share_needed(sample: Sample, units: list[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
-    question = (sample.user_input or "").strip()
-    if not question:
+def share_needed(sample: Sample, units: Iterable[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
+    """The share of the units that are needed to answer the question, each judged with the texts beside it."""
+    if not (question := (sample.user_input or "").strip()):
         return Undefined(reason="there is no question")
-    if not units:
-        return Undefined(reason=if_none)
-    verdicts = yield [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
-    return Scored.fraction(verdict.label for verdict in verdicts)
+    tasks = [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
+    return (yield from share_of(tasks, if_none))

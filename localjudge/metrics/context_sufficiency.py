@@ -12,18 +12,14 @@ Only a judge that reads instructions can be asked. Empty cases: no question is `
 without asking the model.
 """
 
-from dataclasses import dataclass
-
-from localjudge.metrics.metric import About, Sentences, Steps, nothing_retrieved
-from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, nothing_retrieved, share_of
+from localjudge.types import Sample, Span, Sufficiency, Undefined, Unit, context_texts
 
 
-@dataclass(frozen=True)
-class ContextSufficiency:
+class ContextSufficiency(BuiltIn):
     """Whether the question can be answered from the retrieved contexts."""
 
     name = "context_sufficiency"
-    version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency"})
     about = About(
@@ -36,8 +32,7 @@ class ContextSufficiency:
         """Ask once about all contexts."""
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
-        verdicts = yield [sufficiency_of(sample)]
-        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))
+        return (yield from share_of([sufficiency_of(sample)], "there is no question", nothing_retrieved(sample)))
 
 
 def sufficiency_of(sample: Sample) -> Sufficiency:

@@ -27,11 +27,12 @@ without a sentence, and no context text are `Undefined`.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     ModelWrapValidatorHandler,
     StringConstraints,
@@ -44,7 +45,6 @@ from pydantic import (
 from localjudge import resources
 from localjudge.errors import InputError
 from localjudge.metrics.metric import About, Sentences, Steps, chunks
-from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
@@ -84,16 +84,11 @@ class Criterion(Record):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
     question: _Text
     of: Literal["response", "sentence", "chunk"] = "response"
-    shows: tuple[ShownField, ...] = ()
+    shows: Annotated[tuple[ShownField, ...], AfterValidator(lambda shows: tuple(sorted(set(shows))))] = ()
     good: Literal["yes", "no"] = "yes"
     levels: dict[int, _Text] = Field(default_factory=dict)
     examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MOST_EXAMPLES)
     version: ClassVar[int] = 1
-
-    @field_validator("shows")
-    @classmethod
-    def _in_one_order(cls, shows: tuple[ShownField, ...]) -> tuple[ShownField, ...]:
-        return tuple(sorted(set(shows)))
 
     @field_validator("levels")
     @classmethod
@@ -154,7 +149,13 @@ class Criterion(Record):
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
-        units = list(self._units(sample, sentences))
+        response = sample.response or ""
+        if self.of == "chunk":
+            units = list(chunks(sample))
+        else:
+            spans = sentences(response)
+            spans = [Span.whole(response)] if spans and self.of == "response" else spans
+            units = [Unit(kind=self.of, index=at, source="response", span=span) for at, span in enumerate(spans)]
         if not units:
             return Undefined(reason="no context text" if self.of == "chunk" else "the response has no sentence")
         texts = {field: getattr(sample, field) or "" for field in self.shows}
@@ -162,49 +163,27 @@ class Criterion(Record):
             texts["retrieved_contexts"] = "".join(context_texts(sample.retrieved_contexts))
         if blank := [field for field, text in texts.items() if not text.strip()]:
             return Undefined(reason=f"{_listed(blank)} is blank")
-        verdicts = yield [self._question(sample, unit) for unit in units]
+        rest = {"levels": tuple(self.levels.values()), "examples": tuple(map(self._example, self.examples))}
+        contexts = context_texts(sample.retrieved_contexts)
+        verdicts = yield [self._question(sample, unit, contexts, **rest) for unit in units]
         if not self.levels:
-            good = 1 if self.good == "yes" else 0
-            return Scored.fraction([1 if verdict.label == good else 0 for verdict in verdicts])
+            return Scored.fraction([1 if verdict.label == (self.good == "yes") else 0 for verdict in verdicts])
         values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
         mean = sum(values) / len(values)
-        level = 1 + mean * (len(_LEVELS) - 1)
-        return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {len(_LEVELS)}")
+        return Scored(value=mean, detail=f"expected level {1 + mean * (len(_LEVELS) - 1):.2f} of 1 to {len(_LEVELS)}")
 
-    def _units(self, sample: Sample, sentences: Sentences) -> Iterator[Unit]:
-        if self.of == "chunk":
-            yield from chunks(sample)
-            return
-        response = sample.response or ""
-        spans = sentences(response)
-        whole = [Span.whole(response)] if spans else []
-        for index, span in enumerate(whole if self.of == "response" else spans):
-            yield Unit(kind=self.of, index=index, source="response", span=span)
-
-    def _question(self, sample: Sample, unit: Unit) -> CustomQuestion:
-        return CustomQuestion(
-            unit=unit,
-            question=self.question,
-            levels=tuple(self.levels.values()),
-            user_input=sample.user_input if "user_input" in self.shows else None,
-            contexts=context_texts(sample.retrieved_contexts) if "retrieved_contexts" in self.shows else (),
-            reference=sample.reference if "reference" in self.shows else None,
-            response=sample.response if "response" in self.shows else None,
-            examples=tuple(map(self._example, self.examples)),
-        )
+    def _question(
+        self, shown: Sample | CriterionExample, unit: Unit, contexts: tuple[str, ...] | None, **rest: Any
+    ) -> CustomQuestion:
+        texts = {field: getattr(shown, field) for field in self.shows if field != "retrieved_contexts"}
+        contexts = contexts if contexts and "retrieved_contexts" in self.shows else ()
+        return CustomQuestion(unit=unit, question=self.question, contexts=contexts, **texts, **rest)
 
     def _example(self, example: CriterionExample) -> AnsweredQuestion:
         source: Literal["retrieved_contexts", "response"] = "retrieved_contexts" if self.of == "chunk" else "response"
-        question = CustomQuestion(
-            unit=Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text)),
-            question=self.question,
-            user_input=example.user_input,
-            contexts=example.retrieved_contexts or (),
-            reference=example.reference,
-            response=example.response,
-        )
+        unit = Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text))
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
-        return AnsweredQuestion(asked=question, answer=answer)
+        return AnsweredQuestion(asked=self._question(example, unit, example.retrieved_contexts), answer=answer)
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
@@ -243,7 +222,7 @@ def read_criterion(file: str | Path) -> Criterion:
     except OSError as error:
         hint = f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}"
         raise InputError(f"{what} cannot be read: {error.strerror}", hint=hint) from error
-    return Criterion.model_validate(parse_toml(content, what, hint=_HINT), context=what)
+    return Criterion.model_validate(resources.parse_toml(content, what, hint=_HINT), context=what)
 
 
 def _listed(fields: Collection[str]) -> str:

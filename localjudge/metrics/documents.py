@@ -28,7 +28,7 @@ from math import isfinite, log2
 from typing import Any, NamedTuple
 
 from localjudge.errors import InputError, SampleError
-from localjudge.metrics.metric import About, Sentences, Steps, with_options
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_options
 from localjudge.types import Context, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
@@ -45,13 +45,12 @@ class RankingMeasure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DocumentMetric:
+class DocumentMetric(BuiltIn):
     """A measure as a metric of samples. Raises InputError for a comparison value that no document has."""
 
     measure: RankingMeasure
     _: KW_ONLY
     compare_by: str = "content"
-    version = 1
     required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
     about = About(
         asks="retrieved against ground-truth documents: which were found, and how early?",
@@ -82,7 +81,14 @@ class DocumentMetric:
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
             return Undefined(reason=f"{'reference' if truths is None else 'retrieved'}_contexts is null")
-        nothing = _nothing_to_compare(truths, retrieved, self.compare_by)
+        targets, values = (_unique(documents, self.compare_by, ignored=_EMPTY) for documents in (truths, retrieved))
+        reasons = {
+            "there is no ground truth": truths,
+            f"no ground-truth document has {self.compare_by}": targets,
+            "nothing was retrieved": retrieved,
+            f"no retrieved document has {self.compare_by}": values,
+        }
+        nothing = next((reason for reason, documents in reasons.items() if not documents), None)
         if nothing and truths and retrieved and any(document.text is None for document in (*truths, *retrieved)):
             return Undefined(reason=f"{nothing}, and of some only the id is known")
         try:
@@ -114,16 +120,6 @@ def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any
     return distinct
 
 
-def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:
-    if not truths:
-        return "there is no ground truth"
-    if not _unique(truths, compare_by, ignored=_EMPTY):
-        return f"no ground-truth document has {compare_by}"
-    if not retrieved:
-        return "nothing was retrieved"
-    return None if _unique(retrieved, compare_by, ignored=_EMPTY) else f"no retrieved document has {compare_by}"
-
-
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Average precision of one question's ranking."""
     missed = _unique(truths, compare_by)
@@ -138,15 +134,24 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Reciprocal rank of one question's first hit."""
     relevant = _unique(truths, compare_by)
-    ranks = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
-    first = next(ranks, None)
-    return Scored(value=1 / first if first else 0)
+    hits = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
+    return Scored(value=next((1 / rank for rank in hits), 0))
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
     relevant = _unique(truths, compare_by)
-    relevances = _relevances(relevant, truths, compare_by)
+    scores = [document.score for document in truths if document.score is not None]
+    if scores and len(scores) < len(truths):
+        counts = f"{len(scores)} of {len(truths)} ground-truth documents have a score"
+        raise ValueError(f"{counts}: give one to all of them or to none")
+    if any(score < 0 for score in scores):
+        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
+    relevances = [0.0] * len(relevant)
+    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
+        if value in relevant:
+            position = relevant.index(value)
+            relevances[position] = max(relevances[position], score)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
         raise ValueError("the ground truth's scores are too large to be added")
@@ -161,23 +166,6 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
             gains[-1] = relevances.pop(position)
     # Where scores differ in their last digit only, rounding can put another order above the ideal one.
     return Scored(value=min(_discounted(gains) / ideal, 1))
-
-
-def _relevances(relevant: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
-    """Relevance of each relevant value: shape (relevant,). Raises ValueError for scores that cannot be used."""
-    scores = [document.score for document in truths if document.score is not None]
-    if scores and len(scores) < len(truths):
-        raise ValueError(
-            f"{len(scores)} of {len(truths)} ground-truth documents have a score: give one to all of them or to none"
-        )
-    if any(score < 0 for score in scores):
-        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
-    relevances = [0.0] * len(relevant)
-    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
-        if value in relevant:
-            position = relevant.index(value)
-            relevances[position] = max(relevances[position], score)
-    return relevances
 
 
 def _discounted(gains: Sequence[float]) -> float:

@@ -7,18 +7,14 @@ Source: RAGAS `faithfulness` (Es et al., 2023), with the response's own sentence
 Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
 """
 
-from dataclasses import dataclass
-
-from localjudge.metrics.metric import About, Sentences, Steps, attributions, nothing_retrieved
-from localjudge.types import Sample, Scored, Undefined, context_texts
+from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, attributions, nothing_retrieved, share_of
+from localjudge.types import Sample, context_texts
 
 
-@dataclass(frozen=True)
-class Faithfulness:
+class Faithfulness(BuiltIn):
     """Share of the response's sentences that can be attributed to the retrieved contexts."""
 
     name = "faithfulness"
-    version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "attributed"
@@ -30,8 +26,6 @@ class Faithfulness:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response."""
-        statements = sentences(sample.response or "")
-        if not statements:
-            return Undefined(reason="the response has no sentence")
-        verdicts = yield attributions(sample, "response", statements, context_texts(sample.retrieved_contexts))
-        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))
+        statements, contexts = sentences(sample.response or ""), context_texts(sample.retrieved_contexts)
+        tasks = attributions(sample, "response", statements, contexts)
+        return share_of(tasks, "the response has no sentence", nothing_retrieved(sample))

@@ -12,7 +12,7 @@ written, so that the same metric has one name.
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, FrozenInstanceError, dataclass, fields, is_dataclass
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.errors import InputError
-from localjudge.types import Against, Attribution, Outcome, Sample, Span, Task, Unit, Verdict, context_texts
+from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, Undefined, Unit, Verdict, context_texts
 
 
 class About(NamedTuple):
@@ -44,21 +44,29 @@ class Metric(Protocol):
     @property
     def name(self) -> str:
         """The name under which it is asked for and reported, with its options where they are not the default."""
-        ...
 
     @property
     def version(self) -> int:
         """Changes whenever the same data and verdicts could give another number."""
-        ...
 
     @property
     def required_fields(self) -> frozenset[str]:
         """Fields of the sample that the metric cannot do without; where one is null, the outcome is `Undefined`."""
-        ...
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
-        ...
+
+
+class _Frozen:
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to {name!r}")
+
+
+@dataclass(frozen=True)
+class BuiltIn(_Frozen):
+    """What the metrics of this package have in common: they are values, of version 1 if they do not name another."""
+
+    version: ClassVar[int] = 1
 
 
 # At most nine digits: no ranking is longer.
@@ -79,18 +87,6 @@ def parse(name: str) -> MetricName | None:
     return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
 
-def parse_options(name: MetricName) -> dict[str, str]:
-    """The options of a name. Raises InputError for one that is not OPTION=VALUE, or that stands there twice."""
-    options: dict[str, str] = {}
-    for text in name.options.split(",") if name.options.strip() else ():
-        option, _, value = (part.strip() for part in text.partition("="))
-        if not (option and value) or option in options:
-            problem = f"{text.strip()!r} is not an option of the metric {name.base}, or stands there twice"
-            raise InputError(problem, hint=f"write it like this: {name.base}(option=value)")
-        options[option] = value
-    return options
-
-
 def with_options(base: str, metric: object) -> str:
     """The name of a metric: `base`, and its options where they are not the default."""
     options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
@@ -109,7 +105,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
             yield field, value
 
 
-class WithOptions:
+class WithOptions(BuiltIn):
     """A metric whose options have a few values each: it is named by them. Raises InputError for any other value."""
 
     base: ClassVar[str]
@@ -141,7 +137,11 @@ def chunks(sample: Sample) -> Iterator[Unit]:
 
 
 def attributions(
-    sample: Sample, source: _Source, statements: Sequence[Span], contexts: tuple[str, ...], against: Against = None
+    sample: Sample,
+    source: _Source,
+    statements: Sequence[Span],
+    contexts: tuple[str, ...],
+    against: _Source | int | None = None,
 ) -> list[Attribution]:
     """Can each of these sentences of the field be attributed to the contexts?"""
     units = (
@@ -149,6 +149,14 @@ def attributions(
         for index, span in enumerate(statements)
     )
     return [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input) for unit in units]
+
+
+def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
+    """Ask all tasks: verdicts of 1 / verdicts; without a task `Undefined`, for this reason."""
+    if not tasks:
+        return Undefined(reason=if_none)
+    verdicts = yield tasks
+    return Scored.fraction((verdict.label for verdict in verdicts), detail=detail)
 
 
 def nothing_retrieved(sample: Sample) -> str | None:

@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
-from localjudge.analysis.correct import CorrectedMeans
+from localjudge.analysis.labels import CorrectedMeans
 from localjudge.engine.hardware import readable
 from localjudge.errors import InputError
 from localjudge.metrics import catalog

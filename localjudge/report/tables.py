@@ -15,7 +15,7 @@ from rich.text import Text
 
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
-from localjudge.analysis.correct import CorrectedMeans
+from localjudge.analysis.labels import CorrectedMeans
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, Run
-from localjudge.analysis.correct import FEW, NO_SHARE, CorrectedMetric, corrected_means
 from localjudge.analysis.label_sheet import draw_rows, label_sheet
+from localjudge.analysis.labels import FEW, NO_SHARE, CorrectedMetric, corrected_means
 from tests.analysis.conftest import JudgedRun, human, human_of, p_yes, written
 
 METRIC = "context_recall"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gates, parse_gate
+from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gate, parse_gate
 from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
@@ -27,8 +27,7 @@ def zeros(*numbers: int) -> dict[str, float]:
 
 
 def decided(run: Run, gate: str, **options: Any) -> GateDecision:
-    (decision,) = decide_gates([parse_gate(gate)], run, **options)
-    return decision
+    return decide_gate(parse_gate(gate), run, **options)
 
 
 @pytest.mark.parametrize(

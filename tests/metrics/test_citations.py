@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.metrics.citations import Citation, citing_sentences, marks
+from localjudge.metrics.citations import Citation, marks, response_sentences
 from localjudge.text import sentences
-from localjudge.types import Context, Span
+from localjudge.types import Context, Sample, Span
 
 CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
 TEXTS = st.lists(
@@ -33,7 +33,7 @@ def test_marks_do_not_overlap_sentences_stay_verbatim_and_every_citation_is_of_o
         assert all(citation.context in {None, 0, 1, 2} for citation in mark.citations)
         end = mark.end
     spans, in_order = sentences(text), marks(text, CONTEXTS)
-    stated = citing_sentences(text, spans, in_order)
+    stated = response_sentences(Sample(id="1", response=text, retrieved_contexts=CONTEXTS), sentences)
     for sentence in stated:
         assert text[sentence.span.start : sentence.span.end] == sentence.span.text
         assert any(map(str.isalnum, sentence.span.text))
@@ -80,5 +80,6 @@ def test_many_sentences_with_marks_take_no_time() -> None:
     """30,000 sentences, each looked at beside its own mark alone."""
     text = "Ab [1]. " * 30_000
     spans = [Span(start=start, end=start + 7, text="Ab [1].") for start in range(0, len(text), 8)]
-    stated = citing_sentences(text, spans, marks(text, CONTEXTS))
+    sample = Sample(id="1", response=text, retrieved_contexts=CONTEXTS)
+    stated = response_sentences(sample, lambda _: spans)
     assert {(sentence.span.text, sentence.citations) for sentence in stated} == {("Ab", (Citation("1", 0),))}
