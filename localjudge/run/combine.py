@@ -128,8 +128,8 @@ class CombinedRuns:
 
     def totals(self) -> Totals:
         """Totals to add the evaluations to."""
-        names, rubric_names = [metric.name for metric in self._metrics], rubrics(self._metrics)
-        return Totals(names, self._rule, self._first.cluster_of, rubric_names)
+        names = [metric.name for metric in self._metrics]
+        return Totals(names, self._rule, self._first.cluster_of, rubrics(self._metrics))
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""

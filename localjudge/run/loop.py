@@ -117,9 +117,7 @@ def _bytes(node: types.Node) -> int:
 
 
 def _has_no_context(task: Task) -> bool:
-    return isinstance(task, types.Attribution | types.Sufficiency) and not any(
-        context.strip() for context in task.contexts
-    )
+    return isinstance(task, types.Attribution | types.Sufficiency) and not any(map(str.strip, task.contexts))
 
 
 def ask(
