@@ -50,7 +50,7 @@ def parts(path: Path) -> tuple[Path, ...]:
     files = tuple(path.with_name(f"{stem}-{place:05d}-of-{count:05d}.gguf") for place in range(1, count + 1))
     missing = [file.name for file in files if not file.is_file()]
     if missing or number != 1:
-        lacks = f"; not beside it: {', '.join(missing):.200}" if missing else ""
+        lacks = f"; missing: {', '.join(missing):.200}" if missing else ""
         hint = f"put all parts into one folder, and give the first: {files[0]}"
         raise ModelError(f"{path} is part {number} of a model in {count} files{lacks}", hint=hint)
     return files

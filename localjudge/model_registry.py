@@ -172,7 +172,9 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
         tables = tomllib.loads(registry.read_text(encoding="utf-8")).get("model", [])
         rows = [RegisteredModel(**table) for table in tables]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
-        raise ModelError(f"the model registry {registry} cannot be read: {error}", hint="mend or remove it") from error
+        raise ModelError(
+            f"the model registry {registry} cannot be read: {error}", hint="correct or remove it"
+        ) from error
     at = {row.name: row.path or str(registry.parent / (row.file or "")) for row in rows}
     return {row.name: row if row.package else row.model_copy(update={"path": at[row.name]}) for row in rows}
 

@@ -19,7 +19,7 @@ from typing import Any
 from localjudge.errors import RETRY_HINTS, InputError, OutOfResource
 
 
-def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dict[str, Any]:
+def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:
     """The table. Raises InputError, which calls the file what `file` says, for anything else."""
     try:
         return tomllib.loads(content.decode())
@@ -29,7 +29,7 @@ def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dic
 
 
 OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-"""Flags of `os.open`, as far as the system has them: follow no link, wait for no pipe, keep it from other programs."""
+"""Flags of `os.open` that the system has: follow no link, wait for no pipe, keep it from other programs."""
 _DEVICES = Path("/dev")
 
 

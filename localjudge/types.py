@@ -319,7 +319,7 @@ class VerdictRule(NamedTuple):
 
 
 class JudgeCard(Record):
-    """Who judged, as every result says it. `size` in bytes; `caution` must stand beside every number.
+    """Who judged, as every result says it. `size` in bytes; `caution` must accompany every number.
 
     `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
     run together. `examined` is what `doctor` found it fit for, where the card is shown; in no file of a run.

@@ -24,9 +24,9 @@ from localjudge.errors import DataError
 
 STDIN = "-"
 ALWAYS_UNPACKED = 64 * 2**20
-"""Packed data may grow to so many bytes, and one row of them."""
+"""Most bytes that packed data may grow to, and one row of them."""
 _MOST_EXPANSION = 200
-"""Packed data of more bytes may be at most so many times as large as they are packed: text grows 3 to 20 times."""
+"""Packed data of more bytes may grow by at most this factor: text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
 
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"

@@ -1,7 +1,7 @@
 """From requests to answers, for whatever evaluates tokens: in this process or behind a server.
 
     request    "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
-    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     each piece tokenised by itself
+    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     each piece tokenised alone
     answer     {"attributed":        forced: the grammar allows nothing else, so it costs no decision
                0 | 1                 the verdict: p_yes = softmax over the valid tokens, summed by label
                }                     forced: known without asking

@@ -362,7 +362,9 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     try:
         return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})
     except (ValidationError, TypeError, re.error) as error:
-        raise InputError(f"the prompt profile {profile.path} is not valid: {error}", hint="mend its files") from error
+        raise InputError(
+            f"the prompt profile {profile.path} is not valid: {error}", hint="correct its files"
+        ) from error
 
 
 def read_prompts(files: object) -> tuple[CustomPrompt, ...]:

@@ -388,7 +388,7 @@ def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[s
 
 
 def _in_skeleton(nodes: Sequence[_RoledNode], around: Skeleton) -> list[Node]:
-    """The nodes of the prompt. What stands before the first document is one by itself: all samples share it."""
+    """The nodes of the prompt. What stands before the first document is a node of its own: all samples share it."""
     gaps = iter(around.gaps)
     path: list[Node] = []
     is_document = False

@@ -2,7 +2,7 @@
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is asked about alone, beside the whole response, which tells what its pronouns mean. What is measured is
+Each sentence is asked about alone, with the whole response, which tells what its pronouns mean. What is measured is
 whether it is to the point, not whether it is true. A refusal ("I do not know") answers nothing and scores 0. Marks at
 the end of a sentence, such as [1], are not part of it.
 
@@ -32,7 +32,7 @@ class AnswerRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the response, beside the response."""
+        """Ask about every sentence of the response, along with the response."""
         units = [
             Unit(kind="sentence", index=index, source="response", span=sentence.span)
             for index, sentence in enumerate(response_sentences(sample, sentences))

@@ -103,7 +103,7 @@ class LabelledPassage(ContextRelevancy):
     name = RELEVANCE_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence, beside the passage that they make."""
+        """Ask about every sentence, along with the passage that they make."""
         texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
         spans = enumerate(map(Span.whole, texts))
         units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]

@@ -16,7 +16,7 @@ Where the id of any retrieved context is such a number itself, numbers are ids a
 like. A number that is not a rank and a word that is not an id cite something that was not retrieved. Brackets with
 anything else in them ([sic], [in 2019], [a link](...)) are not marks.
 
-A sentence is judged beside all contexts that it cites together, and no others; its marks are those inside it and at its
+A sentence is judged with all contexts that it cites together, and no others; its marks are those inside it and at its
 end, and those at its end are not part of the statement. One that cites only what was not retrieved is not supported,
 without asking the model. For validity a mark that cites two things counts twice; the same citation again counts again.
 

@@ -34,7 +34,7 @@ class ContextPrecision(WithOptions):
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """The answer that is given, beside question and contexts."""
+        """The answer that is given, along with question and contexts."""
         return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:

@@ -485,7 +485,7 @@ def judge_parts(judge: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def card_of(manifest: Manifest) -> JudgeCard:
-    """Who judged, as far as a manifest says it."""
+    """Who judged, as the manifest says it."""
     if combination := combination_of(manifest):
         return combination.card
     engine = manifest.judge.get("engine", {})

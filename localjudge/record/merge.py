@@ -11,7 +11,7 @@ each shard knows where its samples stand. Two shards that asked the same questio
 import heapq
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain, islice
 from operator import itemgetter
@@ -54,11 +54,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     if any(path.resolve() == run.directory.resolve() for run in runs):
         raise InputError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     groups = _check_data(runs, progress)
-    first, whole = runs[0], shard_of(runs[0].manifest)
-    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
-    judge = first.manifest.judge
-    signature = manifests.signature(judge, data)
-    manifest = Manifest(signature=signature, judge=judge, data=data, environment=_environment(runs))
+    first, manifest = runs[0], _manifest(runs, groups)
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
@@ -71,15 +67,22 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
         totals = Totals(list(first.summary.metrics), first.summary, groups, manifests.kept_rubrics(first.manifest))
-        rows = counted(_merged_rows(runs), progress, "merging", whole.rows)
+        rows = counted(_merged_rows(runs), progress, "merging", manifest.data["rows"])
         while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(some)
             results.add(some)
         reused = store.reused_from()
         answers = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-        summary = totals.summary(signature, first.summary.judge, first.summary.skipped_rows)
+        summary = totals.summary(manifest.signature, first.summary.judge, first.summary.skipped_rows)
         manifest = results.finish(summary, manifests.with_environment(manifest, {"answers": answers}))
     return Run(path, summary, manifest)
+
+
+def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest:
+    whole, judge = shard_of(runs[0].manifest), runs[0].manifest.judge
+    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
+    signature = manifests.signature(judge, data)
+    return Manifest(signature=signature, judge=judge, data=data, environment=_environment(runs))
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:

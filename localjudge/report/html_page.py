@@ -93,7 +93,7 @@ def page(
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS)
     )
-    with as_typed():  # options as the command line spells them: the page is the same whoever writes it
+    with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, corrected)
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],

@@ -102,12 +102,6 @@ class CombinedRuns:
         }
         judge = manifests.judge_part({"engine": "combined"}, {}, self._sentences.identity, self._metrics, self._rule)
         judge |= settings.calibrations_used | {"combined": combined}
-        names, sources = Counter(run.summary.judge.name for run in self.runs), []
-        for run in self.runs:
-            name, place = run.summary.judge.name, str(run.directory.absolute())
-            name = name if names[name] == 1 else f"{name} {_judge_id(run)}"
-            source = CombinedRun(name=name, judge=_judge_id(run), run=place, signature=run.manifest.signature)
-            sources.append(source.model_dump())
         check_calibrations(judge, self._metrics, settings, progress)
         data, environment = first.manifest.data, first.manifest.environment
         self.manifest = Manifest(
@@ -115,7 +109,7 @@ class CombinedRuns:
             judge=judge,
             data=data,
             environment={
-                "combined": sources,
+                "combined": self._sources(),
                 **{name: environment[name] for name in _OF_THE_DATA if name in environment},
                 "settings": settings.model_dump(mode="json"),
                 "host": manifests.host(),
@@ -125,6 +119,15 @@ class CombinedRuns:
         combination = manifests.combination_of(self.manifest)
         assert combination is not None, "its judge part says what was combined"
         self.combination = combination
+
+    def _sources(self) -> list[dict[str, Any]]:
+        names, sources = Counter(run.summary.judge.name for run in self.runs), []
+        for run in self.runs:
+            name, place = run.summary.judge.name, str(run.directory.absolute())
+            name = name if names[name] == 1 else f"{name} {_judge_id(run)}"
+            source = CombinedRun(name=name, judge=_judge_id(run), run=place, signature=run.manifest.signature)
+            sources.append(source.model_dump())
+        return sources
 
     def totals(self) -> Totals:
         """Totals to add the evaluations to."""

@@ -88,7 +88,7 @@ def complaints() -> str:
 
 
 def build() -> EngineBuild:
-    """Which llama.cpp this is. Backends for GPUs are libraries of their own beside it."""
+    """Which llama.cpp this is. Backends for GPUs are libraries of their own next to it."""
     files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
     libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
     backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
