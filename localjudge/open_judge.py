@@ -95,7 +95,7 @@ class Judge:
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
         """The judge with checked settings, of which those about data mean nothing. Raises what `open` raises."""
         with ExitStack() as undo:
-            opened = undo.enter_context(judges.opened_judge(judge, engine, settings))
+            opened = undo.enter_context(judges.use_judge(judge, engine, settings))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager

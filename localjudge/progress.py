@@ -45,7 +45,7 @@ class Silence:
     note = rows = expect = recall = phase = pause = advance = close = _say_nothing
 
 
-def counted(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
+def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
     """The rows; every 1,000 and at their end the progress is told how many there were."""
     done = 0
     for done, row in enumerate(rows, 1):

@@ -8,7 +8,7 @@
 
     suite = localjudge.suite.read_suite("localjudge.toml")
     run = localjudge.evaluate(**suite.evaluation)
-    check = run.check(**suite.promises)
+    check = run.check(**suite.checks)
 
 Keys are the arguments of `localjudge.evaluate` and `Run.check`, and the files to write; paths are relative to the
 folder of the file. Mistakes are reported by key, before anything is judged. The command line and arguments of the call
@@ -92,7 +92,7 @@ class Suite(NamedTuple):
         return values
 
     @property
-    def promises(self) -> dict[str, Any]:
+    def checks(self) -> dict[str, Any]:
         """The arguments of `Run.check`: gates, baseline, undecided."""
         return self._among("gates", "baseline", "undecided")
 

@@ -3,7 +3,7 @@ r"""Words for people: names of options, texts from data, names that may have bee
     option("protocol", "joint")   protocol='joint'   in Python
                                   protocol = "joint" in localjudge.toml   or   --map a=b   on the command line
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
-    inert("=HYPERLINK(...)")   "'=HYPERLINK(...)"
+    escape_formula("=HYPERLINK(...)")   "'=HYPERLINK(...)"
 
 Messages name an option as it is given where they are read, so that their advice can be typed; a run's files never do.
 No text from data can act on the terminal, or on a spreadsheet.
@@ -111,7 +111,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
-def inert(cell: Any) -> Any:
+def escape_formula(cell: Any) -> Any:
     """The cell, with an apostrophe in front of text that a spreadsheet would take for a formula."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 

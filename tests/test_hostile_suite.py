@@ -67,7 +67,7 @@ def refusal_of_suite() -> str:
     try:
         suite = read_suite("localjudge.toml", named=False)
         run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
-        check(run, **suite.promises)
+        check(run, **suite.checks)
     except InputError as refused:
         return str(refused)
     return ""

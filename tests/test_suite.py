@@ -24,7 +24,7 @@ def test_one_file_says_what_evaluate_and_check_are_given(tmp_path: Path) -> None
         written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\ngates = ["hit_rate@1>=0"]\nthreshold = 0.6\n')
     )
     assert suite.evaluation == {"data": [str(tmp_path / "d.jsonl")], "metrics": ("hit_rate@1",), "threshold": 0.6}
-    assert suite.promises == {"gates": ("hit_rate@1>=0",)}
+    assert suite.checks == {"gates": ("hit_rate@1>=0",)}
 
 
 def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
     suite = read_suite(file)
     run = localjudge.evaluate(**suite.evaluation, engine=localjudge.ScriptedEngine({}), progress=False)
     assert run.summary.metrics["hit_rate@1"].mean == 1
-    assert check(run, **suite.promises).decisions[0].outcome == "pass"
+    assert check(run, **suite.checks).decisions[0].outcome == "pass"
 
 
 def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.resources import write_output
 from localjudge.stats.corrected import draw, even_shares
 from localjudge.types import CONTEXT_FIELDS, Label, Sample, context_texts
-from localjudge.words import inert, option, option_name, suggestion
+from localjudge.words import escape_formula, option, option_name, suggestion
 
 DEFAULT_COUNT = 100
 ENDINGS = (".jsonl", ".csv")
@@ -153,7 +153,7 @@ def _write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     writer.writerows(rows[:1])
     for row in rows:  # contexts in one cell, numbered; no text is a formula
         contexts = row["contexts"] and "\n\n".join(f"[{place}] {text}" for place, text in enumerate(row["contexts"], 1))
-        writer.writerow(map(inert, (row | {"contexts": contexts}).values()))
+        writer.writerow(map(escape_formula, (row | {"contexts": contexts}).values()))
     write_output(path, [table.getvalue().encode()])
 
 

@@ -50,7 +50,7 @@ from localjudge.record.run import Run, as_run
 from localjudge.stats.corrected import FEWEST_CLUSTERS, STRATA, JudgedUnits, prediction_powered, strata_by_score
 from localjudge.stats.interval import Floats, Indices, LabelledScores
 from localjudge.types import Label, Record, Scored, Verdict
-from localjudge.words import inert, option_name
+from localjudge.words import escape_formula, option_name
 
 LabelShape = Literal["verdicts", "attribution", "relevance"]
 HUMAN = "human"
@@ -72,7 +72,7 @@ class VerdictKey(NamedTuple):
 
 def verdict_key(sample_id: str, metric: str, position: int) -> VerdictKey:
     """The key of a verdict, whether its sample is named as in the run or as in a spreadsheet."""
-    return VerdictKey(inert(sample_id), inert(metric), position)
+    return VerdictKey(escape_formula(sample_id), escape_formula(metric), position)
 
 
 def _label(value: Any) -> Label | None:
@@ -311,7 +311,7 @@ def labelled_rows(run: Run, texts: Mapping[VerdictKey, str | None]) -> dict[Verd
     for (sample_id, metric), verdicts in groupby(run.iter_verdicts(), key=lambda row: (row.sample_id, row.metric)):
         for position, row in enumerate(verdicts):
             key = verdict_key(sample_id, metric, position)
-            if key in texts and ((text := texts[key]) is None or inert(row.text) == inert(text)):
+            if key in texts and ((text := texts[key]) is None or escape_formula(row.text) == escape_formula(text)):
                 rows[key] = row
     return rows
 
@@ -344,7 +344,9 @@ class UnitFrame:
         counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
         self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
         if verdicts:
-            self._places[inert(evaluation.sample_id)] = range(len(self._judged), len(self._judged) + len(labels))
+            self._places[escape_formula(evaluation.sample_id)] = range(
+                len(self._judged), len(self._judged) + len(labels)
+            )
             self._judged.extend(labels)
             self._p_yes.extend(math.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts)
             self._sizes.append(len(verdicts))
@@ -461,7 +463,7 @@ def corrected_means(run: Run | str | Path, labels: str | Path) -> CorrectedMeans
             hint="label this run: localjudge label RUN --out FILE",
         )
     labelled = {key.metric for key in people}
-    frames = unit_frames(run, [name for name in run.summary.metrics if inert(name) in labelled])
+    frames = unit_frames(run, [name for name in run.summary.metrics if escape_formula(name) in labelled])
     left = f"{file.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder"
     return CorrectedMeans(
         run=str(run.directory),
@@ -478,7 +480,7 @@ def _corrected(run: Run, name: str, frame: UnitFrame, people: Mapping[VerdictKey
     summary = run.summary.metrics[name]
     withheld = name in run.summary.failed_beyond(run.max_failed)
     judged = CorrectedMean(mean=None, ci95=None) if withheld else CorrectedMean(mean=summary.mean, ci95=summary.ci95)
-    places = {frame.index(key): label for key, label in people.items() if key.metric == inert(name)}
+    places = {frame.index(key): label for key, label in people.items() if key.metric == escape_formula(name)}
     p_yes = frame.p_yes
     labels = {index: label for index, label in places.items() if index is not None and not np.isnan(p_yes[index])}
     counts = {"verdicts": len(p_yes), "labelled": len(labels)}

@@ -51,7 +51,7 @@ from localjudge.dataset.rows import (
 from localjudge.dataset.samples import SampleTable, Shard, id_digest, shard_number
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
-from localjudge.progress import Progress, Silence, counted
+from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.types import FieldName, Sample
 from localjudge.words import option, suggestion
 
@@ -308,7 +308,7 @@ class _Source:
         self.rows = partial(_opened, rows, mapping)
         self.survey = Survey(mapping)
         self.count = self.readable = self.conversations = 0
-        for row in counted(self.rows(), progress, f"reading {name}"):
+        for row in count_with_progress(self.rows(), progress, f"reading {name}"):
             self.count += 1
             if isinstance(row, RawRow):
                 self.readable += 1
@@ -335,7 +335,7 @@ def _checked(sources: Sequence[_Source], progress: Progress) -> tuple[SampleTabl
     table, problems = SampleTable(), Problems()
     nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())
-    for source, row in counted(rows, progress, "checking", sum(source.count for source in sources)):
+    for source, row in count_with_progress(rows, progress, "checking", sum(source.count for source in sources)):
         outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, source.split)
         if isinstance(outcome, list):
             problems.add_row(outcome)

@@ -154,7 +154,7 @@ class _Examiner:
 
     def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
         """As many passages as are asked for, or suit its speed, and what its answers say."""
-        if judge.writer.cannot_be_asked(_PROBED) or not (is_judge or self.probes):
+        if judge.writer.unsupported(_PROBED) or not (is_judge or self.probes):
             return None
         count, why = fitness.choose_passages(judge, self.probes)
         if not count:

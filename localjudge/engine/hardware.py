@@ -19,9 +19,14 @@ def available_bytes() -> int | None:
     """The least that the machine, the control group and the address space have free; None if the system is silent."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
     free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
-    pages = 0 if sys.platform == "win32" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    bounds = (next(free, pages or None), room_in_groups(group), room_in_address_space())
+    bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
     return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _memory() -> int | None:
+    if sys.platform == "win32":
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def room_in_address_space() -> int | None:

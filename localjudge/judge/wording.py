@@ -115,7 +115,7 @@ class PromptWriter:
         }
         return self.identity | ({"special_tasks": asked} if asked else {})
 
-    def cannot_be_asked(self, tasks: Iterable[str]) -> list[str]:
+    def unsupported(self, tasks: Iterable[str]) -> list[str]:
         """Which of the tasks the profile has no words for."""
         return sorted(set(tasks) - self._profile.tasks.keys())
 

@@ -26,7 +26,7 @@ from localjudge import resources
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE, excerpt
-from localjudge.record.manifest import answering_part, differences, in_lines
+from localjudge.record.manifest import answering_part, differences, format_differences
 from localjudge.record.run import read_manifest
 from localjudge.record.store import DAMAGED, canonical_sha256
 from localjudge.types import Answer, NoAnswer
@@ -69,7 +69,7 @@ class OtherRun:
             raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
         if different := differences(answering_part(manifest.judge), answering_part(judge)):
             raise InputError(
-                f"the answers in {directory} are of another judge:{in_lines(different)}",
+                f"the answers in {directory} are of another judge:{format_differences(different)}",
                 hint="score the data without them: every answer is then asked for",
             )
         self.answers_to([])

@@ -190,12 +190,12 @@ def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
     if different := differences(there.data, here.data) + differences(there.judge, here.judge):
         raise RunDirectoryError(
             f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {here.signature}):"
-            f"{in_lines(different)}",
+            f"{format_differences(different)}",
             hint=f"name another directory with {option('out')}, or omit it",
         )
 
 
-def in_lines(different: Sequence[Difference]) -> str:
+def format_differences(different: Sequence[Difference]) -> str:
     """The first of them, each on a line of its own with what it is on either side; how many more there are."""
     lines = list(dict.fromkeys(map(_in_words, different)))
     more = len(lines) - _SHOWN

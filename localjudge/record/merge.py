@@ -20,12 +20,12 @@ from typing import Any
 
 from localjudge.dataset.samples import Shard, fingerprint_of, sample_hash
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.progress import Progress, Silence, counted
+from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_keys, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Totals, write_manifest
-from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
+from localjudge.record.manifest import Manifest, differences, format_differences, shard_of
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import COPIES, Store, canonical_sha256, reading
@@ -67,7 +67,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
         totals = Totals(list(first.summary.metrics), first.summary, groups, manifests.kept_rubrics(first.manifest))
-        rows = counted(_merged_rows(runs), progress, "merging", manifest.data["rows"])
+        rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data["rows"])
         while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(some)
             results.add(some)
@@ -115,7 +115,7 @@ def _check_same_run(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if different := differences(_in_common(runs[0]), _in_common(run)):
             raise InputError(
-                f"{run.directory} and {runs[0].directory} are not of one run:{in_lines(different)}",
+                f"{run.directory} and {runs[0].directory} are not of one run:{format_differences(different)}",
                 hint="judge one of them again, with the judge, data, settings and kind of processor of the other",
             )
 
@@ -141,7 +141,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
     whole = shard_of(runs[0].manifest)
     for run in runs:
         groups |= run.cluster_of or {}
-        hashes += map(sample_hash, counted(run.iter_samples(), progress, "reading", run.summary.samples))
+        hashes += map(sample_hash, count_with_progress(run.iter_samples(), progress, "reading", run.summary.samples))
     if (len(hashes), fingerprint_of(sorted(hashes))) != (whole.rows, whole.sha256):
         raise RunDirectoryError(
             f"the shards come to {len(hashes):,} samples that are not the {whole.rows:,} that they are shards of",
@@ -173,7 +173,7 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             rows = reader.rows(kind, query)
             while some := list(islice(rows, _ROWS_AT_ONCE)):
                 into.put(statement, some)
-        keys = counted(iter(stored_keys(path)), progress, "copying")
+        keys = count_with_progress(iter(stored_keys(path)), progress, "copying")
         while names := list(islice(keys, _ROWS_AT_ONCE)):
             answers, there = reader.answers_by(names), into.answers_to(names)
             for key in there:

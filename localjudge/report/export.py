@@ -30,7 +30,7 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow, evaluations_of, 
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
 from localjudge.types import CONTEXT_FIELDS, Sample, Verdict, known_texts
-from localjudge.words import inert, option_name
+from localjudge.words import escape_formula, option_name
 
 if TYPE_CHECKING:
     import pandas
@@ -316,7 +316,7 @@ def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
     for cells in chain([table.kinds], (row.values() for row in table.rows())):
         text = io.StringIO(newline="")
         as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)
-        csv.writer(text).writerow(map(inert, as_json if lists_as_json else cells))
+        csv.writer(text).writerow(map(escape_formula, as_json if lists_as_json else cells))
         yield text.getvalue().encode()
 
 

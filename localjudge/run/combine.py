@@ -22,7 +22,7 @@ from localjudge.judge.combining_rule import MEAN_LOG_ODDS
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
-from localjudge.progress import Progress, counted
+from localjudge.progress import Progress, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
@@ -138,7 +138,7 @@ class CombinedRuns:
         """Every metric on every sample by the combined verdicts, some samples at a time."""
         first = self._first
         rows = zip(*(run.iter_evaluations() for run in self.runs), strict=True)
-        for block in blocks(counted(first.iter_samples(), progress, "combining", first.summary.samples)):
+        for block in blocks(count_with_progress(first.iter_samples(), progress, "combining", first.summary.samples)):
             judged: list[dict[tuple[str, str, int], JudgedUnit]] = [{} for _ in self.runs]
             for sample, of_runs in zip(block, rows, strict=False):
                 for run, units, evaluations in zip(self.runs, judged, of_runs, strict=True):
@@ -206,7 +206,8 @@ def _check_same_work(runs: Sequence[Run]) -> None:
         before, after = ({name: part.manifest.judge.get(name) for name in _THE_SAME} for part in (first, run))
         different += manifests.differences(before, after)
         if different:
-            message = f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}"
+            how = manifests.format_differences(different)
+            message = f"{first.directory} and {run.directory} did not judge the same:{how}"
             raise InputError(message, hint="run the same data with the same metrics and settings with each judge")
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
     if count > 1:

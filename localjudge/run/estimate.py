@@ -13,11 +13,11 @@ from itertools import islice
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
-from localjudge.progress import Progress, Silence, counted
+from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.run import judges
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
-from localjudge.run.plan import Noted, Plan, tell
+from localjudge.run.plan import Noted, Plan, report_data
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
@@ -54,13 +54,13 @@ def estimate_plan(
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
     noted, seen, verdicts, tokens = Noted(progress), set[bytes](), 0, 0
     few: list[VerdictRequest] = []
-    with judges.opened_judge(judge, engine, settings) as opened:
-        tell(planned, noted)
+    with judges.use_judge(judge, engine, settings) as opened:
+        report_data(planned, noted)
         part = judges.introduce(opened, metrics, settings, noted)
         with judges.earlier_answers(opened, part, settings) as earlier:
             wording = Wording(opened.judge, opened.engine, settings.sentences)
             reused = {source.name: 0 for source in earlier}
-            for block in blocks(counted(samples, noted, "counting", len(samples))):
+            for block in blocks(count_with_progress(samples, noted, "counting", len(samples))):
                 tasks = first_tasks(block, metrics, settings.sentences)
                 verdicts += len(tasks)
                 questions = distinct(wording.worded(tasks))

@@ -18,15 +18,15 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
-from localjudge.progress import Progress, counted
+from localjudge.progress import Progress, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.files import ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, opened_judge
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, use_judge
 from localjudge.run.loop import Blocks
-from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, tell, wanted_metrics
+from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.words import numbered, option, option_name
 
@@ -47,8 +47,8 @@ def run_plan(
     on later.
     """
     noted = Noted(progress)
-    with opened_judge(judge, engine, planned.settings) as opened:
-        tell(planned, noted)
+    with use_judge(judge, engine, planned.settings) as opened:
+        report_data(planned, noted)
         part = introduce(opened, planned.metrics, planned.settings, noted)
         return _Job(planned, opened, part, noted).run(out)
 
@@ -152,7 +152,7 @@ class _Job:
     def _store_data(self, store: Store) -> bool:
         """Whether other rows, or another order of them, are stored now."""
         table = self.plan.dataset.table
-        rows = counted(table.rows(), self.progress, "storing", len(table))
+        rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         changed = store.add_samples(rows, self.plan.cluster_of)
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")

@@ -19,7 +19,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
 from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, open_cache
-from localjudge.record.manifest import UNPROVED, in_lines, is_unproved, judge_card, judge_part, measured_part
+from localjudge.record.manifest import UNPROVED, format_differences, is_unproved, judge_card, judge_part, measured_part
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import option, option_name
@@ -45,7 +45,7 @@ class OpenJudge(NamedTuple):
 
 
 @contextmanager
-def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
+def use_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
     """The judge while it is used. An engine takes the place of the model, and is not closed afterwards.
 
     A judge that is open is asked by these settings, and stays open: its model, and its context, are as they are.
@@ -122,7 +122,7 @@ def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
     """
     for line in judge.announcement.splitlines():
         progress.note(line)
-    names = ", ".join(metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric])))
+    names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(tasks_of([metric])))
     if names:
         message = f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}"
         raise InputError(message, hint=f"name a model that can with {option('judge')}, or leave out {names}")
@@ -164,10 +164,10 @@ def check_calibrations(
             raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
         different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
         if different:
-            message = f"the calibration {calibration.name} was made with another judge:{in_lines(different)}"
+            message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
             raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
         names = ", ".join(metric.name for metric in decided)
-        elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
+        elsewhere = f"; made where rounding differs:{format_differences(rounding)}" if rounding else ""
         progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
 
 

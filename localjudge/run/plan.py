@@ -279,7 +279,7 @@ class Noted:
         _log.warning(printable(text))
 
 
-def tell(planned: Plan, progress: Noted) -> None:
+def report_data(planned: Plan, progress: Noted) -> None:
     """Say in three lines what the data are, what of them is not used, and which metrics are left out."""
     dataset, left_out = planned.dataset, planned.left_out
     for remarks in (_data_remarks(planned), _cell_remarks(planned), _left_out_lines(left_out, dataset)):

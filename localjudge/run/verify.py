@@ -22,7 +22,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
-from localjudge.progress import Progress, Silence, counted
+from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import directory as run_directory
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
@@ -33,7 +33,7 @@ from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
 from localjudge.record.store import canonical_sha256
 from localjudge.run.combine import CombinedRuns
-from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
+from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
@@ -152,7 +152,7 @@ def verify_run(
             _require_in_place(str(named), run)
         own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
         computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
-        with opened_judge(named, engine, settings) as opened:
+        with use_judge(named, engine, settings) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
             return _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed)).verification()
@@ -207,7 +207,7 @@ class _Replay:
         run, manifest = self.run, self.run.manifest
         self.progress.expect(len(self.to_ask))
         totals = Totals([metric.name for metric in self.metrics], self._rule, run.cluster_of, rubrics(self.metrics))
-        samples = counted(run.iter_samples(), self.progress, "working out", run.summary.samples)
+        samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
         files = changed_files(run.directory, evaluated, totals, self._summary)

@@ -157,7 +157,7 @@ def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
 def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
     """The reference judge reads no instructions."""
     name = prompts.task_name(task)
-    assert judge("reference").cannot_be_asked([name, "attribution"]) == [name]
-    assert judge().cannot_be_asked([name, "attribution"]) == []
+    assert judge("reference").unsupported([name, "attribution"]) == [name]
+    assert judge().unsupported([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
         judge("reference").request(task)

@@ -14,7 +14,7 @@ from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.report.export import Added, Format, Rows, exported, plain_rows
-from localjudge.words import inert
+from localjudge.words import escape_formula
 from tests.record.conftest import in_store
 
 
@@ -94,7 +94,7 @@ def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
         for name in ("retrieved_contexts", "reference_contexts"):
             assert (ast.literal_eval(row[name]) if row[name] else None) == expected[name]
         assert [row[name] for name in ("user_input", "response", "reference")] == [
-            inert(expected[name] or "") for name in ("user_input", "response", "reference")
+            escape_formula(expected[name] or "") for name in ("user_input", "response", "reference")
         ]
         assert [row["context_recall"], row["faithfulness"]] == ["" if score is None else str(score) for score in scores]
 
@@ -120,7 +120,7 @@ def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"])
 def test_what_a_spreadsheet_would_compute_is_made_inert(text: str) -> None:
-    assert inert(text) == f"'{text}"
+    assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])

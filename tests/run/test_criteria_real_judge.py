@@ -27,7 +27,7 @@ def judge() -> Iterator[OpenJudge]:
     path = Path(os.environ.get("LOCALJUDGE_TEST_MODELS", "")) / NAME
     if not path.is_file():
         pytest.skip(f"needs a real model: set LOCALJUDGE_TEST_MODELS to a folder with {NAME}")
-    with judges.opened_judge(str(path), None, RunSettings(n_ctx=2048)) as opened:
+    with judges.use_judge(str(path), None, RunSettings(n_ctx=2048)) as opened:
         yield opened
 
 

@@ -18,7 +18,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
 from localjudge.record.cache import cache_file
-from localjudge.run.judges import opened_judge
+from localjudge.run.judges import use_judge
 from localjudge.run.settings import RunSettings, settings_of, settings_with
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
@@ -143,7 +143,7 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
 def test_where_texts_go_is_announced(fake: FakeServer) -> None:
     """So is what has no effect."""
     settings = RunSettings(allow_host=("127.0.0.1",), threads=2)
-    with opened_judge(fake.url, None, settings) as opened:
+    with use_judge(fake.url, None, settings) as opened:
         lines = opened.announcement.splitlines()
     assert "the texts go to 127.0.0.1, unencrypted" in lines
     assert any("threads" in line for line in lines)
