@@ -205,7 +205,7 @@ def assert_gates(
         run = evaluate(data, judge=judge, out=out, progress=False, **options)
         session.runs.append(str(out))
         decisions = check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
-        if failed := [decision for decision in decisions if not decision.kept]:
+        if failed := [decision for decision in decisions if not decision.passed]:
             lines = [f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed]
             culprits = {decision.metric: int(parse_gate(decision.gate).comparison[0] == "<") for decision in failed}
             rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]

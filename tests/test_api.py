@@ -130,7 +130,7 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
     )
     assert stricter.manifest.environment["answers"]["asked"] == 0
     assert stricter.compare(run).metrics["context_recall"].scores is not None
-    assert not run.check("context_recall>=0.9").kept
+    assert not run.check("context_recall>=0.9").passed
     assert run.report().name == "report.html"
     assert run.export(tmp_path / "scores.csv").read_text().startswith("sample_id,metric")
     assert run.label_sheet(tmp_path / "sheet.csv", n=2).exists()

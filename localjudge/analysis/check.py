@@ -44,7 +44,7 @@ class Gate(Record):
 
 
 class GateDecision(Record):
-    """The outcome of a gate, on which value, and why. `kept` is what counts for the exit code.
+    """The outcome of a gate, on which value, and why. `passed` is what counts for the exit code.
 
     About `samples_needed` samples would decide it, if the mean stays where it is. `unpaired` samples of either run have
     no partner in the other, and no part in a difference.
@@ -53,7 +53,7 @@ class GateDecision(Record):
     gate: str
     metric: str
     outcome: Outcome
-    kept: bool
+    passed: bool
     value: float | None
     ci95: tuple[float, float] | None
     samples: int
@@ -121,7 +121,7 @@ def decide_gate(
         gate=str(gate),
         metric=gate.metric,
         outcome=outcome,
-        kept=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
+        passed=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
         value=interval.mean if interval else None,
         ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
@@ -157,9 +157,9 @@ class Check(Record):
     decisions: tuple[GateDecision, ...]
 
     @property
-    def kept(self) -> bool:
+    def passed(self) -> bool:
         """Whether no gate counts as failed."""
-        return all(decision.kept for decision in self.decisions)
+        return all(decision.passed for decision in self.decisions)
 
 
 def check(

@@ -155,7 +155,7 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
         lambda: {"file": str(page), "bytes": page.stat().st_size, **by_labels, **values(result)},
         lambda: views(result, page),
     )
-    return ExitCode.DONE if result.kept else ExitCode.GATE_MISSED
+    return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED
 
 
 _rows = "One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet)."

@@ -84,7 +84,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     written = {"report": str(report)} if report else {}
     demo = [verdicts_view(run, metric=_DEMO_METRIC)] if options["demo"] else []
     code = _print_run(run, as_json, {**written, **values(result)}, [*demo, summary_view(run), *views(result, report)])
-    return code if result.kept else ExitCode.GATE_MISSED
+    return code if result.passed else ExitCode.GATE_MISSED
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -37,7 +37,7 @@ _Problem = tuple[str, str, str] | None
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
     """The JUnit file for a finished run. `properties` say which run that is."""
     problems: dict[str, _Problem] = {
-        decision.gate: ("skipped" if decision.kept else "failure", decision.outcome, decision.reason)
+        decision.gate: ("skipped" if decision.passed else "failure", decision.outcome, decision.reason)
         if decision.outcome != "pass"
         else None
         for decision in decisions
@@ -75,7 +75,7 @@ def _legal(text: str) -> str:
 
 def run_markdown(run: Run, checked: Check) -> str:
     """The run's gates, its comparison with the baseline, its table, and who judged."""
-    failed, count = sum(not decision.kept for decision in checked.decisions), len(checked.decisions)
+    failed, count = sum(not decision.passed for decision in checked.decisions), len(checked.decisions)
     passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
     headline = f"{failed} of {count} gates failed" if failed else passed
     summary = summary_view(run)

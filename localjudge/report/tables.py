@@ -400,5 +400,5 @@ def gates_view(decisions: Sequence[GateDecision]) -> Table:
 
 def reason_of(decision: GateDecision) -> str:
     """Why it was decided so; of an undecided gate also what it counts as."""
-    counts_as = f" (counts as {'passed' if decision.kept else 'failed'})" if decision.outcome == "undecided" else ""
+    counts_as = f" (counts as {'passed' if decision.passed else 'failed'})" if decision.outcome == "undecided" else ""
     return f"{decision.reason}{counts_as}"

@@ -70,10 +70,10 @@ def test_anything_else_is_refused(text: str, problem: str) -> None:
 def test_a_gate_is_decided_where_all_of_the_interval_agrees(scripted_run: ScriptedRun) -> None:
     """20 of 20: from 0.025 ** (1 / 20) = 0.832; none of 10: up to 1 - 0.025 ** (1 / 10) = 0.308 (Clopper-Pearson)."""
     good = decided(scripted_run("good", rows(20), {}), "context_recall>=0.8")
-    assert (good.outcome, good.kept, good.value, good.samples) == ("pass", True, 1, 20)
+    assert (good.outcome, good.passed, good.value, good.samples) == ("pass", True, 1, 20)
     assert good.reason == "1.000, 95 % interval 0.832 to 1.000, 20 samples"
     bad = decided(scripted_run("bad", rows(10), zeros(*range(10))), "context_recall>=0.5")
-    assert (bad.outcome, bad.kept, bad.value, bad.samples) == ("fail", False, 0, 10)
+    assert (bad.outcome, bad.passed, bad.value, bad.samples) == ("fail", False, 0, 10)
     assert bad.reason == "0.000, 95 % interval 0.000 to 0.308, 10 samples"
 
 
@@ -82,7 +82,7 @@ def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, und
     """9 of 10 may be 0.555: too few samples, and as many would do as the interval of a mean of 0.9 needs."""
     decision = decided(scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided)
     needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
-    assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", kept, needed)
+    assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", kept, needed)
     assert decision.reason == (
         "0.900, 95 % interval 0.555 to 0.997, 10 samples: too few to decide; "
         f"if the mean stays at 0.900, about {needed} would decide it"
@@ -93,7 +93,7 @@ def test_samples_of_one_group_decide_nothing_however_many(scripted_run: Scripted
     """40 of 40 sentences hold, all of one document: what other documents are like is not known."""
     grouped = [{**row, "document": "a"} for row in rows(40)]
     decision = decided(scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1")
-    assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", False, None)
+    assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", False, None)
     assert decision.reason == "1.000, 40 samples, all in one group: more groups are needed to decide"
     assert decision.ci95 is None
 
@@ -110,7 +110,7 @@ def test_nothing_is_decided_on_the_part_that_did_not_fail(scripted_run: Scripted
     """19 perfect samples and one that failed, which may be worth nothing; unless that many may fail."""
     run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
     decision = decided(run, "context_recall>=0.5")
-    assert (decision.outcome, decision.kept) == ("fail", False)
+    assert (decision.outcome, decision.passed) == ("fail", False)
     assert decision.reason == "failed samples: 1, allowed: 0; the others alone decide nothing"
     decision = decided(
         scripted_run("lenient", rows(20), {"Sentence 0.": "broken"}, max_failed=1), "context_recall>=0.5"
@@ -184,11 +184,11 @@ def test_a_run_is_checked_by_its_directory_too_and_against_a_baseline(scripted_r
     """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 passes and .95 may not."""
     run = scripted_run("run", rows(40), {})
     decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
-    assert [(decision.outcome, decision.kept) for decision in decisions] == [("pass", True), ("undecided", False)]
-    assert check(run, gates=["context_recall>=0.95"], undecided="pass").kept
-    assert not check(run.directory, gates="context_recall<0.5").kept
+    assert [(decision.outcome, decision.passed) for decision in decisions] == [("pass", True), ("undecided", False)]
+    assert check(run, gates=["context_recall>=0.95"], undecided="pass").passed
+    assert not check(run.directory, gates="context_recall<0.5").passed
     bare = check(run)
-    assert (bare.kept, bare.decisions, bare.comparison) == (True, (), None)
+    assert (bare.passed, bare.decisions, bare.comparison) == (True, (), None)
     half = scripted_run("half", rows(40), zeros(*range(20)))
     checked = check(half, gates=["context_recall.delta>=-0.1"], baseline=run.directory)
     assert checked.decisions[0].outcome == "fail"

@@ -30,7 +30,7 @@ def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(call: Call) ->
     code, output, _ = call("run", "data.jsonl", *ARGUMENTS, *gates, "--junit", "gates.xml", "--json")
     decided = json.loads(output)["gates"]
     assert code == 3
-    assert [(gate["gate"], gate["outcome"], gate["kept"]) for gate in decided] == [
+    assert [(gate["gate"], gate["outcome"], gate["passed"]) for gate in decided] == [
         ("context_recall>=0.01", "pass", True),
         ("context_recall>=0.4", "undecided", False),
         ("context_recall>0.99", "fail", False),

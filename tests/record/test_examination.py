@@ -57,7 +57,7 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
         "notebook": run_html(run),
         "comparison": "\n".join(comparison_lines(compare(run, run))),
     }
-    assert check(run).kept
+    assert check(run).passed
     return shown
 
 

@@ -147,7 +147,7 @@ HARMLESS = {
 
 
 def decision(outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because") -> GateDecision:
-    values = {"gate": gate, "metric": "context_recall", "outcome": outcome, "kept": kept, "reason": reason}
+    values = {"gate": gate, "metric": "context_recall", "outcome": outcome, "passed": kept, "reason": reason}
     return GateDecision.model_validate({**values, "value": None, "ci95": None, "samples": 3, "samples_needed": None})
 
 

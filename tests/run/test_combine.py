@@ -70,7 +70,7 @@ def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
     opened = Run.open(both.directory)
     assert (opened.summary, opened.verdicts, opened.samples) == (both.summary, both.verdicts, runs[0].samples)
     assert str(opened.judge) == "A + B by mean log odds"
-    assert check(opened, gates=["context_recall>=0.05"]).kept
+    assert check(opened, gates=["context_recall>=0.05"]).passed
     changes = compare(runs[0], opened).judge_changes
     assert [(change.before, change.after) for change in changes] == [("A", "A + B by mean log odds")]
     assert compare(both, opened).warnings == ()
