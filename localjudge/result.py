@@ -2,7 +2,7 @@
 
     run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
     run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
-    run.report(), run.export("scores.csv"), run.label_sheet("sheet.csv"), run.corrected_means("sheet.csv")
+    run.report(), run.export("scores.csv"), run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
 
 What it does stands elsewhere; here it is called, with progress where somebody looks on, and drawn for notebooks.
 """
@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, 
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
+from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
+from localjudge.record.files import MetricSummary
 from localjudge.record.manifest import Calibration
 from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-    from localjudge.analysis.labels import CorrectedMeans
+    from localjudge.analysis.labelling import LabelsRead
     from localjudge.report.export import Format, Rows
 
 RunLike = record.Run | str | Path
@@ -61,6 +63,12 @@ def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
         return function(*arguments, **options)
 
     return call
+
+
+class MetricResult(MetricSummary):
+    """One metric of a run as the judge has it, and `corrected` by labels: None if nobody has labelled any."""
+
+    corrected: CorrectedMean | None = None
 
 
 class Comparison(RunComparison):
@@ -211,18 +219,16 @@ class Run(record.Run):
         baseline: RunLike | None = None,
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
-        labels: str | Path | None = None,
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
-        Takes baseline and gates as `check` does, labels as `corrected_means` does. An earlier report is replaced;
-        InputError for another file of that name.
+        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file of that name.
         """
         from localjudge.report.html_page import write_report
 
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
-        return write_report(self, checked, before, out, None if labels is None else self.corrected_means(labels))
+        return write_report(self, checked, before, out, self.labels)
 
     def export(
         self,
@@ -250,26 +256,55 @@ class Run(record.Run):
         write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
         return path
 
-    def label_sheet(
-        self, out: str | Path, *, n: int = 100, metrics: Sequence[str] | None = None, seed: int = 0
+    def __getitem__(self, metric: str) -> MetricResult:
+        summary, labels = super().__getitem__(metric), labels_of(self)
+        return MetricResult(**vars(summary), corrected=labels.corrected.get(metric) if labels else None)
+
+    @property
+    def labels(self) -> RunLabels | None:
+        """What people labelled of this run: how many, who, how far they agree, and the corrected means; None for none.
+
+        Raises RunDirectoryError for a row that localjudge does not write.
+        """
+        return labels_of(self)
+
+    def label(  # each by its name, so that editors offer them
+        self,
+        out: str | Path,
+        *,
+        n: int | None = None,
+        minutes: float | None = None,
+        metrics: Sequence[str] | None = None,
+        seed: int = 0,
+        labeller: str | None = None,
+        again: bool = False,
     ) -> Path:
-        """Draw `n` verdicts, evenly over the metrics, and write them as .csv or .jsonl for people to label.
+        """Draw `n` statements (50), or as many as `minutes` allow, and write them for people to label.
 
-        `metrics` are None for those whose means labels can correct. Raises InputError for a metric without verdicts of
-        a judge, and for a file that is there already.
+        The ending says how: .csv, .xlsx and .jsonl are sheets, .html is a page for a browser. `read_labels` takes what
+        comes back. The arguments are those of `localjudge label`. Raises InputError for a metric without verdicts of a
+        judge, and for a file that is there already.
         """
-        from localjudge.analysis.label_sheet import label_sheet
+        from localjudge.analysis.label_sheet import write_sheet
+        from localjudge.analysis.labelling import Labelling
+        from localjudge.report.label_page import write_label_page
 
-        return label_sheet(self, out, n=n, metrics=metrics, seed=seed)
+        path = Path(out).expanduser()
+        labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
+        if path.suffix == ".html":
+            write_label_page(path, labelling.rows, title=self.directory.name)
+        else:
+            write_sheet(path, labelling.rows)
+        return path
 
-    def corrected_means(self, labels: str | Path) -> "CorrectedMeans":
-        """The means as people's labels correct them, with their intervals; `label_sheet` makes such a file.
+    def read_labels(self, file: str | Path, labeller: str | None = None) -> "LabelsRead":
+        """Take the labels of a sheet, of what the page gave, or of another run's directory: how many are new.
 
-        Raises DataError for a file that holds no labels of this run.
+        `labeller` gave those that name nobody. Raises DataError for a file that holds no labels of this run.
         """
-        from localjudge.analysis.labels import corrected_means
+        from localjudge.analysis.labelling import read_labels
 
-        return corrected_means(self, labels)
+        return read_labels(self, file, labeller)
 
     def _repr_html_(self) -> str:
         from localjudge.report.tables import run_html

@@ -98,11 +98,11 @@ def option(name: str, value: Any = _UNNAMED) -> str:
     return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in values)
 
 
-def call(command: str, run: str, name: str, value: str) -> str:
-    """A command on a run with one option, as it is given where it is read."""
+def call(command: str, run: str, name: str | None = None, value: str = "") -> str:
+    """A command on a run, perhaps with an option, as it is given where it is read."""
     if not _on_the_command_line.get():
-        return f"Run.open({run!r}).{command}({option(name, value)})"
-    return f"localjudge {command} {shlex.quote(run)} {option(name, value)}"
+        return f"Run.open({run!r}).{command}({option(name, value) if name else ''})"
+    return " ".join(["localjudge", command, shlex.quote(run), *([option(name, value)] if name else ())])
 
 
 # What a terminal acts on: control characters (C0, C1, DEL), characters that change the writing direction, line and

@@ -1,4 +1,4 @@
-"""`localjudge label`: human labels of a run's verdicts, in a sheet or here.
+"""`localjudge label`: human labels of a run's verdicts, here, in a sheet or in a page.
 
 Here one key labels a verdict: it is read from a terminal as soon as it is pressed, from anything else as it comes.
 """
@@ -16,9 +16,11 @@ import click
 
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
+from localjudge.words import numbered, printable
 
 if TYPE_CHECKING:
-    from localjudge.analysis.label_sheet import Labelling
+    from localjudge.analysis.labelling import Labelling
+    from localjudge.record.run import Run
 
 _END = "\x04"
 # What arrows, Home and the like send (ECMA-48, 5.4), and a key together with Alt.
@@ -53,56 +55,98 @@ def _pressed(descriptor: int) -> Iterator[str]:
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
 
-@cli.command("label", "localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
+@cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
-@cli.count_option("Data", "--n", "Label N random verdicts, over all metrics.  [default: 100]", least=1)
-@cli.option("Data", "--seed", type=int, metavar="N", help="Draw other verdicts with another number.  [default: 0]")
+@cli.count_option("Data", "--n", "Draw N statements, over all metrics.  [default: 50]", least=1)
+@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw as many more as M minutes allow, at your pace.")
+@cli.option("Data", "--seed", type=int, metavar="N", help="Draw others with another number.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all whose means labels can correct]")
-@cli.out_option("The sheet: .csv or .jsonl.  [default in the terminal: labels-RUN.jsonl next to RUN]", metavar="FILE")
-@cli.option("Output", "--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
+@cli.option("Data", "--again", is_flag=True, help="A second opinion: only what others have labelled.")
+@cli.option("Data", "--labeller", metavar="NAME", help="Who labels.  [default: your user name]")
+@cli.option(
+    "Output", "--read", type=cli.PATH, multiple=True, metavar="FILE", help="Take a sheet, a page's file or a RUN."
+)
+@cli.out_option("Write a sheet: .csv, .xlsx or .jsonl.", metavar="FILE")
+@cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page to label in, for a browser.")
 @cli.json_option
-def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **_: Any) -> None:
-    """Draw verdicts of RUN for people to label, without what the judge said: 1 for supported, 0 for not.
+def label_command(directory: Path, as_json: bool, **options: Any) -> None:
+    """Label statements of RUN, without what the judge said: 1 for supported, 0 for not. They correct its means.
 
-    With --out a sheet is written: fill in its column human. Otherwise they are asked here, one after the other: 1, 0, s
-    to skip, u to undo, q to quit. Every label is saved when it is given, and the same command goes on.
+    In the terminal they are asked one after the other: 1, 0, ? if it cannot be told, s to leave one for the end, u to
+    undo, q to quit. Every label is kept in RUN at once, and the same command goes on.
 
-    Then localjudge show RUN --labels FILE shows the corrected means.
+    Somebody else labels a sheet (its column human) or a page; --read takes what comes back. Labels of another RUN are
+    taken where the statement is the same.
+
+    The statements are drawn by what their labels add, so label them in their order: any number of them counts.
     """
-    from localjudge.analysis.label_sheet import Labelling, default_path, label_sheet
-    from localjudge.analysis.labels import read_labels
+    from localjudge.analysis.labelling import Labelling
     from localjudge.record.run import Run
-    from localjudge.words import printable
 
-    typed = cli.typed_arguments()
-    how: dict[str, Any] = {name: typed[name] for name in ("n", "metrics", "seed") if name in typed}
-    run = Run.open(directory)
-    if out is not None and not terminal:
-        rows = len(read_labels(label_sheet(run, out, **how)).verdicts)
-        text = f"{rows:,} verdicts to label in {printable(str(out))}: write 1 or 0 into the column human"
-        click.echo(json.dumps({"file": str(out), "rows": rows}, indent=2) if as_json else text)
-    elif as_json:
-        raise InputError("labelling in the terminal prints no JSON", hint="add --out, or omit --json")
-    elif not terminal and not sys.stdin.isatty():
-        raise InputError("there is no terminal to label in", hint="name a sheet to write with --out")
+    typed, run = cli.typed_arguments(), Run.open(directory)
+    if typed.get("read"):
+        _read(run, typed["read"], typed.get("labeller"), as_json)
+        return
+    how = {name: typed[name] for name in ("n", "minutes", "metrics", "seed", "again", "labeller") if name in typed}
+    files = {name: typed[name] for name in ("out", "page") if name in typed}
+    if not files and as_json:
+        raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
+    if not files and not sys.stdin.isatty():
+        raise InputError("there is no terminal to label in", hint="name a sheet to write with --out, or a page")
+    labelling = Labelling(run, **how)
+    if not files:
+        _label(labelling)
+        return
+    for name, file in files.items():
+        _write(labelling, file, as_page=name == "page")
+    rows, names = len(labelling.rows), " and ".join(printable(str(file)) for file in files.values())
+    text = f"{numbered(rows, 'statement')} to label in {names}; then: localjudge label {directory} --read FILE"
+    written = {"file": str(next(iter(files.values()))), "rows": rows}
+    click.echo(json.dumps(written, indent=2) if as_json else text)
+
+
+def _write(labelling: "Labelling", file: Path, *, as_page: bool) -> None:
+    if as_page:
+        from localjudge.report.label_page import write_label_page
+
+        write_label_page(file, labelling.rows, title=labelling.run.directory.name)
     else:
-        _label(Labelling.begin(out or default_path(run), run, how), directory)
+        from localjudge.analysis.label_sheet import write_sheet
+
+        write_sheet(file, labelling.rows)
 
 
-def _label(labelling: "Labelling", directory: Path) -> None:
+def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
+    """Take the labels of the files, and say what they make of the means."""
+    from localjudge.analysis.labelling import read_labels
+    from localjudge.report.checks import read_view
+    from localjudge.report.tables import summary_view
+
+    taken = {str(source): read_labels(run, source, labeller) for source in sources}
+    cli.print_result(
+        as_json,
+        lambda: {source: labels._asdict() for source, labels in taken.items()},
+        lambda: [read_view(taken), summary_view(run)],
+    )
+
+
+def _label(labelling: "Labelling") -> None:
     """Show a row, read a key, until there is nothing left or nobody goes on."""
     from localjudge.report.checks import KEYS, ended_view, keys_line, row_view
+    from localjudge.report.tables import summary_view
     from localjudge.report.terminal import put, show
 
     with _keys() as pressed:
         while row := labelling.current:
-            show(row_view(row, labelling.labelled, len(labelling)))
+            show(row_view(row, labelling.labelled, labelling.total))
             while (key := next(pressed, "q")) not in KEYS:
                 put(f" {keys_line()}\n")
             put(f" {key} {KEYS[key]}\n")
             match key:
                 case "1" | "0":
                     labelling.answer(1 if key == "1" else 0)
+                case "?":
+                    labelling.answer("?")
                 case "s":
                     labelling.skip()
                 case "u":
@@ -110,4 +154,4 @@ def _label(labelling: "Labelling", directory: Path) -> None:
                         put(" there is nothing to undo\n")
                 case _:
                     break
-    show(ended_view(labelling, directory))
+    show(ended_view(labelling), summary_view(labelling.run))

@@ -30,11 +30,11 @@ _FORMATS = ("ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "ins
 @cli.count_option("Output", "--worst", "How many of the worst samples to show.", default=10)
 @cli.option("Data", "--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
 @cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
-@cli.label_options
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
+    Means are corrected by the labels of people, if there are some (localjudge label); the judge's own stand under them.
     A run that is still running, or was stopped, is shown up to where it is. SAMPLE is an id, the beginning of one, or a
     row of the data, counted from 1.
     """
@@ -44,11 +44,9 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     for name in names or ():
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
-    if sum(part is not None for part in (sample, column, options["labels"])) > 1:
-        raise InputError("SAMPLE, --by and --labels are three views", hint="ask for one of them")
-    if options["labels"]:
-        _show_corrected(run, names, options["labels"], as_json)
-    elif column is not None:
+    if sample is not None and column is not None:
+        raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
+    if column is not None:
         _show_slices(run, column, names, as_json)
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
@@ -83,18 +81,6 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
     }
 
 
-def _show_corrected(run: "Run", names: Sequence[str] | None, labels: Path, as_json: bool) -> None:
-    from localjudge.analysis.labels import corrected_means
-    from localjudge.report.tables import corrected_view
-
-    means = corrected_means(run, labels)
-    cli.print_result(
-        as_json,
-        lambda: {**_values(run, names, 0), "corrected": means.model_dump(mode="json")},
-        lambda: [*_views_of_run(run, names, 0), *(corrected_view(means, metric=name) for name in names or (None,))],
-    )
-
-
 def _show_slices(run: "Run", column: str, names: Sequence[str] | None, as_json: bool) -> None:
     from localjudge.analysis.compare import slices
     from localjudge.report.tables import slices_view
@@ -127,7 +113,6 @@ def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bo
 @cli.command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
 @cli.gate_options
-@cli.label_options
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.json_option
 def report_command(directory: Path, out: Path | None, as_json: bool, **options: Any) -> int:
@@ -138,21 +123,19 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
 
     Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
     """
-    from localjudge.analysis.labels import corrected_means
+    from localjudge.analysis.labels import labels_of
     from localjudge.cli.gates import Checks, values, views
     from localjudge.record.run import Run
     from localjudge.report.html_page import write_report
 
-    checks, labels = Checks(cli.typed_arguments()), options["labels"]
+    checks = Checks(cli.typed_arguments())
     run = Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    corrected = corrected_means(run, labels) if labels else None
-    page = write_report(run, result, checks.baseline, out, corrected)
-    by_labels = {"corrected": corrected.model_dump(mode="json")} if corrected else {}
+    page = write_report(run, result, checks.baseline, out, labels_of(run))
     cli.print_result(
         as_json,
-        lambda: {"file": str(page), "bytes": page.stat().st_size, **by_labels, **values(result)},
+        lambda: {"file": str(page), "bytes": page.stat().st_size, **values(result)},
         lambda: views(result, page),
     )
     return ExitCode.DONE if result.passed else ExitCode.GATE_MISSED

@@ -173,8 +173,6 @@ json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JS
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
 _use = "Fail unless the judge is fit for this, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)
-_labels = "Correct each mean by human labels: see localjudge label."
-label_options = option("Evidence", "--labels", type=PATH, metavar="FILE", help=_labels)
 _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
     "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."

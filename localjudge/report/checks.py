@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,15 +11,16 @@ from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fi
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
+from localjudge.record.labels import LABELS
 from localjudge.record.manifest import Calibration, Figure
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.verify import Verification
 from localjudge.words import call, numbered, printable
 
 if TYPE_CHECKING:
-    from localjudge.analysis.label_sheet import Labelling
+    from localjudge.analysis.labelling import Labelling, LabelsRead
 
-KEYS = {"1": "yes", "0": "no", "s": "skip", "u": "undo", "q": "quit"}
+KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
 _STYLE = {
     **{"ok": "green", "warning": "yellow", "failed": "red"},
     **{"bit-identical": "green", "same verdicts": "yellow", "different": "red"},
@@ -189,12 +189,23 @@ def keys_line() -> str:
     return ", ".join(f"{key} {what}" for key, what in KEYS.items())
 
 
-def ended_view(labelling: "Labelling", directory: Path) -> Table:
-    """How many rows are labelled, where, and what to do with them."""
-    left = len(labelling) - labelling.labelled
-    lines = [f"{left:,} are left: the same command goes on"] if left else []
-    lines.append(f"then: {call('show', str(directory), 'labels', str(labelling.path))}")
-    return Table(titles=[f"{labelling.labelled:,} of {len(labelling):,} labelled, in {labelling.path}"], notes=lines)
+def ended_view(labelling: "Labelling") -> Table:
+    """How many statements are done, and where the labels are."""
+    lines = [f"{len(labelling.rows):,} are left: the same command goes on"] if labelling.rows else []
+    if not labelling.rows:
+        lines.append(f"{call('label', str(labelling.run.directory), 'n', str(2 * labelling.total))} draws more")
+    title = f"{labelling.labelled:,} of {labelling.total:,} labelled, in {labelling.run.directory / LABELS}"
+    return Table(titles=[title], notes=lines)
+
+
+def read_view(taken: "Mapping[str, LabelsRead]") -> Table:
+    """What each file brought."""
+    lines = []
+    for source, labels in taken.items():
+        known = f", {labels.known:,} known already" if labels.known else ""
+        unlabelled = f", {numbered(labels.unlabelled, 'row')} without a label" if labels.unlabelled else ""
+        lines.append(f"{source}: {numbered(labels.new, 'new label')}{known}{unlabelled}")
+    return Table(notes=lines)
 
 
 def calibration_view(calibration: Calibration) -> View:

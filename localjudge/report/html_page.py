@@ -28,7 +28,7 @@ from markupsafe import Markup
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
-from localjudge.analysis.labels import CorrectedMeans
+from localjudge.analysis.labels import RunLabels
 from localjudge.engine.hardware import readable
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
@@ -68,7 +68,7 @@ def write_report(
     checked: Check,
     baseline: Run | None = None,
     out: str | Path | None = None,
-    corrected: CorrectedMeans | None = None,
+    corrected: RunLabels | None = None,
 ) -> Path:
     """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 
@@ -86,9 +86,7 @@ def write_report(
     return path
 
 
-def page(
-    run: Run, checked: Check, baseline: Run | None = None, corrected: CorrectedMeans | None = None
-) -> Iterator[str]:
+def page(run: Run, checked: Check, baseline: Run | None = None, corrected: RunLabels | None = None) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS)
@@ -139,7 +137,7 @@ def _template() -> Template:
     return environment.get_template("page.html")
 
 
-def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) -> Values:
+def overview(run: Run, checked: Check, corrected: RunLabels | None = None) -> Values:
     """The values of the template that stand for the run, its gates, its comparison and its corrected means."""
     return {
         "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
@@ -150,7 +148,7 @@ def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) 
         "metrics": _metrics(run),
         "gates": [(decision.outcome, decision.gate, tables.reason_of(decision)) for decision in checked.decisions],
         "comparison": checked.comparison and _comparison(checked.comparison),
-        "corrected": corrected and {"warnings": corrected.warnings, "table": tables.corrected_view(corrected)},
+        "corrected": None,
     }
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
-from localjudge.analysis.labels import CorrectedMeans
+from localjudge.analysis.labels import Agreement, RunLabels, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample
@@ -27,7 +27,7 @@ from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, as_html, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.types import Label
-from localjudge.words import numbered, option, option_name
+from localjudge.words import call, numbered, option, option_name, printable
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
@@ -42,17 +42,62 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def summary_view(run: Run, *, metric: str | None = None) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics."""
-    rows = [
-        (
-            name,
-            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed),
-            *(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed)),
+    """Table, remarks and signature of a run, or of one of its metrics: corrected means first, where there are some."""
+    labels = labels_of(run)
+    rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
+    headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
+    notes = [*(label_lines(labels, metric) if labels else ()), *remarks(run, metric=metric), f"run {run.directory}"]
+    if labels is None and run.so_far is None and run.summary.verdicts.count:
+        notes.append(f"no person has checked these verdicts yet: {call('label', str(run.directory))}")
+    return Table(headings, rows, notes)
+
+
+def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
+    """The mean of a metric; of a corrected one what the judge and the labels say alone under it."""
+    summary = run.summary.metrics[name]
+    judge = interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed)
+    counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
+    corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
+    if labels is None:
+        yield name, *judge, *counts
+    elif corrected is None or corrected.ci95 is None:
+        yield name, *judge, f"{corrected.labels:,}" if corrected else "", *counts
+    else:
+        yield name, *interval_cells(corrected.mean, corrected.ci95), f"{corrected.labels:,}", *counts
+        yield "  judge alone", *judge, "", *nothing
+        if alone := corrected.labels_alone:
+            yield "  labels alone", *interval_cells(alone.mean, alone.ci95), f"{corrected.labels:,}", *nothing
+
+
+def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
+    """What labels do for each mean, or what is missing, a line each; then who gave them, and what to be careful of."""
+    for name, corrected in labels.corrected.items():
+        if metric not in (None, name):
+            continue
+        rates = ", ".join(
+            f"{word} {100 * rate:.0f} %"
+            for word, rate in (("sensitivity", corrected.sensitivity), ("specificity", corrected.specificity))
+            if rate is not None
         )
-        for name, summary in _metrics(run, metric).items()
-    ]
-    notes = [*remarks(run, metric=metric), f"run {run.directory}"]
-    return Table(("metric", "mean", "95 % interval", "scored", "undefined", "failed"), rows, notes)
+        if corrected.ci95 and corrected.worth_labels:
+            yield f"{name}: corrected; the judge is as good as {corrected.worth_labels:,} labels more; {rates}"
+        elif corrected.needed:
+            some = f"{numbered(corrected.labels, 'label')} cannot correct it yet" if corrected.labels else "no labels"
+            yield f"{name}: {some}; {corrected.needed:,} more would, about {numbered(corrected.minutes or 0, 'minute')}"
+        elif corrected.remark:
+            yield f"{name}: {corrected.remark}{f'; {rates}' if rates else ''}"
+    people = ", ".join(f"{printable(name)} {count:,}" for name, count in labels.labellers.items())
+    lines = [f"{numbered(labels.statements, 'statement')} labelled by people ({people}), {labels.last[:10]}"]
+    if labels.agreement:
+        lines.append(agreement_line(labels.agreement))
+    yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
+
+
+def agreement_line(agreement: Agreement) -> str:
+    """How far two people agree, on one line."""
+    kappa = "" if agreement.kappa is None else f", Cohen's kappa {number(agreement.kappa)}"
+    both = numbered(agreement.statements, "statement")
+    return f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}"
 
 
 def run_html(run: Run) -> str:
@@ -61,8 +106,13 @@ def run_html(run: Run) -> str:
 
 
 def summary_values(run: Run) -> dict[str, Any]:
-    """The summary for programs, with the judge as `Run.judge` has it."""
-    return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
+    """The summary for programs, with the judge as `Run.judge` has it, and what labels make of each mean."""
+    values, labels = run.summary.model_dump(mode="json"), labels_of(run)
+    for name, metric in values["metrics"].items():
+        corrected = labels.corrected.get(name) if labels else None
+        metric["corrected"] = corrected.model_dump(mode="json") if corrected else None
+    people = labels.model_dump(mode="json", exclude={"corrected"}) if labels else None
+    return {**values, "judge": run.judge.model_dump(mode="json"), "labels": people}
 
 
 def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
@@ -92,25 +142,6 @@ def _value(value: str | None) -> str:
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None, *, visible: bool = True) -> tuple[str, str]:
     """Mean and interval, and a dash for what there is not or what is not to be shown."""
     return number(mean if visible else None), " - ".join(map(number, ci95)) if visible and ci95 else "-"
-
-
-def corrected_view(means: CorrectedMeans, *, metric: str | None = None) -> Table:
-    """The judge's mean and the corrected one, of all labelled metrics or of one, and what has to be said of them."""
-    rows: list[tuple[str, ...]] = []
-    notes = [*means.warnings]
-    for name, mean in means.metrics.items():
-        if metric not in (None, name):
-            continue
-        judged, interval = mean.judged.mean, mean.corrected.ci95
-        rows.append((name, *interval_cells(judged, mean.judged.ci95), "-"))
-        rows.append(("  corrected", *interval_cells(mean.corrected.mean, interval), f"{mean.labelled:,}"))
-        counts = f"{mean.labelled:,} of {mean.verdicts:,} verdicts labelled, of {mean.clusters:,} samples or groups"
-        notes.append(f"{name}: {counts}")
-        if judged is not None and interval is not None and not interval[0] <= judged <= interval[1]:
-            direction = "high" if judged > interval[1] else "low"
-            notes.append(f"{name}: the judge's mean is too {direction}, by these labels")
-        notes += [f"{name}: {mean.corrected.remark}"] if mean.corrected.remark else []
-    return Table(("metric", "mean", "95 % interval", "labels"), rows, [*notes, f"labels {means.labels}"])
 
 
 def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:

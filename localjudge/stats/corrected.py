@@ -8,19 +8,27 @@ w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge'
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
 A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
-to what they stand for together in their stratum (Hajek, 1971), which is known. lambda, in [0, 1], is the slope of H on
-L within the strata ("power tuning").
+to what they stand for together in their stratum (Hajek, 1971), which is known; strata are of alike p_yes. lambda, in
+[0, 1], is the slope of H on L within the strata ("power tuning"). With L = 0 and one stratum it is the mean of the
+labels alone, and the judge is worth the labels that would make that interval as narrow: as n labels give a width in
+proportion to 1 / sqrt(n), those are n (width of the labels alone / width)^2 - n.
 
 To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
 what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
 v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
 t has as many degrees of freedom as clusters have labels, less the strata. The limits are taken on the logit, as means
 near 0 and 1 are skewed. Where no error was seen there may be one: the variance has one labelled unit more, which the
-judge has wrong as likely as not. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
+judge has wrong as likely as not. A difference of two means is the sum of the differences of what each cluster adds.
 
-Units are drawn in five strata of equally many by p_yes; in its stratum each with a probability in proportion to its
-weight, which makes the intervals narrowest, by systematic sampling (W. G. Madow, 1949, On the theory of systematic
-sampling II, Annals of Mathematical Statistics 20, 333-354).
+Units are drawn with probabilities in proportion to their weight times how unsure the judge is of them, sqrt(p (1 - p)),
+with p a tenth of the way from p_yes to 1/2, as a judge may be sure and wrong (T. Zrnic and E. J. Candes, 2024, Active
+statistical inference, arXiv:2403.03208). They lie next to each other on a circle, arcs of these lengths, alike ones
+together; points that the golden ratio spreads over the circle from a random start on fall on those that are labelled:
+any number of them is a systematic sample (W. G. Madow, 1949, On the theory of systematic sampling II, Annals of
+Mathematical Statistics 20, 333-354), so one may stop or go on at any time. After k points, which leave k gaps between
+them, an arc of length s was hit with the probability sum min(s, gap).
+
+`scripts/coverage-table --corrected` shows how often the intervals hold the truth, and how many labels are saved.
 
 Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
 arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
@@ -41,7 +49,10 @@ FEWEST_CLUSTERS = 10
 """Samples (or groups of samples) that need labels for an interval: of fewer, no t is a good approximation."""
 _FEWEST_OF_STRATUM = 5
 STRATA = 5
-_ROUNDING = 1e-9
+_DOUBT = 0.1
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_GAP_DIGITS = 12
+_MOST_POINTS = 64
 
 
 class JudgedUnits(NamedTuple):
@@ -70,6 +81,31 @@ class PredictionPowered(NamedTuple):
     clusters: int
 
 
+class _Estimate(NamedTuple):
+    """A mean, lambda, what each cluster adds to its deviation (clusters,), and how many of them have labels.
+
+    `unseen` is the square that one labelled unit more would add, `strata` the number of those that have labels.
+    """
+
+    mean: float
+    power: float
+    contributions: Floats
+    clusters: int
+    unseen: float
+    strata: int
+
+    @property
+    def variance(self) -> float:
+        clusters = len(self.contributions)
+        return float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
+
+    def half_width(self) -> float | None:
+        """Half of the interval of a normal mean; None where too few clusters have labels."""
+        if self.clusters < FEWEST_CLUSTERS:
+            return None
+        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(self.variance)
+
+
 def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     """The prediction-powered mean, formulas above; labels that agree with the judge leave the judge's mean.
 
@@ -79,6 +115,51 @@ def prediction_powered(units: JudgedUnits) -> PredictionPowered:
 
     Raises DataError for no label.
     """
+    estimate = _estimate(units)
+    half_width, limits = estimate.half_width(), None
+    if half_width is not None:
+        limits = _logit_limits(estimate.mean, half_width, math.sqrt(estimate.unseen) / 2)
+    return PredictionPowered(min(1.0, max(0.0, estimate.mean)), limits, estimate.power, estimate.clusters)
+
+
+def labels_alone(units: JudgedUnits) -> PredictionPowered:
+    """The mean of the labels, without the judge. Raises DataError for no label."""
+    nothing = np.where(units.certain, units.judged, 0.0)
+    return prediction_powered(units._replace(judged=nothing, strata=np.where(units.certain, 0, units.certain.any())))
+
+
+def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
+    """How many labels more would make the interval of the labels alone as narrow as the corrected; None without any."""
+    if corrected.limits is None or alone.limits is None:
+        return None
+    width, width_alone = (high - low for low, high in (corrected.limits, alone.limits))
+    return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
+
+
+def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionPowered:
+    """The corrected mean of `after` minus that of `before`; clusters have the same numbers in both.
+
+    A unit that both have, with one label, adds to it only what the judges and the weights make different. Its `power`
+    is that of `after`. Raises DataError for no label in one of them.
+    """
+    old, new = _estimate(before), _estimate(after)
+    size = max(len(old.contributions), len(new.contributions))
+    difference = _Estimate(
+        mean=new.mean - old.mean,
+        power=new.power,
+        contributions=np.pad(new.contributions, (0, size - len(new.contributions)))
+        - np.pad(old.contributions, (0, size - len(old.contributions))),
+        clusters=min(new.clusters, old.clusters),
+        unseen=new.unseen + old.unseen,
+        strata=max(new.strata, old.strata),
+    )
+    half_width, limits = difference.half_width(), None
+    if half_width is not None:
+        limits = max(-1.0, difference.mean - half_width), min(1.0, difference.mean + half_width)
+    return PredictionPowered(difference.mean, limits, new.power, difference.clusters)
+
+
+def _estimate(units: JudgedUnits) -> _Estimate:
     labelled = _labelled(units)
     if not labelled.any():
         raise DataError("no unit is labelled", hint="label some of them")
@@ -89,15 +170,14 @@ def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     spread = float((v * judged**2).sum())
     power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
     q = units.human - power * units.judged
-    mean = power * float((units.weights * units.judged).sum()) + float((v * q).sum())
-    contributions = _contributions(units, strata, v, q, power)
-    squares = float((contributions**2).sum()) * len(contributions) / max(1, len(contributions) - 1)
-    unseen = float((v[labelled] ** 2).mean())  # of one labelled unit more, as heavy as those there are
-    limits = None
-    if (clusters := len(np.unique(units.clusters[labelled]))) >= FEWEST_CLUSTERS:
-        t = two_sided_quantile(CONFIDENCE, max(1, clusters - len(np.unique(strata[labelled]))))
-        limits = _logit_limits(mean, t * math.sqrt(squares + unseen / 2), math.sqrt(unseen) / 2)
-    return PredictionPowered(min(1.0, max(0.0, mean)), limits, power, clusters)
+    return _Estimate(
+        mean=power * float((units.weights * units.judged).sum()) + float((v * q).sum()),
+        power=power,
+        contributions=_contributions(units, strata, v, q, power),
+        clusters=len(np.unique(units.clusters[labelled])),
+        unseen=float((v[labelled] ** 2).mean()),  # of one labelled unit more, as heavy as those there are
+        strata=len(np.unique(strata[labelled])),
+    )
 
 
 def _labelled(units: JudgedUnits) -> Flags:
@@ -159,57 +239,50 @@ def _sums(values: Floats, group: Indices) -> Floats:
     return sums
 
 
-class Drawing(NamedTuple):
-    """Indices of the drawn units in a random order, and for every unit (units,) with which probability it was drawn."""
-
-    taken: Indices
-    probabilities: Floats
-
-
 def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
     """Number of the stratum of each score (units,), ascending and about equally large; equal scores are together."""
     edges = np.quantile(scores, np.arange(1, strata) / strata)
     return np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1].reshape(-1)
 
 
+def uncertainty(p_yes: Floats) -> Floats:
+    """How far off the judge may be about units of these probabilities of 1: sqrt(p (1 - p)), p nearer to 1/2."""
+    p = p_yes + _DOUBT * (0.5 - p_yes)
+    unsure: Floats = np.sqrt(p * (1 - p))
+    return unsure
+
+
+class Drawing(NamedTuple):
+    """Indices of the drawn units in the order of drawing, and after how many points each was hit, from 1 on."""
+
+    taken: Indices
+    turns: Indices
+
+
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> Drawing:
-    """Draw `count` units (or all) of these sizes (units,), above 0, about equally many of each stratum."""
+    """Draw `count` units (or all) of these sizes (units,), above 0; those of a stratum lie together on the circle."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    probabilities = np.zeros(len(sizes))
-    taken = []
-    members = [np.flatnonzero(strata == number) for number in range(int(strata.max()) + 1)]
-    for rows, share in zip(members, even_shares([len(rows) for rows in members], count), strict=True):
-        probabilities[rows] = _probabilities(sizes[rows], share)
-        order = generator.permutation(len(rows))
-        ends = np.cumsum(probabilities[rows][order]) + generator.random()
-        steps = np.floor(np.concatenate([[ends[0] - probabilities[rows[order[0]]]], ends]) + _ROUNDING)
-        taken.append(rows[order][np.diff(steps) > 0])
-    return Drawing(generator.permutation(np.concatenate(taken)), probabilities)
-
-
-def even_shares(sizes: list[int], count: int) -> list[int]:
-    """Equal shares of the count, none beyond its stratum; what is left over goes to those that have room."""
-    shares = [0] * len(sizes)
-    left = min(count, sum(sizes))
-    while left:
-        open_strata = [number for number, size in enumerate(sizes) if shares[number] < size]
-        each, more = divmod(left, len(open_strata))
-        for place, number in enumerate(open_strata):
-            added = min(sizes[number] - shares[number], each + (place < more))
-            shares[number] += added
-            left -= added
-    return shares
-
-
-def _probabilities(sizes: Floats, count: int) -> Floats:
-    """In proportion to the sizes and `count` in all; a unit that would have more than 1 has 1, and the others share."""
-    probabilities = np.ones(len(sizes))
-    rest = np.ones(len(sizes), dtype=bool)
-    while rest.any():
-        probabilities[rest] = (count - int((~rest).sum())) * sizes[rest] / sizes[rest].sum()
-        beyond = rest & (probabilities >= 1)
-        probabilities[beyond] = 1.0
-        if not beyond.any():
+    start, size = generator.random(), len(sizes)
+    order = np.lexsort((generator.random(size), strata))
+    ends = np.cumsum(sizes[order] / sizes.sum())
+    points = 4 * min(count, size)
+    while True:
+        hit = np.minimum(np.searchsorted(ends, (start + _GOLDEN * np.arange(points)) % 1, side="right"), size - 1)
+        units, first = np.unique(hit, return_index=True)
+        if len(units) >= min(count, size) or points > _MOST_POINTS * size:
             break
-        rest &= ~beyond
-    return probabilities
+        points *= 2
+    by_turn = np.argsort(first)[:count]
+    return Drawing(order[units[by_turn]], first[by_turn] + 1)
+
+
+def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
+    """With which probability units with these shares (units,) of all sizes are hit by this number of points.
+
+    One point hits a share of 0.2 with that probability. Two, 0.618 apart, leave gaps of 0.382 and 0.618: a share of 0.2
+    is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.
+    """
+    points = np.sort(_GOLDEN * np.arange(turns) % 1)
+    gaps, counts = np.unique(np.round(np.diff(points, append=points[0] + 1), _GAP_DIGITS), return_counts=True)
+    probabilities: Floats = (np.minimum(shares[:, None], gaps) * counts).sum(axis=1)
+    return np.minimum(1.0, probabilities)

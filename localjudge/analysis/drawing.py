@@ -1,0 +1,121 @@
+"""Which statements of a run are worth labelling: drawn by what their labels add to its corrected means.
+
+A drawing is of several metrics at once. A statement counts as much as its units weigh in them together, the root of the
+sum of squares, times how unsure the judge is of it (`localjudge.stats.corrected`), and is drawn once.
+
+    statement                     context_recall   faithfulness   unsure   size
+    "It rises in Germany."               1/12           1/20        .49    .0476
+    "It is long."                        1/12             -         .22    .0183
+
+A drawing is an order, and the same run, metrics and seed give the same. Labels of its first statements, as many as
+there are, are a sample: one may stop at any time, and go on.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace
+from localjudge.errors import InputError
+from localjudge.record.run import Run
+from localjudge.stats.corrected import draw, strata_by_score, uncertainty
+from localjudge.words import option_name
+
+_STRATA = 10
+_AND = " + "
+_NAME_DIGITS = 8
+SheetRow = dict[str, Any]
+
+
+class DrawnStatement(NamedTuple):
+    """A statement that was drawn: its key, the first verdict about it, its share of all sizes, and its turn."""
+
+    key: str
+    place: UnitPlace
+    share: float
+    turn: int
+
+
+class Drawing(NamedTuple):
+    """Statements in their order; `name` says by which seed, of which metrics and sizes, `frame` of which statements."""
+
+    name: str
+    frame: str
+    statements: list[DrawnStatement]
+
+    def of(self, statement: DrawnStatement) -> dict[str, Any]:
+        """What the row of a decision keeps of the drawing."""
+        return {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
+
+
+def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
+    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1."""
+    if count < 1:
+        raise InputError(f"{option_name('n')} must be at least 1, got {count}")
+    numbers: dict[str, int] = {}
+    places: list[UnitPlace] = []
+    for frame in frames.values():
+        for key, units in frame.by_key.items():
+            if numbers.setdefault(key, len(places)) == len(places):
+                places.append(frame.place(units[0]))
+    squares, p_yes, kinds = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places), dtype=np.intp)
+    for kind, frame in enumerate(frames.values()):
+        of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
+        units = [unit for units in frame.by_key.values() for unit in units]
+        squares += np.bincount(of_units, frame.weights[units], len(places)) ** 2
+        p_yes[of_units] = frame.p_yes[units]  # one question to one judge has one answer
+        kinds[list(set(of_units))] += 1 << kind
+    sizes = np.sqrt(squares) * uncertainty(p_yes)
+    drawing = draw(sizes, kinds * _STRATA + strata_by_score(p_yes, _STRATA), count, seed)
+    shares, keys = sizes / sizes.sum(), list(numbers)
+    digest = hashlib.sha256(shares.tobytes()).hexdigest()[:_NAME_DIGITS]
+    return Drawing(
+        name=f"{seed}: {_AND.join(frames)} {digest}",
+        frame=frame_of(frames.values()),
+        statements=[
+            DrawnStatement(keys[number], places[number], float(shares[number]), int(turn))
+            for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
+        ],
+    )
+
+
+def frame_of(frames: Iterable[UnitFrame]) -> str:
+    """The hash of the statements that a judge was asked about, and of the metrics that ask."""
+    lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def metrics_of(drawing: str) -> list[str]:
+    """The metrics that a drawing of this name is of."""
+    return drawing.partition(": ")[2].rpartition(" ")[0].split(_AND)
+
+
+def seed_of(drawing: str) -> int:
+    """The seed of a drawing of this name."""
+    return int(drawing.partition(":")[0])
+
+
+def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
+    """What a person is asked and shown of the statements, row by row, and not what the judge said."""
+    places = {statement.place: statement for statement in statements}
+    samples, metrics = {place.sample_id for place in places}, {place.metric for place in places}
+    evidence, rows = Evidence(run), dict[str, SheetRow]()
+    verdicts = {
+        UnitPlace(row.sample_id, row.metric, row.position or 0): row
+        for row in run.iter_verdicts()
+        if row.sample_id in samples and row.metric in metrics
+    }
+    texts = {sample.id: sample for sample in run.iter_samples() if sample.id in samples}
+    for place, statement in places.items():
+        rows[statement.key] = {
+            **place._asdict(),
+            **evidence.shown(texts[place.sample_id], verdicts[place]),
+            "text": verdicts[place].text,
+            "human": None,
+            "labeller": None,
+            "label_id": statement.key,
+            "draw": drawing.name,
+        }
+    return [rows[statement.key] for statement in statements]

@@ -1,0 +1,237 @@
+"""A person who labels a run: which statements come next, and where what is decided goes.
+
+All ways lead to the same rows in the run's directory: a key in the terminal, a sheet or a page that comes back. A label
+that the run has already, of another drawing or from another run, is not asked for again: it counts for this one, too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from localjudge.analysis.drawing import (
+    Drawing,
+    DrawnStatement,
+    SheetRow,
+    draw_statements,
+    metrics_of,
+    seed_of,
+    sheet_rows,
+)
+from localjudge.analysis.label_sheet import SheetLabel, read_sheet
+from localjudge.analysis.labels import Decisions, pace
+from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
+from localjudge.errors import DataError, InputError
+from localjudge.record.labels import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
+from localjudge.record.run import Run, as_run
+from localjudge.types import Label
+from localjudge.words import escape_formula, numbered, option_name
+
+DEFAULT_COUNT = 50
+_SHOWN = 3
+
+
+class Labelling:
+    """The statements of a run that are drawn for one person, what is left of them, and what is decided.
+
+    `rows` are those left to label, in their order; of `total` drawn statements `labelled` are done.
+    """
+
+    def __init__(  # as they are typed
+        self,
+        run: Run | str | Path,
+        labeller: str | None = None,
+        *,
+        n: int | None = None,
+        minutes: float | None = None,
+        metrics: Sequence[str] | None = None,
+        seed: int = 0,
+        again: bool = False,
+    ) -> None:
+        """Draw `n` statements (50), or as many more as this person labels in so many minutes.
+
+        `metrics` defaults to those whose means labels can correct. `again` is for a second opinion: what others have
+        labelled, and this person has not. Raises InputError for a metric without verdicts of a judge, for a count below
+        1, and for both counts; RunDirectoryError for a directory without a run.
+        """
+        if n is not None and minutes is not None:
+            names = f"{option_name('n')} and {option_name('minutes')}"
+            raise InputError(f"{names} both say how many", hint="give one of them")
+        self.run, self.labeller = as_run(run), labeller or user_name()
+        frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
+        if minutes is not None:
+            own = [row for row in self._decisions.rows if row.labeller == self.labeller]
+            keys = {key for frame in frames.values() for key in frame.by_key}
+            n = max(1, round(60 * minutes / pace(own))) + len(keys & self._decisions.human.keys())
+        self._drawing = draw_statements(frames, DEFAULT_COUNT if n is None else n, seed)
+        left = [drawn for drawn in self._drawing.statements if self._is_open(drawn, again=again)]
+        self.rows = sheet_rows(self.run, self._drawing, left)
+        self.total = len(self._drawing.statements)
+        self._answered: list[SheetRow] = []
+
+    def _is_open(self, statement: DrawnStatement, *, again: bool) -> bool:
+        people = self._decisions.of.get(statement.key, {})
+        others = any(label is not None for name, label in people.items() if name != self.labeller)
+        return self.labeller not in people and others == again
+
+    @property
+    def labelled(self) -> int:
+        """How many of the drawn statements are done."""
+        return self.total - len(self.rows)
+
+    @property
+    def current(self) -> SheetRow | None:
+        """The row to be answered next; None after the last."""
+        return self.rows[0] if self.rows else None
+
+    def answer(self, label: Label | Literal["?"]) -> None:
+        """Decide the current row, "?" for one that cannot be, and keep that."""
+        self._keep(self.rows[0], label)
+        self._answered.append(self.rows.pop(0))
+
+    def skip(self) -> None:
+        """Leave the current row for the end."""
+        self.rows.append(self.rows.pop(0))
+
+    def undo(self) -> bool:
+        """Take the last answer back, and go back to its row; False if there is none."""
+        if not self._answered:
+            return False
+        self.rows.insert(0, self._answered.pop())
+        self._keep(self.rows[0], None)
+        return True
+
+    def _keep(self, row: SheetRow, label: Decision) -> None:
+        drawn = next(drawn for drawn in self._drawing.statements if drawn.key == row["label_id"])
+        decision = LabelRow(
+            key=drawn.key,
+            **{name: row[name] for name in ("sample_id", "metric", "position", "text")},
+            human=label,
+            labeller=self.labeller,
+            when=now(),
+            way="terminal",
+            **self._drawing.of(drawn),
+        )
+        append_labels(self.run.directory, [*carried(self._drawing, drawn.turn, self._decisions), decision])
+        self._decisions = Decisions([*self._decisions.rows, decision])
+
+
+def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
+    """Rows for the labels that there are, of other drawings, of statements that this one drew before a turn.
+
+    They are its sample up to there, whoever labelled them when.
+    """
+    of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
+    labels = {row.key: row for row in decisions.rows if row.human in (0, 1) and row.key in decisions.human}
+    before = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
+    return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in before if drawn.key in labels]
+
+
+class LabelsRead(NamedTuple):
+    """What a file brought: new decisions, those that the run had already, and rows without a label."""
+
+    new: int
+    known: int
+    unlabelled: int
+
+
+def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
+    """Take the labels of a sheet, of a file that the page made, or of another run's directory into a run.
+
+    They are matched by what was shown; of a file that names no such, by sample, metric, position and text. `labeller`
+    gave those that name nobody. Raises DataError, and takes nothing, for a file that holds no labels, or some that are
+    not of statements in the run; of another run the others are left there.
+    """
+    run = as_run(run)
+    frames = unit_frames(run)
+    if Path(source).is_dir():
+        other = stored_labels(Path(source))
+        keys = {key for frame in frames.values() for key in frame.by_key}
+        rows, unlabelled = [row for row in other if row.key in keys], 0
+        if not rows:
+            raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
+    else:
+        sheet = read_sheet(source)
+        rows, unlabelled = _decisions_in(run, frames, sheet.labels, labeller or user_name()), sheet.unlabelled
+    kept = stored_labels(run.directory)
+    last = {(row.labeller, row.key, row.draw): row.human for row in kept}
+    new = [row for row in rows if last.get((row.labeller, row.key, row.draw), -1) != row.human]
+    if new:
+        append_labels(run.directory, new)
+    return LabelsRead(len(new), len(rows) - len(new), unlabelled)
+
+
+def _decisions_in(
+    run: Run, frames: Mapping[str, UnitFrame], labels: Iterable[SheetLabel], labeller: str
+) -> list[LabelRow]:
+    """The labels of a sheet as decisions about statements of the run."""
+    given = [label for label in labels if label.human is not None]
+    if not given:
+        raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
+    places = _Places(run, frames)
+    keys, drawings = [places.key(label) for label in given], dict[str, dict[str, dict[str, Any]]]()
+    when, rows, others, decisions = now(), list[LabelRow](), list[SheetLabel](), Decisions(stored_labels(run.directory))
+    for name in sorted({label.draw for label in given if label.draw}):
+        of_name = {key for key, label in zip(keys, given, strict=True) if key and label.draw == name}
+        if drawing := places.drawn(name, of_name):
+            drawings[name] = {drawn.key: drawing.of(drawn) for drawn in drawing.statements if drawn.key in of_name}
+            rows += carried(drawing, max((row["turn"] for row in drawings[name].values()), default=0), decisions)
+    for key, label in zip(keys, given, strict=True):
+        if key is None:
+            others.append(label)
+            continue
+        place, drawn = places.first[key], drawings.get(label.draw or "", {}).get(key, {})
+        way: Way = "page" if label.when else "sheet"
+        who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
+        rows.append(LabelRow.model_validate({"key": key, **place._asdict(), "text": label.text, **who, **drawn}))
+    if others:
+        where = ", ".join(label.place for label in others[:_SHOWN])
+        raise DataError(
+            f"{numbered(len(others), 'label')} of {len(given):,} are not of statements in {run.directory}: {where}",
+            hint="name the run that was labelled",
+        )
+    return rows
+
+
+class _Places:
+    """Where the statements of a run stand, to match labels with."""
+
+    def __init__(self, run: Run, frames: Mapping[str, UnitFrame]) -> None:
+        self._run, self._frames = run, frames
+        self.first: dict[str, UnitPlace] = {}
+        """The first verdict about each statement."""
+        self._keys: dict[tuple[str, str, int], str] = {}
+        for frame in frames.values():
+            for key, indices in frame.by_key.items():
+                for index in indices:
+                    place = frame.place(index)
+                    self.first.setdefault(key, place)
+                    self._keys[escape_formula(place.sample_id), escape_formula(place.metric), place.position] = key
+        self._texts: dict[str, str] = {}
+
+    def key(self, label: SheetLabel) -> str | None:
+        """The statement that a label is of; None if the run has no such."""
+        if label.label_id in self.first:
+            return label.label_id
+        if label.label_id is not None or label.position is None:
+            return None
+        key = self._keys.get((escape_formula(label.sample_id), escape_formula(label.metric), label.position))
+        if key is None:
+            return None
+        if not self._texts:
+            places = {self.first[key]: key for key in self.first}
+            rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
+            self._texts = {places[place]: row.text for place, row in rows if place in places}
+        return key if escape_formula(self._texts[key]) == escape_formula(label.text) else None
+
+    def drawn(self, name: str, keys: Set[str]) -> Drawing | None:
+        """The drawing of this name, as far as it has these statements; None if it is not of this run."""
+        frames = {metric: self._frames[metric] for metric in metrics_of(name) if metric in self._frames}
+        count = DEFAULT_COUNT
+        while frames:
+            drawing = draw_statements(frames, count, seed_of(name))
+            if drawing.name != name:
+                break
+            if keys <= {drawn.key for drawn in drawing.statements} or count >= len(self.first):
+                return drawing
+            count *= 4
+        return None

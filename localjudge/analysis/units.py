@@ -1,0 +1,214 @@
+"""The judged units of a run: what its means are made of, and what a person is shown who judges one of them.
+
+The verdicts that make up the mean of a metric are its frame: what labels are drawn from, and what they correct.
+
+    sample   units     judged      weight in the mean
+    a        3         1 1 0       1/3 * 1/2
+    b        1         1           1   * 1/2
+
+It counts the verdicts of samples that were scored. If every score is the share of 1 among its sample's verdicts (or of
+0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it.
+
+The key of a unit is the hash of the question and of all that is shown. Equal keys are one statement, in two metrics or
+in two runs: it is labelled once.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from localjudge.errors import InputError
+from localjudge.metrics import catalog
+from localjudge.record.manifest import kept_criteria, kept_rubrics
+from localjudge.record.result_rows import Evaluation, VerdictRow, verdict_rows
+from localjudge.record.run import Run, unknown_sample
+from localjudge.stats.interval import Floats, Indices
+from localjudge.types import CONTEXT_FIELDS, Sample, Scored, Verdict, context_texts
+from localjudge.words import suggestion
+
+ShareOf = Literal["ones", "zeros"]
+_KEY_DIGITS = 32
+
+
+class UnitPlace(NamedTuple):
+    """Which verdict of a run."""
+
+    sample_id: str
+    metric: str
+    position: int
+
+
+class UnitFrame:
+    """The counted verdicts of one metric, in the order of the run, and of which samples they are."""
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.sample_ids: list[str] = []
+        self.keys: list[str] = []
+        self._judged: list[int] = []
+        self._p_yes: list[float] = []
+        self._sizes: list[int] = []
+        self._clusters: list[int] = []
+        self._shares: set[ShareOf] = {"ones", "zeros"}
+
+    def add(self, evaluation: Evaluation, cluster: int, keys: Sequence[str]) -> None:
+        """Count the verdicts of one more sample, of this cluster: all if it was scored, none otherwise."""
+        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
+        if not isinstance(evaluation.outcome, Scored):
+            return
+        if len(verdicts) < len(evaluation.units):
+            verdicts = []
+        labels = [verdict.label for verdict in verdicts]
+        share = evaluation.outcome.numerator, evaluation.outcome.denominator
+        counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
+        self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
+        if verdicts:
+            self.sample_ids.append(evaluation.sample_id)
+            self.keys += keys
+            self._judged += labels
+            self._p_yes += [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
+            self._sizes.append(len(verdicts))
+            self._clusters.append(cluster)
+
+    def place(self, index: int) -> UnitPlace:
+        """Where the unit with this index stands in the run."""
+        sample = int(np.searchsorted(self._ends, index, side="right"))
+        start = int(self._ends[sample - 1]) if sample else 0
+        return UnitPlace(self.sample_ids[sample], self.metric, index - start)
+
+    @cached_property
+    def share_of(self) -> ShareOf | None:
+        """Which verdicts its scores are shares of; None where they are something else."""
+        return next((name for name in ("ones", "zeros") if self._judged and name in self._shares), None)
+
+    @cached_property
+    def judged(self) -> Floats:
+        """Labels of the judge (units,)."""
+        return np.array(self._judged, dtype=np.float64)
+
+    @cached_property
+    def p_yes(self) -> Floats:
+        """Probabilities of 1 (units,), NaN where a label follows without a judge."""
+        return np.array(self._p_yes, dtype=np.float64)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Shares of the units (units,) in the mean of the metric, 1 in all."""
+        sizes = np.array(self._sizes, dtype=np.float64)
+        return np.repeat(1 / (sizes * len(sizes)), self._sizes)
+
+    @cached_property
+    def clusters(self) -> Indices:
+        """Number of each unit's cluster (units,): its sample, or the group of that, as all frames of a run count."""
+        return np.repeat(np.array(self._clusters, dtype=np.intp), self._sizes)
+
+    @cached_property
+    def by_key(self) -> dict[str, list[int]]:
+        """Indices of the units that a judge was asked about, by their keys."""
+        indices: dict[str, list[int]] = {}
+        for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
+            indices.setdefault(self.keys[index], []).append(index)
+        return indices
+
+    @cached_property
+    def _ends(self) -> Indices:
+        return np.cumsum(self._sizes)
+
+
+def unit_frames(
+    run: Run, metrics: Collection[str] | None = None, *, clusters: Mapping[str, int] | None = None
+) -> dict[str, UnitFrame]:
+    """The frame of each of the metrics, by default of all that a person can label verdicts of.
+
+    `clusters` are the samples to count, each with the number of its cluster; all by default, by the groups of the run.
+    Raises RunDirectoryError for a run whose samples are not those that were scored.
+    """
+    rubrics = kept_rubrics(run.manifest)
+    frames = {
+        name: UnitFrame(name)
+        for name in run.summary.metrics
+        if name not in rubrics and (metrics is None or name in metrics)
+    }
+    groups, numbers, evidence = run.cluster_of, dict[str, int](), Evidence(run)
+    for sample, evaluations in _evaluated(run):
+        group = sample.id if groups is None else groups[sample.id]
+        number = numbers.setdefault(group, len(numbers)) if clusters is None else clusters.get(sample.id)
+        for evaluation in evaluations if number is not None else ():
+            if evaluation.metric in frames:
+                keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
+                frames[evaluation.metric].add(evaluation, number or 0, keys)
+    return frames
+
+
+def _evaluated(run: Run) -> Iterator[tuple[Sample, list[Evaluation]]]:
+    """Each sample with its evaluations, in the order of the data."""
+    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
+        if sample is None or evaluations is None or evaluations[0].sample_id != sample.id:
+            raise unknown_sample(run, evaluations[0].sample_id if evaluations else sample.id)
+        yield sample, evaluations
+
+
+def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
+    """The frames of the metrics whose means labels can correct; of the named ones all that a judge gave labels for.
+
+    Raises InputError for a named metric that has none, and where there is none at all.
+    """
+    frames = unit_frames(run, metrics)
+    judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
+    for name in metrics or ():
+        if name not in judged:
+            problem = f"the run has no verdicts of 1 or 0 of {name!r} to label"
+            raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
+    if not judged:
+        raise InputError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
+    shares = {name: frame for name, frame in judged.items() if frame.share_of}
+    return shares if shares and metrics is None else judged
+
+
+class Evidence:
+    """What a person is asked and shown of the verdicts of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._criteria = kept_criteria(run.manifest)
+
+    def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
+        """The question, and what a person compares the unit with, without the unit itself; None for what has no part.
+
+        Its keys are asks, user_input, contexts, reference, response.
+        """
+        contexts, metric = context_texts(sample.retrieved_contexts), None
+        needed: Collection[str] = ("retrieved_contexts", "reference", "response")
+        with suppress(InputError):  # the metric of a package that is not installed
+            metric = self._criteria.get(verdict.metric) or catalog.get(verdict.metric)
+            needed = metric.required_fields
+        match verdict.against:
+            case int(number):
+                needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
+            case "reference" | "response" as field if verdict.unit == "statement":
+                needed = (field,)
+            case "cited":
+                needed = ("retrieved_contexts",)
+            case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
+                needed = {field for field in needed if field != verdict.source}
+        return {
+            "asks": about.asks if (about := getattr(metric, "about", None)) else None,
+            "user_input": sample.user_input,
+            "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
+            "reference": sample.reference if "reference" in needed else None,
+            "response": sample.response if "response" in needed else None,
+        }
+
+    def key(self, sample: Sample, verdict: VerdictRow) -> str:
+        """The hash (hexadecimal, 32 digits) of the question and of all that is shown.
+
+        What metrics that share a question are called does not matter; the question of a criterion is its text.
+        """
+        criterion, shown = self._criteria.get(verdict.metric), self.shown(sample, verdict)
+        shown["asks"] = catalog.question_of(verdict.metric) if criterion is None else criterion.question
+        return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[:_KEY_DIGITS]

@@ -1,0 +1,95 @@
+"""What people decided about a run's statements: `labels.jsonl` in its directory, one row a decision, never rewritten.
+
+    {"key": "9f...", "human": 1, "labeller": "user", "when": "2026-11-22T09:14:03+00:00", "way": "terminal", ...}
+
+A decision is about what the person was shown, which `key` is the hash of: 1, 0, or "?" if it cannot be told. The last
+one of a person about it counts, and null takes an earlier one back. It was drawn by a drawing (`draw`), of statements
+that `frame` is the hash of, as a `share` of all their sizes, at its `turn`; null for all four: a label that no drawing
+asked for.
+
+The numbers of the run do not depend on this file: it is not among those that its manifest signs.
+"""
+
+import getpass
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from localjudge.errors import InputError
+from localjudge.record.directory import open_regular, placed_rows
+from localjudge.record.result_rows import Place, Share, json_line
+from localjudge.resources import OPEN_SAFELY
+from localjudge.types import Label, Record
+
+LABELS = "labels.jsonl"
+Way = Literal["terminal", "sheet", "page"]
+Decision = Label | Literal["?"] | None
+
+
+class LabelRow(Record):
+    """One decision of a person about one statement, named by the first verdict in the run that is about it."""
+
+    key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+    sample_id: str
+    metric: str
+    position: Place
+    text: str
+    human: Decision
+    labeller: str
+    when: str
+    way: Way
+    draw: str | None = None
+    frame: str | None = None
+    share: Share | None = None
+    turn: Place | None = None
+
+
+_ROWS = TypeAdapter(LabelRow)
+
+
+def now() -> str:
+    """The time in UTC to the second, as rows have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def user_name() -> str:
+    """Who labels where no name is given: the user of this machine."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container without such a user
+        return "unknown"
+
+
+def stored_labels(directory: Path) -> list[LabelRow]:
+    """All decisions in their order; none for a run without labels. A row that a kill cut off is left out.
+
+    Raises RunDirectoryError for a row that localjudge does not write.
+    """
+    path = directory / LABELS
+    if not os.path.lexists(path):
+        return []
+    with open_regular(path) as file:
+        whole = file.read().rfind(b"\n") + 1
+    return [row for _, row in placed_rows(path, _ROWS, end=whole)]
+
+
+def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
+    """Add decisions at the end, for the owner's eyes alone, and on the disk. Raises InputError if they cannot be."""
+    path = directory / LABELS
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
+        with open(descriptor, "ab+") as file:
+            file.seek(0)
+            content = file.read()
+            if content and not content.endswith(b"\n"):  # a kill cut the last row off
+                file.truncate(content.rfind(b"\n") + 1)
+            file.write("".join(json_line(row.model_dump()) for row in rows).encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        problem = f"{path} cannot be written: {error.strerror or error}"
+        raise InputError(problem, hint="labels are kept in the directory of the run") from error
