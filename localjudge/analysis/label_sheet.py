@@ -1,230 +1,207 @@
-"""A sheet for people to label verdicts of a run, blind: what was asked and about which text, not what the judge said.
+"""Sheets of statements for people to label: written as a file, and read again as people send it back.
 
-    run, seed                        whose verdicts these are, and how they were drawn
-    sample_id, metric, position      which verdict it is: the key
-    asks, user_input, contexts, reference, response     what a person needs to decide
-    text                             what it is about
-    inclusion_probability            with which probability it was drawn
-    human                            empty: 1 or 0
+    .jsonl   a JSON object on each line
+    .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons where the user's locale (LC_NUMERIC) writes
+             decimals with a comma, as Excel expects it there, otherwise by commas; no text is a formula
+    .xlsx    an Excel workbook, with openpyxl (the extra `localjudge[xlsx]`): every text is text, and no formula
 
-About equally many verdicts are drawn from each of five strata of p_yes, within a stratum by their weight in the mean
-(`localjudge.stats.corrected`). Those of one metric stand together, in a random order: the first half, if somebody stops
-there, is a random half. Verdicts that no judge gave, because there was no text, are not drawn.
+A row says what a person needs to decide, and not what the judge said. It is read by the names of its columns:
 
-In the terminal a sheet is labelled row by row (`Labelling`). The file is replaced as a whole after each answer, so that
-a kill loses none.
+    label_id                               what is labelled; or else, and where a spreadsheet made a number of it,
+    sample_id, metric, position, text      these together
+    human                                  the label, as `human_label` reads it
+    labeller, when, draw                   who, when (ISO 8601) and from which drawing, where they are known
+
+Read are semicolons, commas and tabs, also in UTF-16 ("Unicode text") or Windows' Western code page, records that Excel
+cut short, workbooks with other sheets, and numbers and dates that a spreadsheet made of ids.
 """
 
 import csv
 import io
-import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+import locale
+import math
+import re
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime, time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from localjudge.analysis.labels import HUMAN, UnitFrame, VerdictKey, labelled_rows, read_labels, unit_frames
-from localjudge.errors import InputError
-from localjudge.metrics import catalog
-from localjudge.record.manifest import kept_criteria, kept_rubrics
-from localjudge.record.result_rows import VerdictRow, json_line
-from localjudge.record.run import Run, as_run, unknown_sample
+from localjudge.analysis.human_label import HUMAN, LABEL_FORM, parse_label
+from localjudge.analysis.workbook import workbook, workbook_rows
+from localjudge.dataset.formats import read
+from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import Source, shown_name
+from localjudge.errors import DataError, InputError
+from localjudge.record.result_rows import json_line
 from localjudge.resources import write_output
-from localjudge.stats.corrected import draw, even_shares
-from localjudge.types import CONTEXT_FIELDS, Label, Sample, context_texts
-from localjudge.words import escape_formula, option, option_name, suggestion
+from localjudge.types import Label
+from localjudge.words import escape_formula, option
 
-DEFAULT_COUNT = 100
-ENDINGS = (".jsonl", ".csv")
-SHEET = ".jsonl"
+ENDINGS = (".jsonl", ".csv", ".xlsx")
 
 SheetRow = dict[str, Any]
+"""Values by column, the same columns in each row; `contexts` is a list of texts or None."""
+
+_KEY = ("sample_id", "metric", "position", "text")
+_TEXTS = ("label_id", "sample_id", "metric", "text", "labeller", "when", "draw")
+_EITHER = "32 hexadecimal digits, or else a sample_id, metric, position and text"
+_LABEL_ID = re.compile("[0-9a-f]{32}")
+_WHOLE = re.compile(r"([0-9]{1,9})(?:[.,]0{1,2})?")  # not 1.000, which is a thousand to some
+_NOT_UTF8 = re.compile("[\udc80-\udcff]+")
+"""Bytes that are not UTF-8, as `Source` reads them."""
 
 
-def label_sheet(
-    run: Run | str | Path,
-    out: str | Path,
-    *,
-    n: int = DEFAULT_COUNT,
-    metrics: Sequence[str] | None = None,
-    seed: int = 0,
-) -> Path:
-    """Draw `n` verdicts of a run, in all and evenly over the metrics, and write them as .csv or .jsonl to be labelled.
+class SheetLabel(NamedTuple):
+    """A row of a sheet: it has a label_id, or all of sample_id, metric, position and text.
 
-    `metrics` defaults to those that a judge was asked for and whose means labels can correct, or if there are none, to
-    all that a judge was asked for. Returns the path of the file. Raises InputError for a metric without verdicts of a
-    judge, a file that exists already or of another kind; RunDirectoryError for a directory without a run.
+    Texts are as they were read: they may have the apostrophe of `words.escape_formula`, and whole numbers have no
+    fraction. `human` is None where nobody has labelled; `when` is ISO 8601 in UTC.
     """
-    path = Path(os.path.expanduser(out))
+
+    place: str
+    label_id: str | None
+    sample_id: str | None
+    metric: str | None
+    position: int | None
+    text: str | None
+    human: Label | None
+    labeller: str | None
+    when: str | None
+    draw: str | None
+
+
+class SheetLabels(NamedTuple):
+    """The rows of a file called `name`, in their order; `unlabelled` of them have no label."""
+
+    name: str
+    labels: tuple[SheetLabel, ...]
+    unlabelled: int
+
+
+def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
+    """Write the rows in the format of the path's ending, the file whole or not at all, for its owner alone.
+
+    Raises InputError for a file that is there already, another ending, a workbook without openpyxl, or a text that is
+    to be read back from a workbook and is too long for a cell.
+    """
+    if (ending := path.suffix.lower()) not in ENDINGS:
+        raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {', '.join(ENDINGS)}")
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
-    _write_sheet(path, draw_rows(as_run(run), n, metrics, seed))
-    return path
-
-
-def draw_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> list[SheetRow]:
-    """The rows of the sheet. Raises InputError as `label_sheet` does."""
-    if n < 1:
-        raise InputError(f"{option_name('n')} must be at least 1, got {n}")
-    frames = _judged_frames(run, metrics)
-    judged = {name: np.flatnonzero(~np.isnan(frame.p_yes)) for name, frame in frames.items()}
-    shares = even_shares([len(indices) for indices in judged.values()], n)
-    probability_of: dict[VerdictKey, float] = {}
-    for (name, frame), share in zip(frames.items(), shares, strict=True):
-        if share:
-            drawing = draw(frame.weights[judged[name]], frame.strata(share), share, seed)
-            keys = frame.keys(name, judged[name][drawing.taken].tolist())
-            probability_of |= zip(keys, drawing.probabilities[drawing.taken].tolist(), strict=True)
-    verdicts = labelled_rows(run, dict.fromkeys(probability_of))
-    ids = {row.sample_id for row in verdicts.values()}
-    samples = {sample.id: sample for sample in run.iter_samples() if sample.id in ids}
-    if missing := ids - samples.keys():
-        raise unknown_sample(run, min(missing))
-    rows = []
-    for key, probability in probability_of.items():
-        verdict = verdicts[key]
-        rows.append(
-            {
-                "run": run.summary.signature,
-                "seed": seed,
-                "sample_id": verdict.sample_id,
-                "metric": verdict.metric,
-                "position": key.position,
-                **_evidence(run, samples[verdict.sample_id], verdict),
-                "text": verdict.text,
-                "inclusion_probability": probability,
-                HUMAN: None,
-            }
-        )
-    return rows
-
-
-def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFrame]:
-    """The frames of the metrics that a judge gave labels for. Raises InputError for a named one that has none."""
-    rubrics = kept_rubrics(run.manifest)
-    names = [name for name in run.summary.metrics if name not in rubrics and (metrics is None or name in metrics)]
-    judged = {name: frame for name, frame in unit_frames(run, names).items() if not np.isnan(frame.p_yes).all()}
-    for name in metrics or ():
-        if name not in judged:
-            problem = f"the run has no verdicts of 1 or 0 of {name!r} to label"
-            raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
-    if not judged:
-        raise InputError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
-    shares = {name: frame for name, frame in judged.items() if frame.share_of}
-    return shares if shares and not metrics else judged
-
-
-def _evidence(run: Run, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-    """The question, and what a person compares the unit with, without the unit itself; None for what has no part."""
-    contexts, metric = context_texts(sample.retrieved_contexts), None
-    needed: Collection[str] = ("retrieved_contexts", "reference", "response")
-    with suppress(InputError):  # the metric of a package that is not installed
-        metric = kept_criteria(run.manifest).get(verdict.metric) or catalog.get(verdict.metric)
-        needed = metric.required_fields
-    match verdict.against:
-        case int(number):
-            needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
-        case "reference" | "response" as field if verdict.unit == "statement":
-            needed = (field,)
-        case "cited":
-            needed = ("retrieved_contexts",)
-        case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
-            needed = {field for field in needed if field != verdict.source}
-    return {
-        "asks": about.asks if (about := getattr(metric, "about", None)) else None,
-        "user_input": sample.user_input,
-        "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
-        "reference": sample.reference if "reference" in needed else None,
-        "response": sample.response if "response" in needed else None,
-    }
-
-
-def _write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write the rows, the file whole or not at all, for its owner alone. Raises InputError for another ending."""
-    if path.suffix not in ENDINGS:
-        raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
-    if path.suffix == SHEET:
+    if ending == ".jsonl":
         write_output(path, (json_line(row).encode() for row in rows))
         return
+    contexts = ("\n\n".join(f"[{n}] {text}" for n, text in enumerate(row.get("contexts") or (), 1)) for row in rows)
+    table = [{**row, "contexts": text or None} for row, text in zip(rows, contexts, strict=True)]
+    write_output(path, [_csv(table) if ending == ".csv" else workbook(table, HUMAN, _TEXTS)])
+
+
+def _csv(rows: Sequence[SheetRow]) -> bytes:
+    before, point = locale.setlocale(locale.LC_NUMERIC), "."
+    try:
+        with suppress(locale.Error):  # one that this machine does not have
+            locale.setlocale(locale.LC_NUMERIC, "")
+            point = str(locale.localeconv()["decimal_point"])
+    finally:
+        locale.setlocale(locale.LC_NUMERIC, before)
     table = io.StringIO(newline="")
-    writer = csv.writer(table)
+    writer = csv.writer(table, delimiter=";" if point == "," else ",")
     writer.writerows(rows[:1])
-    for row in rows:  # contexts in one cell, numbered; no text is a formula
-        contexts = row["contexts"] and "\n\n".join(f"[{place}] {text}" for place, text in enumerate(row["contexts"], 1))
-        writer.writerow(map(escape_formula, (row | {"contexts": contexts}).values()))
-    write_output(path, [table.getvalue().encode()])
+    writer.writerows(map(escape_formula, row.values()) for row in rows)
+    return table.getvalue().encode("utf-8-sig")
 
 
-class Labelling:
-    """The rows of a sheet in the order in which they are presented, and which of them is next."""
+def read_sheet(path: str | Path) -> SheetLabels:
+    """The rows of a file, or of standard input (`-`), without those that are empty.
 
-    def __init__(self, path: Path, rows: list[SheetRow]) -> None:
-        self.path = path
-        self._rows = rows
-        self._open = [number for number, row in enumerate(rows) if row[HUMAN] is None]
-        self._answered = [number for number, row in enumerate(rows) if row[HUMAN] is not None]
-
-    @classmethod
-    def begin(cls, path: Path, run: Run, drawing: Mapping[str, Any]) -> "Labelling":
-        """Continue the sheet at the path, or draw one: `drawing` may name `n`, `metrics` and `seed`.
-
-        Raises InputError for a sheet of another run, or that was drawn otherwise; DataError for a file without labels.
-        """
-        if path.suffix != SHEET:
-            raise InputError(f"{path} cannot be labelled here", hint=f"name a file that ends in {SHEET}")
-        if path.exists() or path.is_symlink():
-            rows = [{**row.columns, HUMAN: row.human} for row in read_labels(path).verdicts]
-            other = f"name another with {option('out')}"
-            if not rows or any(row.get("run") != run.summary.signature for row in rows):
-                raise InputError(f"{path} is not a sheet of this run", hint=other)
-            metrics = list(dict.fromkeys(row["metric"] for row in rows))
-            drawn = {"n": len(rows), "metrics": metrics, "seed": rows[0].get("seed")}
-            for name, value in drawing.items():
-                if drawn[name] != value:
-                    problem = f"{path} was drawn with {name} {drawn[name]}, not {value}"
-                    raise InputError(problem, hint=f"leave it out to go on with the sheet, or {other}")
-            return cls(path, rows)
-        rows = draw_rows(run, drawing.get("n", DEFAULT_COUNT), drawing.get("metrics"), drawing.get("seed", 0))
-        _write_sheet(path, rows)
-        return cls(path, rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @property
-    def labelled(self) -> int:
-        """How many rows have a label."""
-        return sum(row[HUMAN] is not None for row in self._rows)
-
-    @property
-    def current(self) -> SheetRow | None:
-        """The row to be answered next; None after the last."""
-        return self._rows[self._open[0]] if self._open else None
-
-    def answer(self, label: Label) -> None:
-        """Label the current row, and save."""
-        self._rows[self._open[0]][HUMAN] = label
-        self.skip()
-        _write_sheet(self.path, self._rows)
-
-    def skip(self) -> None:
-        """Leave the current row without a label for now."""
-        self._answered.append(self._open.pop(0))
-
-    def undo(self) -> bool:
-        """Go back to the row that was answered or skipped last, and save; False if there is none."""
-        if not self._answered:
-            return False
-        number = self._answered.pop()
-        self._open.insert(0, number)
-        if self._rows[number][HUMAN] is not None:
-            self._rows[number][HUMAN] = None
-            _write_sheet(self.path, self._rows)
-        return True
+    Raises DataError for a file that cannot be read, lacks columns, or has rows that cannot be used (all are named) or
+    say 1 and 0 of the same, by the same person at the same time; InputError for a workbook without openpyxl.
+    """
+    name = shown_name(str(path))
+    if Path(path).suffix.lower() == ".xlsx":
+        rows: list[RawRow | Problem] = [*workbook_rows(Path(path), HUMAN)]
+    else:
+        with closing(Source(str(path))) as source:
+            rows = [*read(source, {}, edited=True)]
+    columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
+    missing = [column for column in (HUMAN, *(() if "label_id" in columns else _KEY)) if column not in columns]
+    if columns and missing:
+        names = ", ".join(sorted(shown(str(column)) for column in columns)[:20])
+        hint = f"a sheet has the columns {HUMAN}, and label_id or else {', '.join(_KEY)}"
+        raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint=hint)
+    problems, labels, first = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
+    for row in rows:
+        wrong: list[Problem] = [row] if isinstance(row, Problem) else []
+        label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
+        if label and label.human is not None:
+            other = first.setdefault((label.label_id or label[2:6], label.labeller, label.when), label)
+            if other.human != label.human:
+                found = f"{label.human}, and {other.human} for the same in {other.place}"
+                wrong.append(Problem(place=label.place, field=HUMAN, value=found, expected="one label"))
+        if wrong:
+            problems.add_row(wrong)
+        labels += [label] if label else []
+    if problems.count:
+        summary = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used, and none was taken"
+        raise problems.error(summary, "correct the rows")
+    if not labels:
+        raise DataError(f"{name} has no rows")
+    return SheetLabels(name, tuple(labels), sum(label.human is None for label in labels))
 
 
-def default_path(run: Run) -> Path:
-    """Where labels are saved by default: next to the directory of the run, not in it, as that is a record."""
-    return run.directory.parent / f"labels-{run.directory.resolve().name}{SHEET}"
+def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
+    """The row, or None for an empty one; what is wrong with it is added to the problems."""
+
+    def report(column: str, found: str, expected: str) -> None:
+        problems.append(Problem.at(row.place, column, found, expected))
+
+    cells = {column: _as_text(row.values.get(column)) for column in (*_TEXTS, "position", HUMAN)}
+    if all(cells[column] is None for column in ("label_id", *_KEY, HUMAN)):
+        return None
+    texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
+    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # no number is one
+    texts["label_id"] = label_id if _LABEL_ID.fullmatch(label_id) else None
+    if texts["label_id"] is None and None in [cells[column] for column in _KEY]:
+        report("label_id", describe(cells["label_id"]), _EITHER)
+    whole = _WHOLE.fullmatch(str(cells["position"]).strip())
+    if whole is None and cells["position"] is not None:
+        report("position", describe(cells["position"]), "a whole number")
+    human = None
+    try:
+        human = parse_label(cells[HUMAN])
+    except ValueError:
+        report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
+    if texts["when"]:
+        try:
+            texts["when"] = _in_utc(texts["when"])
+        except (ValueError, OverflowError):
+            report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
+    return SheetLabel(place=str(row.place), position=int(whole[1]) if whole else None, human=human, **texts)
+
+
+def _in_utc(when: str) -> str:
+    moment = datetime.fromisoformat(when.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+
+
+def _as_text(value: Any) -> Any:
+    """The cell, None for an empty one: text for what a spreadsheet made of a text, but whole numbers remain numbers."""
+    match value:
+        case bool():
+            return str(value).upper()
+        case float() if math.isnan(value):
+            return None
+        case float():
+            return int(value) if value.is_integer() else str(value)
+        case datetime() | time():
+            return value.isoformat().removesuffix("T00:00:00")
+        case str():
+            return _NOT_UTF8.sub(_from_windows, value) if value.strip() else None
+        case _:
+            return value
+
+
+def _from_windows(match: re.Match[str]) -> str:
+    return match[0].encode(errors="surrogateescape").decode("cp1252", "replace")

@@ -38,6 +38,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from localjudge.analysis.human_label import HUMAN, LABEL_FORM, parse_label
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, describe, shown
 from localjudge.dataset.rows import RawRow, read_cell
@@ -53,12 +54,6 @@ from localjudge.types import Label, Record, Scored, Verdict
 from localjudge.words import escape_formula, option_name
 
 LabelShape = Literal["verdicts", "attribution", "relevance"]
-HUMAN = "human"
-_LABELS: dict[Label | None, tuple[Any, ...]] = {
-    1: (1, "1", "1.0", "true", "yes"),
-    0: (0, "0", "0.0", "false", "no"),
-    None: (None, ""),
-}
 _LISTS = ("contexts", "sentences", "relevant")
 
 
@@ -75,23 +70,13 @@ def verdict_key(sample_id: str, metric: str, position: int) -> VerdictKey:
     return VerdictKey(escape_formula(sample_id), escape_formula(metric), position)
 
 
-def _label(value: Any) -> Label | None:
-    spelling = value.strip().lower() if isinstance(value, str) else value
-    for label, spellings in _LABELS.items():
-        if spelling in spellings:
-            return label
-    raise ValueError(f"not a label: {value!r:.40}")
-
-
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 _Text = Annotated[str, Field(description="text")]
 _Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, description="texts")]
-_HumanLabel = Annotated[
-    Label | None, BeforeValidator(_label), Field(description="1 or 0 (also true and false, yes and no), or nothing")
-]
+_HumanLabel = Annotated[Label | None, BeforeValidator(parse_label), Field(description=LABEL_FORM)]
 
 
 class _Row(BaseModel):

@@ -61,17 +61,23 @@ _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 
 
-def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """Rows of a source, as `expand` says. Raises DataError if it cannot be read, InputError if pyarrow is missing."""
+def read(
+    source: Source, mapping: Mapping[str, str], rows_path: str | None = None, *, edited: bool = False
+) -> Iterator[RawRow | Problem]:
+    """Rows of a source, as `expand` says. Raises DataError if it cannot be read, InputError if pyarrow is missing.
+
+    CSV that was `edited` in a spreadsheet may leave out the last cells of a record if they are empty (Excel does, for
+    some of the rows), and its places have the row of the spreadsheet too: a cell may have several lines.
+    """
     with source.open() as opened:
-        for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix):
+        for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, edited):
             if isinstance(row, RawRow) and (row.whole or rows_path):
                 yield from expand(row, mapping, rows_path)
             else:
                 yield row
 
 
-def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
+def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Problem]:
     if source.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
         stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
         yield from _read_table(stream, source.name)
@@ -80,7 +86,7 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
     line, end, _ = head.strip(BLANK).partition("\n")
     if ending in _CSV or (line[:1] not in {"[", "{"} and ending not in _LINES | {".json"}):
         with source.text(newline="") as text:
-            yield from _read_csv(text, source.name, head.lstrip("\ufeff"))
+            yield from _read_csv(text, source.name, head.lstrip("\ufeff"), edited)
         return
     one_object = line[:1] == "{" and ending not in _LINES and end and not line.rstrip(BLANK).endswith("}")
     read_json = _read_document if line[:1] == "[" or one_object else _read_lines
@@ -88,7 +94,7 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
         yield from read_json(text, source.name)
 
 
-def _read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Problem]:
+def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[RawRow | Problem]:
     """One row for each record after the header; `head` is how the text begins, and decides on the delimiter."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
     header = head.lstrip("\r\n").splitlines()[:1]
@@ -97,18 +103,23 @@ def _read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Probl
     columns: list[str] | None = None
     line = 1
     try:
-        for cells in reader:
+        for record, cells in enumerate(reader, 1):
             if columns is None:
                 columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-                _check_column_names(columns, source)
+                check_column_names(columns, source)
             elif cells:
-                yield _csv_row(cells, columns, Place(source, line=line))
+                place = Place(source, line=line, row=record if edited else None)
+                yield _csv_row(_filled_up(cells, len(columns)) if edited else cells, columns, place)
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
             f"{source}:{line} is not valid CSV: {error} (at line {reader.line_num})",
             hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
         ) from error
+
+
+def _filled_up(cells: list[str], count: int) -> list[str]:
+    return cells if any(cells[count:]) else [*cells, *[""] * count][:count]
 
 
 def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Problem:
@@ -118,7 +129,7 @@ def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Pro
     return RawRow(place, dict(zip(columns, cells, strict=True)), typed=False)
 
 
-def _check_column_names(names: Iterable[str], source: str) -> None:
+def check_column_names(names: Iterable[str], source: str) -> None:
     """Raise DataError for a name that two columns have."""
     for name in [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a name of its own")
@@ -192,7 +203,7 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
-    _check_column_names(table.schema_arrow.names, source)
+    check_column_names(table.schema_arrow.names, source)
     groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
     largest = max((group.total_byte_size for group in groups), default=0)
     check_expansion(source, size, largest)
@@ -209,7 +220,7 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
     else:
         stream.seek(0)
         batches = file = ipc.open_stream(stream)
-    _check_column_names(file.schema.names, source)
+    check_column_names(file.schema.names, source)
     for batch in batches:
         check_expansion(source, size, batch.get_total_buffer_size() + sum(map(_bytes_viewed, batch.columns)))
         batch.validate(full=True)
@@ -348,7 +359,7 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         kind = type(data).__name__
         raise InputError(f"the data are one column (a {kind})", hint="give the whole frame, or data.to_frame()")
     if _is_pandas(data):
-        _check_column_names(map(str, data.columns), name)
+        check_column_names(map(str, data.columns), name)
         starts = range(0, len(data), _BATCH_ROWS)
         return lambda: (row for at in starts for row in data.iloc[at : at + _BATCH_ROWS].to_dict("records"))
     if hasattr(data, "collect_schema") and hasattr(data, "collect"):
@@ -357,7 +368,7 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         return lambda: data.iter_rows(named=True)
     if hasattr(data, "__arrow_c_stream__"):
         table = _pyarrow_for("the data are an Arrow table").table(data)
-        _check_column_names(table.column_names, name)
+        check_column_names(table.column_names, name)
         return lambda: _rows_of_batches(table.to_batches())
     return None
 

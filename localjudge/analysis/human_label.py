@@ -1,0 +1,50 @@
+"""A label as people write it: 1 or 0, yes or no in their language, or what a spreadsheet makes of it.
+
+    1     1   1.0   1,00   TRUE   y   yes   ja   oui   si   sí   sì   tak   sim   да      and WAHR, VRAI, VERO ...
+    0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
+    None  empty   ?   -
+
+A spreadsheet writes 1.0 with the comma of its user, and TRUE in the user's language. Case, blanks around it and
+compatibility forms (NFKC: a full-width １) do not count.
+"""
+
+import math
+import re
+import unicodedata
+from typing import Any
+
+from localjudge.types import Label
+
+HUMAN = "human"
+"""The column that holds labels."""
+LABEL_FORM = "1 or 0 (also true and false, yes and no, in several languages), or nothing"
+
+_NUMBER = re.compile(r"([01])(?:[.,]0+)?")
+_ONE = (
+    *("y", "yes", "ja", "oui", "si", "sí", "sì", "tak", "sim", "да"),
+    *("true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "prawda", "истина"),
+)
+_ZERO = (
+    *("n", "no", "nein", "non", "nee", "nie", "não", "нет"),
+    *("false", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"),
+)
+_LABELS: dict[str, Label | None] = {
+    **dict.fromkeys(_ONE, 1),
+    **dict.fromkeys(_ZERO, 0),
+    **dict.fromkeys(("", "?", "-"), None),
+}
+
+
+def parse_label(value: Any) -> Label | None:
+    """The label that a cell or a JSON value is; None where nobody has labelled. Raises ValueError for anything else."""
+    if isinstance(value, str):
+        word = unicodedata.normalize("NFKC", value).strip().casefold()
+        if number := _NUMBER.fullmatch(word):
+            value = int(number[1])
+        elif word in _LABELS:
+            return _LABELS[word]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int | float) and value in {0, 1}:
+        return 1 if value else 0
+    raise ValueError(f"not a label: {value!r:.40}")

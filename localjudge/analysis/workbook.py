@@ -1,0 +1,150 @@
+"""Excel workbooks (.xlsx) of rows to be filled in, through openpyxl: the extra `localjudge[xlsx]`.
+
+Texts are written as texts, whatever they look like: `=1+1`, `#N/A`, `007` and `2024-01-05` stay what they are, even if
+somebody edits the cell. Characters that XML cannot hold are written as ECMA-376-1 says (22.9.2.19: `_x000D_`).
+"""
+
+import io
+import re
+import warnings
+import zipfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from localjudge.dataset.formats import check_column_names
+from localjudge.dataset.problems import Place, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import check_expansion, shown_name
+from localjudge.errors import DataError, InputError
+from localjudge.words import printable
+
+_CELL = 32_767
+"""Most characters (UTF-16 units) in a cell."""
+_TEXT_FORMAT = 255
+"""Most characters that older versions of Excel show of a cell whose format is text."""
+_WIDEST = 60
+_UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+_ESCAPE = re.compile("_x(00[01][0-9A-Fa-f]|005[Ff]|[Ff]{3}[EeFf])_")  # of others openpyxl takes away the first half
+
+
+def _openpyxl() -> Any:
+    try:
+        import openpyxl
+    except ImportError as error:
+        hint = "install the extra localjudge[xlsx] (pip install openpyxl), or use CSV"
+        raise InputError("an Excel workbook needs openpyxl, which is not installed", hint=hint) from error
+    return openpyxl
+
+
+def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[str]) -> bytes:
+    """A workbook of rows with the same columns, whose column `labels` takes 1 and 0.
+
+    Raises InputError without openpyxl, and for a text that no cell can hold in a column that has to stay `whole`; in
+    another column it is cut, with a mark.
+    """
+    package = _openpyxl()
+    book = package.Workbook(write_only=True)
+    sheet = book.create_sheet("labels")
+    sheet.freeze_panes = "A2"
+    columns = list(rows[0]) if rows else []
+    for number, column in enumerate(columns, 1):
+        letter = package.utils.get_column_letter(number)
+        longest = max(len(str(row[column] or "")) for row in rows)
+        sheet.column_dimensions[letter].width = 2 + min(max(longest, len(column)), _WIDEST)
+        if column == labels:
+            cells = f"{letter}2:{letter}{len(rows) + 1}"
+            choice = package.worksheet.datavalidation.DataValidation("list", '"1,0"', allow_blank=True, sqref=cells)
+            choice.showErrorMessage, choice.error = True, "1 for yes, 0 for no, nothing if it cannot be decided"
+            sheet.data_validations.append(choice)
+    cell = _cells(package, sheet)
+    sheet.append(cell(column, True, column == labels) for column in columns)
+    for row in rows:
+        sheet.append(cell(_fitting(row, column, whole), False, column == labels) for column in columns)
+    book.save(content := io.BytesIO())
+    return content.getvalue()
+
+
+def _cells(package: Any, sheet: Any) -> Callable[[Any, bool, bool], Any]:
+    """Makes cells of a value: of the header or not, to be filled in or not."""
+    from openpyxl.styles import Alignment, Font, PatternFill
+
+    cells: dict[tuple[bool, ...], Any] = {}
+
+    def cell(value: Any, header: bool, label: bool) -> Any:
+        """The one cell of its style, filled anew: openpyxl writes each before it asks for the next."""
+        is_text, is_long = isinstance(value, str), len(str(value)) > _TEXT_FORMAT
+        if (style := (header, label, is_text, is_long)) not in cells:
+            cells[style] = new = package.cell.WriteOnlyCell(sheet)
+            new.alignment = Alignment(vertical="top", wrap_text=True)
+            if header:
+                new.font = Font(name="Calibri", size=11, bold=True)
+            if label:
+                new.fill = PatternFill("solid", fgColor="FFF2CC")
+            new.number_format = "@" if is_text and not is_long else "General"
+            new.quotePrefix = is_text and is_long
+        cells[style].value = value
+        cells[style].data_type = "s" if is_text else "n"  # openpyxl finds formulas and errors in texts
+        return cells[style]
+
+    return cell
+
+
+def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any:
+    """The value as a cell can hold it."""
+    if not isinstance(value := row[column], str):
+        return value
+    units = _UNWRITABLE.sub(lambda match: f"_x{ord(match[0]):04X}_", value).encode("utf-16-le")
+    mark = "" if len(units) <= 2 * _CELL else f"\n[... cut here: it has {len(value):,} characters]"
+    if mark and column in whole:
+        problem = (
+            f"{column} has {len(value):,} characters in a row, and a cell of Excel cannot hold more than {_CELL:,}"
+        )
+        raise InputError(problem, hint="name a file that ends in .jsonl")
+    return units[: 2 * (_CELL - len(mark))].decode("utf-16-le", errors="ignore") + mark
+
+
+def workbook_rows(file: Path, labels: str) -> list[RawRow]:
+    """The rows of the one worksheet that has the column `labels`; a row's place is its number there.
+
+    Values are what cells show: of a formula, what it gave when it was saved. Raises DataError for a file that is not a
+    sound workbook, or has no or several such worksheets; InputError without openpyxl.
+    """
+    package, name = _openpyxl(), shown_name(str(file))
+    try:
+        with open(file, "rb") as stream, zipfile.ZipFile(stream) as packed, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl names what it does not read
+            check_expansion(name, file.stat().st_size, sum(part.file_size for part in packed.infolist()))
+            book = package.load_workbook(stream, read_only=True, data_only=True)
+            tables = {sheet.title: rows for sheet in book.worksheets if (rows := _rows(sheet, name, labels))}
+            titles = [sheet.title for sheet in book.worksheets]
+    except InputError:
+        raise
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror or error}", hint="name a file") from error
+    except Exception as error:  # openpyxl trusts the file, and raises anything for a damaged one
+        problem = f"{name} cannot be read as an Excel workbook: {printable(str(error)):.200}"
+        raise DataError(problem, hint="save it once more, as .xlsx or as CSV") from error
+    if len(tables) != 1:
+        names = ", ".join(map(shown, tables or titles))
+        problem = f"{name} has {len(tables) or 'no'} sheets with a column {labels} and rows below it ({names})"
+        raise DataError(problem, hint="delete all but one" if tables else f"keep the header with {labels}")
+    [rows] = tables.values()
+    return rows
+
+
+def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
+    """The rows below the header, the first that is not empty; none if it lacks the column of labels."""
+    sheet.reset_dimensions()  # a file may be wrong about them
+    rows = ((number, row) for number, row in enumerate(sheet.iter_rows(values_only=True), 1) if set(row) - {None})
+    columns = [str(cell or "").strip() or f"column {place}" for place, cell in enumerate(next(rows, (0, ()))[1], 1)]
+    if labels not in columns:
+        return []
+    check_column_names(columns, name)
+    cut = ((number, map(_unescaped, row[: len(columns)])) for number, row in rows)
+    return [RawRow(Place(name, row=number), dict(zip_longest(columns, row))) for number, row in cut]
+
+
+def _unescaped(value: Any) -> Any:
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value) if isinstance(value, str) else value
