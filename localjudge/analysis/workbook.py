@@ -9,7 +9,6 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ _CELL = 32_767
 _TEXT_FORMAT = 255
 """Most characters that older versions of Excel show of a cell whose format is text."""
 _WIDEST = 60
+_MOST_ROWS, _MOST_COLUMNS = 2**20, 256
+"""What is read of a worksheet: Excel has no more rows, and no sheet of labels as many columns."""
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 _ESCAPE = re.compile("_x(00[01][0-9A-Fa-f]|005[Ff]|[Ff]{3}[EeFf])_")  # of others openpyxl takes away the first half
 
@@ -137,13 +138,20 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
 def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
     """The rows below the header, the first that is not empty; none if it lacks the column of labels."""
     sheet.reset_dimensions()  # a file may be wrong about them
-    rows = ((number, row) for number, row in enumerate(sheet.iter_rows(values_only=True), 1) if set(row) - {None})
-    columns = [str(cell or "").strip() or f"column {place}" for place, cell in enumerate(next(rows, (0, ()))[1], 1)]
+    cells = sheet.iter_rows(max_row=_MOST_ROWS, max_col=_MOST_COLUMNS, values_only=True)
+    filled = ((number, row) for number, row in enumerate(cells, 1) if row.count(None) < len(row))
+    columns = [str("" if cell is None else cell).strip() for cell in next(filled, (0, ()))[1]]
     if labels not in columns:
         return []
-    check_column_names(columns, name)
-    cut = ((number, map(_unescaped, row[: len(columns)])) for number, row in rows)
-    return [RawRow(Place(name, row=number), dict(zip_longest(columns, row))) for number, row in cut]
+    check_column_names(filter(None, columns), name)
+    values: dict[str, Any] = dict.fromkeys(filter(None, columns))
+    rows = []
+    for number, row in filled:
+        cells_of = zip(columns, row, strict=True)
+        values |= {column: _unescaped(cell) for column, cell in cells_of if column and cell is not None}
+        rows.append(RawRow(Place(name, row=number), values))
+        values = {}  # the first row has all columns, also those that nobody filled in
+    return rows
 
 
 def _unescaped(value: Any) -> Any:

@@ -397,8 +397,29 @@ def test_a_workbook_without_labels_is_refused(tmp_path: Path) -> None:
         read_sheet(saved(tmp_path / "sheet.xlsx", [["a"], ["b"]]))
     with pytest.raises(DataError, match="two columns human"):
         read_sheet(saved(tmp_path / "sheet.xlsx", [["human", "human"], [1, 0]]))
+    with pytest.raises(DataError, match=r"no column sample_id, position, text \(columns: 7, human, metric\)"):
+        read_sheet(saved(tmp_path / "sheet.xlsx", [["human", None, "metric", 7], [1, "x", "faithfulness"]]))
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_sheet(tmp_path / "none.xlsx")
+
+
+def test_a_workbook_may_say_that_it_is_enormous(tmp_path: Path) -> None:
+    """A cell in the last row and column of Excel, and one far beyond: nothing is made of the emptiness before them."""
+    sheet = "xl/worksheets/sheet1.xml"
+    for row in (2**20, 2 * 10**9):
+        cells = f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row></sheetData>'
+        path = zipped(tmp_path / f"{row}.xlsx", **EXCEL | {sheet: EXCEL[sheet].replace("</sheetData>", cells)})
+        assert len(read_sheet(path).labels) == 2
+
+
+def test_entities_are_not_expanded(tmp_path: Path) -> None:
+    """Neither those that name a file, nor those that grow by themselves."""
+    grown = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(8))
+    sheet = "xl/worksheets/sheet1.xml"
+    for entities in ('<!ENTITY i SYSTEM "file:///etc/hostname">', f'<!ENTITY a "aaaaaaaaaa">{grown}'):
+        content = f"<!DOCTYPE x [{entities}]>{EXCEL[sheet]}".replace("<v>0</v>", "<v>&i;</v>")
+        with pytest.raises(DataError, match="cannot be read as an Excel workbook"):
+            read_sheet(zipped(tmp_path / "sheet.xlsx", **EXCEL | {sheet: content}))
 
 
 def test_a_workbook_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None:
