@@ -211,18 +211,18 @@ class Run(record.Run):
         baseline: RunLike | None = None,
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
-        labels: str | Path | None = None,
+        title: str | None = None,
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
-        Takes baseline and gates as `check` does, labels as `corrected_means` does. An earlier report is replaced;
-        InputError for another file of that name.
+        Takes baseline and gates as `check` does; `title` is the heading in place of the data's name. An earlier report
+        is replaced; InputError for another file of that name.
         """
         from localjudge.report.html_page import write_report
 
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
-        return write_report(self, checked, before, out, None if labels is None else self.corrected_means(labels))
+        return write_report(self, checked, before, out, title=title)
 
     def export(
         self,
