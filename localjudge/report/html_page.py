@@ -67,14 +67,15 @@ def write_report(
     checked: Check,
     baseline: Run | None = None,
     out: str | Path | None = None,
+    labels: "RunLabels | None" = None,
     *,
     title: str | None = None,
-    labels: "RunLabels | None" = None,
 ) -> Path:
     """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 
-    Its gates were decided and compared with its baseline before; `title` is its heading in place of the data's name.
-    An earlier report is replaced; InputError for another file of that name, and for one that cannot be written.
+    Its gates were decided, its labels read and its baseline compared before; `title` is its heading in place of the
+    names of the data. An earlier report is replaced; InputError for another file of that name, and for one that cannot
+    be written.
     """
     path = Path(os.path.expanduser(out or run.directory / "report.html"))
     if path.is_dir():
@@ -83,7 +84,7 @@ def write_report(
         with open_regular(path) as file:
             if file.read(len(_BEGINNING)) != _BEGINNING:
                 raise InputError(f"{path} is not a report of localjudge", hint="name another file with --out")
-    write_output(path, (part.encode() for part in page(run, checked, baseline, title=title, labels=labels)))
+    write_output(path, (part.encode() for part in page(run, checked, baseline, labels, title=title)))
     return path
 
 
@@ -91,9 +92,9 @@ def page(
     run: Run,
     checked: Check,
     baseline: Run | None = None,
+    labels: "RunLabels | None" = None,
     *,
     title: str | None = None,
-    labels: "RunLabels | None" = None,
 ) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     style, script = (

@@ -154,7 +154,7 @@ def _mean_rows(name: str, metric: MetricSummary, corrected: "CorrectedMean | Non
     rows = [MeanRow("judge alone", metric.mean, metric.ci95)]
     if corrected and _suffices(corrected):
         worth = corrected.worth_labels
-        remark = f"the judge is worth {numbered(worth, 'label')} more" if worth else ""
+        remark = f"as good as {numbered(worth, 'label')} more" if worth else ""
         rows = [MeanRow(name, corrected.mean, corrected.ci95), rows[0]._replace(remark=remark)]
     else:
         rows = [rows[0]._replace(name=name)]
@@ -246,12 +246,14 @@ def _audit(run: Run, labels: "RunLabels | None") -> Facts:
     yield "Judge", f"{judge.name} ({judge.caution})" if judge.caution else judge.name
     yield "Examined", judge.examined
     if labels:
-        counts = [f"{mean.labels:,} of {name}" for name, mean in labels.corrected.items() if mean.labels]
+        named = [(name, mean) for name, mean in labels.corrected.items() if mean.labels]
         people = [f"{excerpt(name)} ({count:,})" for name, count in labels.labellers.items()]
         first, last = _day(labels.first), _day(labels.last)
-        yield "Labels", ", ".join(counts)
+        yield "Labels", ", ".join(f"{mean.labels:,} of {name}" for name, mean in named)
         yield "Labelled by", f"{', '.join(people)}, {first if first == last else f'{first} to {last}'}"
         yield "Agreement", _agreement(labels)
+        yield from (("Judge's errors", f"{name}: {rates}") for name, mean in named if (rates := _rates(mean)))
+        yield from (("Warning", warning) for warning in labels.warnings)
     else:
         yield "Labels", "none: localjudge label RUN"
     yield "Verified", _verified(run)
@@ -263,8 +265,14 @@ def _agreement(labels: "RunLabels") -> str:
     if labels.agreement is None:
         return "nothing was labelled by two people"
     kappa = labels.agreement.kappa
-    share = f"two people gave the same label to {100 * labels.agreement.share:.0f} % of what both labelled"
+    both = numbered(labels.agreement.statements, "statement")
+    share = f"{both} labelled by two people, {100 * labels.agreement.share:.0f} % the same"
     return share if kappa is None else f"{share} (Cohen's kappa {kappa:.2f})"
+
+
+def _rates(mean: "CorrectedMean") -> str:
+    rates = (("sensitivity", mean.sensitivity), ("specificity", mean.specificity))
+    return ", ".join(f"{name} {100 * rate:.0f} %" for name, rate in rates if rate is not None)
 
 
 def _verified(run: Run) -> str:
@@ -273,8 +281,9 @@ def _verified(run: Run) -> str:
         return "not yet: localjudge verify RUN"
     if not verification.is_of(run.directory):
         return f"not since it was written again (before: {verification.result}): localjudge verify RUN"
-    asked = f"{verification.asked_again:,} of {numbered(verification.stored, 'stored answer')} asked for again"
-    return f"{verification.result}, {_day(verification.when)}: {asked}, on {excerpt(verification.machine)}"
+    answers = f"{verification.asked_again:,} of {numbered(verification.stored, 'stored answer')} asked for again"
+    asked = f": {answers}" if verification.stored else ""  # a combined run has none of its own
+    return f"{verification.result}, {_day(verification.when)}{asked}, on {excerpt(verification.machine)}"
 
 
 def _machinery(run: Run) -> Facts:
