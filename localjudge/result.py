@@ -160,7 +160,7 @@ class Run(record.Run):
         ray: str | None = None,
         allow_host: str | Sequence[str] | None = None,
     ) -> Verification:
-        """Ask the judge again, work out the files again, and say what is the same; nothing is changed.
+        """Ask the judge again, work out the files again, and say what is the same; nothing of the run is changed.
 
         judge: where the run's model is now; None for where it was.
         count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.

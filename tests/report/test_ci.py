@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, parse_gate
 from localjudge.report.ci import finished, run_markdown, unfinished
-from localjudge.report.html_page import overview
+from localjudge.report.overview import overview
 from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
