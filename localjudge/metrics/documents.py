@@ -200,21 +200,15 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure(
-    "document_recall_single_hit", single_hit, "questions, {} have a right document among those that were found"
-)
-DOCUMENT_RECALL_MULTI_HIT = RankingMeasure(
-    "document_recall_multi_hit", multi_hit, "right documents, {} were found", _SHARE
-)
-DOCUMENT_MRR = RankingMeasure(
-    "document_mrr", reciprocal_rank, "points for placing a right document first, {} are reached"
-)
-DOCUMENT_MAP = RankingMeasure(
-    "document_map", average_precision, "points for placing all right documents before the others, {} are reached"
-)
-DOCUMENT_NDCG = RankingMeasure(
-    "document_ndcg", normalized_gain, "points for placing documents in the best order, {} are reached"
-)
+_HIT, _FOUND = "questions, {} have a right document among those found", "right documents, {} were found"
+_FIRST = "points for placing a right document first, {} are reached"
+_ALL_FIRST = "points for placing all right documents before the others, {} are reached"
+_BEST = "points for placing documents in the best order, {} are reached"
+DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit, _HIT)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _FOUND, _SHARE)
+DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank, _FIRST)
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision, _ALL_FIRST)
+DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain, _BEST)
 WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_MRR, DOCUMENT_MAP, DOCUMENT_NDCG)
 
 
@@ -226,11 +220,8 @@ def hit_rate_at(k: int) -> RankingMeasure:
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k."""
-
-    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        return multi_hit(truths, retrieved[:k], compare_by)
-
-    return RankingMeasure(f"recall@{k}", score, f"right documents, {{}} are among the first {k}", _SHARE)
+    words = f"right documents, {{}} are among the first {k}"
+    return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:
