@@ -264,6 +264,12 @@ def test_the_worst_samples_stand_open_on_paper(open_page: Open, report: Path) ->
     expect(details.get_by_role("radio", name="context_relevancy_chunk")).to_be_checked()
 
 
+@pytest.mark.parametrize("width", [320, 500, 961, 1280])
+def test_nothing_is_wider_than_the_screen(open_page: Open, compared: Path, width: int) -> None:
+    page = open_page(compared, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_nothing_is_wider_than_paper_and_no_control_is_on_it(open_page: Open, compared: Path) -> None:
     """A4 has 180 mm between its margins, 680 pixels."""
     page = open_page(compared, viewport={"width": 680, "height": 900})
