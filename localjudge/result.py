@@ -168,7 +168,7 @@ class Run(record.Run):
         ray: str | None = None,
         allow_host: str | Sequence[str] | None = None,
     ) -> Verification:
-        """Ask the judge again, work out the files again, and say what is the same; nothing is changed.
+        """Ask the judge again, work out the files again, and say what is the same; nothing of the run is changed.
 
         judge: where the run's model is now; None for where it was.
         count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
@@ -219,16 +219,18 @@ class Run(record.Run):
         baseline: RunLike | None = None,
         gates: Sequence[str] = (),
         undecided: Undecided = "fail",
+        title: str | None = None,
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
-        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file.
+        Takes baseline and gates as `check` does; `title` is the heading in place of the data's name. An earlier report
+        is replaced; InputError for another file of that name.
         """
         from localjudge.report.html_page import write_report
 
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
-        return write_report(self, checked, before, out, self.labels)
+        return write_report(self, checked, before, out, self.labels, title=title)
 
     def export(
         self,

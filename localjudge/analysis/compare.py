@@ -270,8 +270,8 @@ class SharedSamples(Record):
     def without_partner(self) -> str:
         """How many samples of each run are in no pair, of how many."""
         return (
-            f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of A and "
-            f"{self.only_new:,} of {self.only_new + self.paired:,} of B have no partner"
+            f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of the baseline and "
+            f"{self.only_new:,} of {self.only_new + self.paired:,} of this run have no partner"
         )
 
 
@@ -469,11 +469,14 @@ class _BothRuns:
             yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
         elif shared.only_baseline or shared.only_new:
             means = [{name: side.run.summary.metrics[name].mean for name in metrics} for side in (before, after)]
-            a, b = (
+            before_all, after_all = (
                 ", ".join(f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in of_run.items())
                 for of_run in means
             )
-            yield f"{shared.without_partner}; means are of the {shared.paired:,} pairs; all of A: {a}; all of B: {b}"
+            yield (
+                f"{shared.without_partner}; means are of the {shared.paired:,} pairs; "
+                f"all of the baseline: {before_all}; all of this run: {after_all}"
+            )
         if not metrics:
             yield "the runs have no metric in common"
         if judges:
@@ -486,10 +489,10 @@ class _BothRuns:
         elif before.groups and after.groups:
             regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
             if regrouped:
-                yield f"samples in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+                yield f"samples in another group in the baseline: {regrouped:,}; the groups of this run are used"
         yield from (
             f"{which} has failed samples of {metric}: {side.run.summary.metrics[metric].failed:,}"
-            for which, side in (("the baseline", before), ("the new run", after))
+            for which, side in (("the baseline", before), ("this run", after))
             for metric in side.run.summary.failed_beyond(0)
         )
 

@@ -113,10 +113,11 @@ def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bo
 @cli.command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
 @cli.gate_options
+@cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.json_option
-def report_command(directory: Path, out: Path | None, as_json: bool, **options: Any) -> int:
-    """Write RUN as one HTML page: metrics, every sample with its judged sentences, and what moved since a baseline.
+def report_command(directory: Path, out: Path | None, title: str | None, as_json: bool, **_: Any) -> int:
+    """Write RUN as one HTML page: the finding in words, means and gates, every sample, what moved since a baseline.
 
     The page is one file that loads nothing and sends nothing; it holds the texts of the run, and only you can read it.
     An earlier report is replaced, and no other file.
@@ -128,11 +129,10 @@ def report_command(directory: Path, out: Path | None, as_json: bool, **options: 
     from localjudge.record.run import Run
     from localjudge.report.html_page import write_report
 
-    checks = Checks(cli.typed_arguments())
-    run = Run.open(directory)
+    checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    page = write_report(run, result, checks.baseline, out, labels_of(run))
+    page = write_report(run, result, checks.baseline, out, labels_of(run), title=title)
     cli.print_result(
         as_json,
         lambda: {"file": str(page), "bytes": page.stat().st_size, **values(result)},

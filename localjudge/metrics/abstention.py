@@ -38,6 +38,7 @@ class ResponseRefusal(BuiltIn):
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
+    of_100 = "answers, {} decline to answer"
     about = About("response: does it decline to answer?", verdicts="1", source="Phoenix, promptfoo is-refusal")
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -54,6 +55,11 @@ def refusal_of(sample: Sample) -> Refusal:
 
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """What it is if (the contexts suffice, the response refuses)."""
+_OF_100 = {
+    "right": "questions, {} are answered or declined as the documents demand",
+    "over_refused": "questions that the documents answer, {} are declined",
+    "made_up": "questions that the documents do not answer, {} are answered all the same",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,11 @@ class Abstention(WithOptions):
     def lower_is_better(self) -> bool:
         """True of the two mistakes."""
         return self.mode != "right"
+
+    @property
+    def of_100(self) -> str:
+        """What the mode counts."""
+        return _OF_100[self.mode]
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask whether the contexts suffice and whether the response refuses."""

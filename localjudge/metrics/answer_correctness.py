@@ -25,6 +25,11 @@ from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attr
 from localjudge.types import Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
+_OF_100 = {
+    "f1": "points for saying what the right answer says and nothing else, {} are reached",
+    "precision": "sentences in the answers, {} are in the right answer",
+    "recall": "sentences in the right answers, {} are in the answer",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,11 @@ class AnswerCorrectness(WithOptions):
         verdicts="sentences of response and reference",
         source="RAGChecker; ragas FactualCorrectness",
     )
+
+    @property
+    def of_100(self) -> str:
+        """What the mode measures."""
+        return _OF_100[self.mode]
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response against the reference, and about the reference against the response."""

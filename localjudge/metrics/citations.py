@@ -146,6 +146,12 @@ class CitationSupport(WithOptions):
         source="ALCE citation recall",
     )
 
+    @property
+    def of_100(self) -> str:
+        """Sentences with a citation, or all."""
+        which = "sentences with a citation" if self.of == "cited" else "sentences in the answers"
+        return f"{which}, {{}} are supported by what they cite"
+
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence that cites, against what it cites."""
         stated = response_sentences(sample, sentences)
@@ -171,6 +177,7 @@ class CitationValidity(BuiltIn):
     name = "citation_validity"
     required_fields = frozenset({"response", "retrieved_contexts"})
     counts = "citations name a retrieved context"
+    of_100 = "citations, {} name a document that was found"
     about = About(
         asks="citation: does it name a retrieved context?",
         verdicts="none",

@@ -37,10 +37,14 @@ _EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
-    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts."""
+    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts.
+
+    `of_100` says the mean in words, as a metric's `of_100` does.
+    """
 
     name: str
     score: ScoreRanking
+    of_100: str
     counts: str = ""
 
 
@@ -69,6 +73,11 @@ class DocumentMetric(BuiltIn):
     def name(self) -> str:
         """`document_map`, `document_map(compare_by=id)`."""
         return with_options(self.measure.name, self)
+
+    @property
+    def of_100(self) -> str:
+        """That of the measure."""
+        return self.measure.of_100
 
     @property
     def counts(self) -> str:
@@ -191,22 +200,28 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
-DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _SHARE)
-DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)
-DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
-DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
+_HIT, _FOUND = "questions, {} have a right document among those found", "right documents, {} were found"
+_FIRST = "points for placing a right document first, {} are reached"
+_ALL_FIRST = "points for placing all right documents before the others, {} are reached"
+_BEST = "points for placing documents in the best order, {} are reached"
+DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit, _HIT)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _FOUND, _SHARE)
+DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank, _FIRST)
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision, _ALL_FIRST)
+DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain, _BEST)
 WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_MRR, DOCUMENT_MAP, DOCUMENT_NDCG)
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
     """Whether any of the first k is a hit."""
-    return RankingMeasure(f"hit_rate@{k}", lambda truths, retrieved, by: single_hit(truths, retrieved[:k], by))
+    words = f"questions, {{}} have a right document among the first {k}"
+    return RankingMeasure(f"hit_rate@{k}", lambda truths, retrieved, by: single_hit(truths, retrieved[:k], by), words)
 
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k."""
-    return RankingMeasure(f"recall@{k}", lambda truths, retrieved, by: multi_hit(truths, retrieved[:k], by), _SHARE)
+    words = f"right documents, {{}} are among the first {k}"
+    return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:
@@ -216,4 +231,5 @@ def precision_at(k: int) -> RankingMeasure:
         hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
-    return RankingMeasure(f"precision@{k}", score, "places held by a ground-truth document")
+    words, counts = f"documents among the first {k}, {{}} are right ones", "places held by a ground-truth document"
+    return RankingMeasure(f"precision@{k}", score, words, counts)

@@ -64,6 +64,12 @@ class MatrixRecall(MatrixMetric):
         """`matrix_recall`, or `matrix_recall@k`."""
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
+    @property
+    def of_100(self) -> str:
+        """Among which documents one is looked for."""
+        among = "" if self.first is None else f" among the first {self.first}"
+        return f"sentences in the right answers, {{}} are supported by a single document{among}"
+
     def score(self, table: SupportTable) -> Scored:
         """Sentences that are supported / sentences."""
         supported = Scored.fraction(table[:, : self.first].any(axis=1).astype(int).tolist())
@@ -80,6 +86,7 @@ class MatrixPrecision(MatrixMetric):
 
     name = "matrix_precision"
     counts = "contexts support a sentence of the reference"
+    of_100 = "documents, {} support a sentence of the right answer"
 
     def score(self, table: SupportTable) -> Scored:
         """Chunks that support / chunks."""

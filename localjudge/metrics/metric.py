@@ -64,7 +64,10 @@ class _Frozen:
 
 @dataclass(frozen=True)
 class BuiltIn(_Frozen):
-    """What the metrics of this package have in common: they are values, of version 1 if they do not name another."""
+    """What the metrics of this package have in common: they are values, of version 1 if they do not name another.
+
+    `of_100` says the mean in words: what becomes of 100, `{}` being how many: "answers, {} decline to answer".
+    """
 
     version: ClassVar[int] = 1
 

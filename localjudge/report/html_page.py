@@ -2,7 +2,7 @@
 
     Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
 
-    page.html     the template: the first screen needs no script; user text in it is escaped
+    page.html     the template, of what `overview` says: it needs no script; user text in it is escaped
     list          block: [id, question, group, outcomes, outcomes before] of some thousand samples, to sort and search
     details       block: texts and verdicts of some hundred samples, unpacked when one of them is opened
 
@@ -21,24 +21,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check
-from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
+from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
 from localjudge.analysis.labels import RunLabels
-from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.report import tables
+from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
 from localjudge.words import as_typed
 
-_BINS = 10
-"""Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
 _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.js")
 _SAMPLES_OF_A_LIST = 2_000
+_WORST_ON_PAPER = 10
 _LETTERS_OF_DETAILS = 256 << 10
 _LETTERS_OF_A_QUESTION = 200
 _SCORE_DIGITS = 6
@@ -46,30 +45,38 @@ _PROBABILITY_DIGITS = 4
 """Enough for what is shown with three: of scores also the differences."""
 _LAST_OF_ONE_UNIT = "\uffff"
 
-Values = dict[str, Any]
-
 
 def write_report(
     run: Run,
     checked: Check,
     baseline: Run | None = None,
     out: str | Path | None = None,
-    corrected: RunLabels | None = None,
+    labels: RunLabels | None = None,
+    *,
+    title: str | None = None,
 ) -> Path:
     """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 
-    Its gates were decided, compared with its baseline and corrected by labels before. An earlier report is replaced;
-    InputError for another file of that name, and for one that cannot be written.
+    Its gates were decided, its labels read and its baseline compared before; `title` is its heading in place of the
+    names of the data. An earlier report is replaced; InputError for another file of that name, and for one that cannot
+    be written.
     """
     path = Path(os.path.expanduser(out or run.directory / "report.html"))
-    write_page(path, page(run, checked, baseline, corrected), kind="report")
+    write_page(path, page(run, checked, baseline, labels, title=title), kind="report")
     return path
 
 
-def page(run: Run, checked: Check, baseline: Run | None = None, corrected: RunLabels | None = None) -> Iterator[str]:
+def page(
+    run: Run,
+    checked: Check,
+    baseline: Run | None = None,
+    labels: RunLabels | None = None,
+    *,
+    title: str | None = None,
+) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
-        first_screen = overview(run, checked, corrected)
+        first_screen = overview(run, checked, labels, title)
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,
@@ -78,87 +85,14 @@ def page(run: Run, checked: Check, baseline: Run | None = None, corrected: RunLa
         "hasGroups": run.cluster_of is not None,
         "compared": baseline is not None,
         "samples": run.summary.samples,
+        "worst": [
+            [row - 1, score.metric]
+            for row, _, score in tables.worst_samples(run, list(run.summary.metrics), _WORST_ON_PAPER)
+        ],
     }
     return page_parts(
         "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, blocks=data_blocks(run, baseline), **first_screen
     )
-
-
-def overview(run: Run, checked: Check, corrected: RunLabels | None = None) -> Values:
-    """The values of the template that stand for the run, its gates, its comparison and its corrected means."""
-    return {
-        "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
-        "samples": run.summary.samples,
-        "judge": run.judge,
-        "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
-        "facts": list(_facts(run)),
-        "metrics": _metrics(run),
-        "gates": [(decision.outcome, decision.gate, tables.reason_of(decision)) for decision in checked.decisions],
-        "comparison": checked.comparison and _comparison(checked.comparison),
-        "corrected": None,
-    }
-
-
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    judge, summary = run.judge, run.summary
-    size = None if judge.size is None else readable(judge.size)
-    others = ", of the metrics without a calibration" if summary.thresholds else ""
-    skipped = f"{summary.skipped_rows:,} rows of the data could not be used"
-    facts = [
-        ("Model", ", ".join(filter(None, (size, judge.quantisation)))),
-        ("sha256", judge.sha256),
-        ("Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"),
-        *(("Calibration", line) for line in tables.calibration_lines(run)),
-        ("Verdicts", tables.decidedness_line(summary.verdicts)),
-        ("Left out", skipped if summary.skipped_rows else None),
-        ("Signature", summary.signature),
-    ]
-    return ((name, fact) for name, fact in facts if fact)
-
-
-def _metrics(run: Run) -> list[Values]:
-    """`mean` and `interval` are None where too many failed or nothing was scored."""
-    distributions = {name: [0] * _BINS for name in run.summary.metrics}
-    for row in run.iter_scores():
-        if row.metric in distributions and row.score is not None:
-            distributions[row.metric][min(int(row.score * _BINS), _BINS - 1)] += 1
-    withheld = run.summary.failed_beyond(run.max_failed)
-    return [
-        {
-            "name": name,
-            "mean": None if name in withheld else metric.mean,
-            "interval": None if name in withheld else metric.ci95,
-            "counts": metric,
-            "distribution": distributions[name],
-            "remarks": list(tables.metric_remarks(metric, withheld=name in withheld)),
-        }
-        for name, metric in run.summary.metrics.items()
-    ]
-
-
-def _comparison(comparison: RunComparison) -> Values:
-    changes: list[Values] = [
-        {
-            "name": name,
-            "scores": tables.score_cells(change.scores),
-            "counts": tables.count_cells(name, change),
-            "difference": change.scores and change.scores.difference,
-            "interval": change.scores and change.scores.ci95,
-            "remarks": list(tables.change_remarks(name, change)),
-        }
-        for name, change in comparison.metrics.items()
-    ]
-    ends = [abs(end) for change in changes for end in change["interval"] or ()]
-    return {
-        "changes": changes,
-        "widest": max([*ends, 0.05]),
-        "notes": [
-            tables.shared_samples(comparison.samples),
-            *(f"warning: {warning}" for warning in comparison.warnings),
-            f"Baseline (A): judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
-            f"This run (B): judge {comparison.judge}, signature {comparison.signature}",
-        ],
-    }
 
 
 class DataBlock(NamedTuple):

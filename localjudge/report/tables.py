@@ -31,6 +31,7 @@ from localjudge.words import call, numbered, option, option_name, printable
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
+_LETTERS = ("A", "B")
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
 _MOST_OF_ID = 24
@@ -368,19 +369,19 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     yield f"   signature {comparison.signature}, run {comparison.run}"
 
 
-def shared_samples(samples: compare.SharedSamples) -> str:
-    """How many samples were paired, and by what."""
+def shared_samples(samples: compare.SharedSamples, runs: tuple[str, str] = _LETTERS) -> str:
+    """How many samples were paired, and by what; `runs` are what baseline and new run are called there."""
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
-    alone = f"; {samples.only_baseline:,} only in A, {samples.only_new:,} only in B"
+    alone = f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
     return (
         f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} of them with the same content"
         f"{alone if samples.only_baseline or samples.only_new else ''}"
     )
 
 
-def change_remarks(name: str, change: compare.MetricChange) -> Iterator[str]:
-    """What the differences of a metric allow to say."""
+def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
+    """What the differences of a metric allow to say; `runs` are what baseline and new run are called there."""
     if change.scores is None:
         yield "no sample has a score in both runs"
         return
@@ -389,7 +390,7 @@ def change_remarks(name: str, change: compare.MetricChange) -> Iterator[str]:
         yield "not known to be significant: all samples are in one group"
     elif change.scores.ci95[0] > 0 or change.scores.ci95[1] < 0:
         better = (change.scores.ci95[0] > 0) != catalog.lower_is_better(name)
-        yield f"B is {'better' if better else 'worse'} than A on samples like these"
+        yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
     elif change.scores.smallest_detectable > 1:
         yield f"not significant; with {compared}, no difference can be detected"
     else:

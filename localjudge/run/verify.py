@@ -4,8 +4,9 @@
        │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
        └──sha256──> the data that the manifest speaks of?
 
-Nothing in the run's directory is changed. The judge is asked what the samples give now, and no text of a stored prompt:
-a stranger's directory puts no word into its mouth. Files and data are always checked as a whole, which asks nothing.
+Nothing of the run is changed; the result is kept in its directory (`record/verification.py`). The judge is asked what
+the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth. Files and data
+are always checked as a whole, which asks nothing.
 """
 
 import random
@@ -13,13 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from localjudge import model_registry
 from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
-from localjudge.errors import InputError, ModelError, RunDirectoryError
+from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
@@ -32,14 +33,13 @@ from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
 from localjudge.record.store import canonical_sha256
+from localjudge.record.verification import VERIFICATION, Result, keep_verification
 from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
-
-Result = Literal["bit-identical", "same verdicts", "different"]
 
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 _MOST_PLACES = 20
@@ -137,25 +137,38 @@ def verify_run(
 
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
     model; `metrics` are those of the user's own that the run computed. Other settings say where the judge works:
-    `threads`, `allow_host` and those of a Ray cluster. Raises InputError (ModelError, RunDirectoryError) where a judge
-    or the run cannot be opened.
+    `threads`, `allow_host` and those of a Ray cluster. The result is kept in the run's directory, if it can be written.
+    Raises InputError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
     with closing(progress):
         if combination := manifests.combination_of(run.manifest):
-            return _verify_combined(run, [as_run(source.run) for source in combination.runs], progress)
-        settings = settings_of(run.manifest, **{"threads": None, **where})
-        settings = settings.model_copy(update={"threshold": run.summary.threshold})
-        named = judge or judge_of(run, needed=engine is None)
-        if judge is None and engine is None:
-            _require_in_place(str(named), run)
-        own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
-        computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
-        with use_judge(named, engine, settings, progress) as opened:
-            for line in opened.announcement.splitlines():
-                progress.note(line)
-            return _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed)).verification()
+            verification = _verify_combined(run, [as_run(source.run) for source in combination.runs], progress)
+        else:
+            settings = settings_of(run.manifest, **{"threads": None, **where})
+            settings = settings.model_copy(update={"threshold": run.summary.threshold})
+            named = judge or judge_of(run, needed=engine is None)
+            if judge is None and engine is None:
+                _require_in_place(str(named), run)
+            own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
+            computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
+            with use_judge(named, engine, settings, progress) as opened:
+                for line in opened.announcement.splitlines():
+                    progress.note(line)
+                replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed))
+                verification = replay.verification()
+        _keep(run, verification, progress)
+    return verification
+
+
+def _keep(run: Run, verification: Verification, progress: Progress) -> None:
+    """Keep it in the run's directory; where that cannot be written it is said, and the verification is as good."""
+    counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
+    try:
+        keep_verification(run.directory, verification.result, **counts)
+    except (InputError, OutOfResource) as error:
+        progress.note(f"{VERIFICATION} is not kept: {error.message}")
 
 
 def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:

@@ -176,8 +176,8 @@ def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: 
     old = scripted_run("old", [A, B, C], script)
     comparison = compare(old, scripted_run("new", [B, C, D, E], script))
     assert comparison.warnings == (
-        "1 of 3 samples of A and 2 of 4 of B have no partner; means are of the 2 pairs; "
-        "all of A: context_recall 0.500; all of B: context_recall 0.875",
+        "1 of 3 samples of the baseline and 2 of 4 of this run have no partner; means are of the 2 pairs; "
+        "all of the baseline: context_recall 0.500; all of this run: context_recall 0.875",
     )
     assert scores(comparison.metrics["context_recall"]).before == 0.75
 

@@ -148,7 +148,7 @@ def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
 def test_a_delta_says_how_many_samples_have_no_partner(scripted_run: ScriptedRun) -> None:
     old, new = scripted_run("old", rows(3), {}), scripted_run("new", rows(8)[1:], {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
-    assert decision.reason.endswith("; 1 of 3 samples of A and 5 of 7 of B have no partner")
+    assert decision.reason.endswith("; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner")
     assert (decision.samples, decision.unpaired) == (2, 6)
     assert decided(new, "context_recall>=0.1", comparison=compare(old, new)).unpaired == 0
 

@@ -107,7 +107,6 @@ def test_a_persons_sheet_cannot_act_on_the_terminal(run: Run, call: Call, monkey
         (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
         (("show", "run", "s0", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
         (("show", "run", "--by", "x", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
-        (("report", "run", "--labels", "none.csv"), "none.csv"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -137,21 +136,6 @@ def test_labels_of_another_run_are_refused(run: Run, scripted_run: ScriptedRun, 
     code, output, errors = call("show", "run", "--labels", "l.jsonl")
     assert (code, output) == (1, "")
     assert "12 of 12 labels in l.jsonl are not of the run in run" in errors
-    assert call("report", "run", "--labels", "l.jsonl")[0] == 1
-
-
-def test_the_report_shows_both_without_a_script(run: Run, call: Call) -> None:
-    """Plain markup, before the samples that a script lists."""
-    fill(call, "run", {"Fact 1.": 0, "Fact 2.": 0}, "l<b>.jsonl")
-    code, output, _ = call("report", "run", "--labels", "l<b>.jsonl", "--json")
-    assert code == 0
-    assert json.loads(output)["corrected"]["metrics"]["context_recall"]["labelled"] == 12
-    page = Path("run/report.html").read_text()
-    section = page[page.index("Corrected by labels") : page.index('id="samples"')]
-    assert "0.833" in section
-    assert "l&lt;b&gt;.jsonl" in section
-    call("report", "run")
-    assert "Corrected by labels" not in Path("run/report.html").read_text()
 
 
 @contextmanager

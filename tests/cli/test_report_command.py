@@ -26,6 +26,13 @@ def test_a_report_is_written_into_the_run(folder: Path, call: Call) -> None:
     assert (folder / "new" / "report.html").read_text().startswith("<!doctype html>")
 
 
+def test_a_title_of_the_users_stands_above_it_as_text(folder: Path, call: Call) -> None:
+    assert call("report", "new", "--title", "Ward <b> 7")[0] == 0
+    page = (folder / "new" / "report.html").read_text()
+    assert "<title>Ward &lt;b&gt; 7</title>" in page
+    assert "<h1><bdi>Ward &lt;b&gt; 7</bdi></h1>" in page
+
+
 def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, call: Call) -> None:
     """1 against 0 on one sample: the difference is at least -1 whatever it is, and not surely above 0.9."""
     arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,6 +114,35 @@ def check_script(html: str) -> None:
     words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
     assert script
     assert not [word for word in words if word in script]
+
+
+def corrected(**values: Any) -> SimpleNamespace:
+    """A mean as labels correct it; without values one that they cannot."""
+    nothing = dict.fromkeys(("mean", "ci95", "worth_labels", "labels_alone", "needed", "minutes", "remark"))
+    return SimpleNamespace(**{**nothing, "labels": 0, "sensitivity": None, "specificity": None, **values})
+
+
+def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: SimpleNamespace) -> Any:
+    """Labels of a run, given on two days."""
+    return SimpleNamespace(
+        corrected=means,
+        labellers=dict.fromkeys(people, 30),
+        agreement=agreement,
+        first="2026-11-20T09:00:00+00:00",
+        last="2026-11-22T10:00:00+00:00",
+        warnings=(),
+    )
+
+
+ENOUGH = corrected(
+    mean=0.687,
+    ci95=(0.592, 0.781),
+    labels=50,
+    worth_labels=31,
+    labels_alone=SimpleNamespace(mean=0.66, ci95=(0.51, 0.79)),
+    sensitivity=0.91,
+    specificity=0.6,
+)
 
 
 def row(name: str, *sentences: str) -> dict[str, Any]:

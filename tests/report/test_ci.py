@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, parse_gate
 from localjudge.report.ci import finished, run_markdown, unfinished
-from localjudge.report.html_page import overview
+from localjudge.report.overview import overview
 from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
 from tests.conftest import ScriptedRun
@@ -108,8 +108,8 @@ def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scrip
     checked = check(new, baseline=old)
     assert checked.comparison is not None
     warning = (
-        "1 of 3 samples of A and 0 of 2 of B have no partner; means are of the 2 pairs; "
-        "all of A: context_recall 1.000; all of B: context_recall 1.000"
+        "1 of 3 samples of the baseline and 0 of 2 of this run have no partner; means are of the 2 pairs; "
+        "all of the baseline: context_recall 1.000; all of this run: context_recall 1.000"
     )
     assert f"warning: {warning}" in comparison_lines(checked.comparison)
     assert warning in checked.comparison.model_dump_json()

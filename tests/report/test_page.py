@@ -97,10 +97,10 @@ def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) 
     read = in_words(html(run, gates=["context_recall>=0.9", "context_recall>=0"]))
     metric = run.summary.metrics["context_recall"]
     assert metric.ci95 is not None
-    assert f"0.500 {metric.ci95[0]:.3f} to {metric.ci95[1]:.3f}" in read
-    assert "undecided context_recall>=0.9 " in read
-    assert "pass context_recall>=0 " in read
-    assert f"Signature{run.summary.signature}" in read
+    assert f"0.500 at least 0 at least 0.9 01 {metric.ci95[0]:.3f} to {metric.ci95[1]:.3f}" in read
+    assert "undecided context recall is at least 0.9 context_recall>=0.9 " in read
+    assert "passed context recall is at least 0 context_recall>=0 " in read
+    assert read.index("How this was measured") < read.index(f"Signature{run.summary.signature}")
     assert "2 samples, judged by scripted" in read
 
 

@@ -12,8 +12,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import check
+from localjudge.report.html_page import write_report
 from localjudge.words import printable, printable_lines
-from tests.report.conftest import Open
+from tests.report.conftest import ENOUGH, Open, corrected, labelled
 
 pytestmark = pytest.mark.engine
 
@@ -61,10 +63,11 @@ def report(runs: tuple[Run, Run]) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(runs: tuple[Run, Run]) -> Path:
-    """The new run with its baseline and gates."""
+    """The new run with its baseline, gates and labels."""
     old, new = runs
-    gates = ["context_recall>=0.9", "context_recall.delta>=0"]
-    return new.report(baseline=old, gates=gates, out=new.directory / "compared.html")
+    checked = check(new, gates=["context_recall>=0.9", "context_recall<=0.95", "context_recall.delta>=0"], baseline=old)
+    labels = labelled(context_recall=ENOUGH, context_relevancy_chunk=corrected(labels=7, needed=12, minutes=4))
+    return write_report(new, checked, old, new.directory / "compared.html", labels, title="New")
 
 
 def ids(page: Page) -> list[str]:
@@ -198,6 +201,40 @@ def test_what_moved_is_shown_side_by_side(open_page: Open, compared: Path) -> No
     expect(page.get_by_role("status")).to_have_text(re.compile("34 of 70 samples"))
     page.get_by_label("Change").select_option("worse")
     assert ids(page) == []
+
+
+def test_the_worst_samples_stand_open_on_paper(open_page: Open, report: Path) -> None:
+    """Ten, the failed one first, with the verdicts that made them so; what is open on the screen stays as it is."""
+    page = open_page(report)
+    details = opened_sample(page, "sample 3")
+    details.get_by_role("radio", name="context_relevancy_chunk").check()
+    shown = """() => {
+        const nodes = (selector) => [...document.querySelectorAll(`.paper ${selector}`)];
+        const texts = (selector) => nodes(selector).map((node) => node.textContent);
+        window.printed = [texts("h3").length, texts("h3 bdi")[0], texts(".sample:first-of-type mark")];
+    }"""
+    page.evaluate(f"addEventListener('beforeprint', {shown})")
+    page.pdf()
+    count, first, marks = page.evaluate("window.printed")
+    assert (first, marks[:2]) == ("sample 3", ["😀 It is 3.", "It was 3."])
+    assert count == 10 + 10 * 4
+    expect(page.locator(".paper")).to_have_count(0)
+    expect(details.get_by_role("radio", name="context_relevancy_chunk")).to_be_checked()
+
+
+@pytest.mark.parametrize("width", [320, 500, 961, 1280])
+def test_nothing_is_wider_than_the_screen(open_page: Open, compared: Path, width: int) -> None:
+    page = open_page(compared, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_nothing_is_wider_than_paper_and_no_control_is_on_it(open_page: Open, compared: Path) -> None:
+    """A4 has 180 mm between its margins, 680 pixels."""
+    page = open_page(compared, viewport={"width": 680, "height": 900})
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(page.get_by_label("Search ids and texts")).to_be_hidden()
+    expect(page.get_by_role("img", name="gate at least 0.9").first).to_be_visible()
 
 
 def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import random
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Run, ScriptedEngine
+from localjudge.errors import RunDirectoryError
+from localjudge.progress import Silence
 from localjudge.record.store import RequestKeys
+from localjudge.record.verification import last_verification
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 from tests.conftest import ScriptedRun
@@ -46,6 +50,17 @@ def same(**changes: Any) -> Another:
 def moved(script: Mapping[str, float | str], **changes: Any) -> Another:
     """The engine of `scripted_run` with SCRIPT, answering some units otherwise."""
     return Another({**SCRIPT, **script}, ScriptedEngine(SCRIPT, default=1.0), **changes)
+
+
+class Notes(Silence):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """One more."""
+        self.notes.append(text)
 
 
 @pytest.fixture
@@ -130,12 +145,43 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
     assert verify(run, engine=same(), count=1000).asked_again == 5
 
 
-def test_nothing_in_the_run_changes(run: Run) -> None:
+def test_nothing_in_the_run_changes_and_the_result_is_kept_beside_it(run: Run) -> None:
     before = files(run)
     verify(run, engine=moved({"One.": 0.1}))
-    assert files(run) == before
+    assert {name: content for name, content in files(run).items() if name != "verification.json"} == before
     with pytest.raises(InputError, match="does not say which judge"):
         verify(str(run.directory))
+
+
+def test_what_was_verified_can_be_read_until_the_run_is_written_again(run: Run) -> None:
+    """Two of five stored answers, then all; the file is whole, its owner's alone, and of this manifest."""
+    assert last_verification(run.directory) is None
+    verify(run, engine=same(), count=2)
+    first = last_verification(run.directory)
+    assert first is not None
+    assert (first.result, first.asked_again, first.stored, first.is_of(run.directory)) == ("bit-identical", 2, 5, True)
+    assert datetime.fromisoformat(first.when).tzinfo == UTC
+    assert (run.directory / "verification.json").stat().st_mode & 0o777 == 0o600
+    verify(run, engine=moved({"One.": 0.1}))
+    second = last_verification(run.directory)
+    assert second is not None
+    assert (second.result, second.asked_again) == ("different", 5)
+    manifest = run.directory / "manifest.json"
+    manifest.write_text(f"{manifest.read_text()}\n")
+    assert not second.is_of(run.directory)
+
+
+def test_a_directory_that_cannot_be_written_is_verified_all_the_same(run: Run) -> None:
+    (run.directory / "verification.json").mkdir()
+    progress = Notes()
+    assert verify(run, engine=same(), progress=progress).result == "bit-identical"
+    assert [note for note in progress.notes if note.startswith("verification.json is not kept: ")]
+
+
+def test_a_file_of_another_shape_is_refused(run: Run) -> None:
+    (run.directory / "verification.json").write_text('{"result": "perfect"}')
+    with pytest.raises(RunDirectoryError, match=r"verification\.json cannot be read"):
+        last_verification(run.directory)
 
 
 def test_the_ingredient_that_changed_is_named(run: Run) -> None:

@@ -269,11 +269,32 @@ function outcomeCell(outcome, before, { lowerIsBetter }) {
   return [threeDigits(outcome), bar, difference].filter(Boolean);
 }
 
+/** The worst samples stand open on paper. They are unpacked before: printing does not wait for it. */
+async function putOnPaper(config, section) {
+  const details = new Details();
+  const samples = [];
+  for (const [number, metric] of config.worst) {
+    const sample = await details.of(number).catch(() => null);
+    if (sample) samples.push([metric, { ...sample, number: `paper-${number}` }]);
+  }
+  const views = ([metric, sample]) => [
+    element("h3", {}, inLine(firstOf(sample.id, MOST_LETTERS))),
+    sampleView(sample, metric, config),
+  ];
+  const paper = element("div", { class: "paper" });
+  addEventListener("beforeprint", () => {
+    paper.replaceChildren(element("h2", {}, "The worst samples"), ...samples.flatMap(views));
+    if (samples.length) section.before(paper);
+  });
+  addEventListener("afterprint", () => paper.remove());
+}
+
 const section = document.getElementById("samples");
 const unlisted = document.getElementById("unlisted");
 if ("DecompressionStream" in globalThis && "groupBy" in Map) {
   const config = JSON.parse(document.getElementById("config").textContent);
   if (config.metrics.length && config.samples) new SampleList(config, await listedSamples(), section);
+  await putOnPaper(config, section);
   unlisted.remove();
 } else {
   unlisted.textContent = "Listing the samples needs a browser of 2024 or later.";

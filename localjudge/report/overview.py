@@ -1,0 +1,187 @@
+"""What the page of a run says before and after its samples: values of its template.
+
+    the finding    Of 100 sentences in the answers, about 69 (59 to 78) are supported by the documents.
+                   A person checked 50 of them.
+    each mean      corrected by labels, where they suffice; under it the judge alone and the labels alone
+    each gate      in words, and as a mark on the scale of its metric
+    how            date, judge, labels, verification: what an auditor asks for, and every machine word
+
+A mean counts each sample once, so the 100 are of an average sample.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localjudge.analysis.check import Check, Gate, parse_gate
+from localjudge.analysis.compare import RunComparison
+from localjudge.analysis.labels import CorrectedMean, RunLabels
+from localjudge.engine.hardware import readable
+from localjudge.metrics import catalog
+from localjudge.record.manifest import kept_criteria
+from localjudge.record.run import Run
+from localjudge.record.verification import last_verification
+from localjudge.report import tables
+from localjudge.report.terminal import number
+from localjudge.words import numbered
+
+_BINS = 10
+"""Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
+_MOST_SENTENCES = 3
+_RUNS = ("the baseline", "this run")
+_OUTCOMES = {"pass": "passed", "fail": "failed", "undecided": "undecided"}
+_BOUNDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
+_EQUALS = {">=": "not lower", ">": "higher", "<=": "not higher", "<": "lower"}
+
+Values = dict[str, Any]
+
+
+class MeanRow(NamedTuple):
+    """A mean with its interval on the page, what it is called in the table, and what has to be said of it."""
+
+    name: str
+    mean: float | None
+    interval: tuple[float, float] | None
+    remark: str = ""
+
+
+def overview(run: Run, checked: Check, labels: RunLabels | None = None, title: str | None = None) -> Values:
+    """The values of the template that stand for the run, its labels, its gates and its comparison."""
+    environment, verification = run.manifest.environment, last_verification(run.directory)
+    metrics = list(_metrics(run, labels, [parse_gate(decision.gate) for decision in checked.decisions]))
+    sentences = [metric for metric in metrics if metric["sentence"]]
+    return {
+        "title": title or ", ".join(Path(source).name for source in environment.get("sources", ())),
+        "day": str(next((session.get("started", "") for session in environment["sessions"]), ""))[:10],
+        "samples": str(run.part or numbered(run.summary.samples, "sample")),
+        "skipped": run.summary.skipped_rows,
+        "judge": run.judge,
+        "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
+        "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
+        "metrics": metrics,
+        "gates": [
+            (
+                decision,
+                _OUTCOMES[decision.outcome],
+                gate_in_words(parse_gate(decision.gate)),
+                tables.reason_of(decision),
+            )
+            for decision in checked.decisions
+        ],
+        "comparison": checked.comparison and _comparison(checked.comparison),
+        "labels": labels,
+        "verification": verification,
+        "is_verified": verification is not None and verification.is_of(run.directory),
+        "facts": [(name, fact) for name, fact in _facts(run, checked.comparison) if fact],
+    }
+
+
+def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
+    """Of each metric its rows of means, the first without a mean where too many failed or nothing was scored."""
+    distributions = {name: [0] * _BINS for name in run.summary.metrics}
+    for score in run.iter_scores():
+        if score.metric in distributions and score.score is not None:
+            distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
+    withheld = run.summary.failed_beyond(run.max_failed)
+    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark then crosses the words of another
+    for name, summary in run.summary.metrics.items():
+        corrected = labels.corrected.get(name) if labels else None
+        judge = MeanRow("judge alone", summary.mean, summary.ci95)
+        rows = [MeanRow(name, None, None)] if name in withheld else _mean_rows(name, judge, corrected)
+        metric = catalog.ours(name)
+        judged = metric is None or bool(catalog.tasks_of([metric]))
+        checked = corrected.labels if corrected and corrected.ci95 and name not in withheld else 0
+        yield {
+            "name": name,
+            "meaning": _meaning(name, run),
+            "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
+            "judged": judged and not checked,
+            "checked": checked,
+            "corrected": corrected,
+            "needed": corrected.needed if corrected else None,
+            "rows": rows,
+            "counts": summary,
+            "distribution": distributions[name],
+            "marks": [(gate.threshold, _bound(gate)) for gate in gates if gate.metric == name and not gate.delta],
+            "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
+        }
+
+
+def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:
+    """The headline, and under it what it was made of."""
+    rows = [judge._replace(name=name)]
+    if corrected and corrected.ci95:
+        worth = corrected.worth_labels
+        remark = f"as good as {numbered(worth, 'label')} more" if worth else ""
+        rows = [MeanRow(name, corrected.mean, corrected.ci95), judge._replace(remark=remark)]
+    alone = corrected.labels_alone if corrected else None
+    return [*rows, MeanRow("labels alone", alone.mean, alone.ci95)] if alone else rows
+
+
+def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
+    """The mean of a metric as a clause, in the metric's own words: `of 100 answers, about 9 (2 to 22) decline ...`."""
+    words = getattr(catalog.ours(name), "of_100", None)
+    value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
+    value += f" ({' to '.join(ends)})" if ends else ""
+    return f"of 100 {words.format(f'about {value}')}" if words else f"the mean of {name} is {value}"
+
+
+def _meaning(name: str, run: Run) -> str:
+    """What the metric tells, as a question; nothing of a metric whose words are not known."""
+    if words := getattr(catalog.ours(name), "of_100", None):
+        return f"Of 100 {words.format('how many')}?{' Lower is better.' if catalog.lower_is_better(name) else ''}"
+    criterion = kept_criteria(run.manifest).get(name)
+    return criterion.question if criterion else ""
+
+
+def _bound(gate: Gate) -> str:
+    return f"{_BOUNDS[gate.comparison]} {gate.threshold:g}"
+
+
+def gate_in_words(gate: Gate) -> str:
+    """`context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
+    name = gate.metric.replace("_", " ") if catalog.is_ours(gate.metric) else gate.metric
+    if not gate.delta:
+        return f"{name} is {_bound(gate)}"
+    if not gate.threshold:
+        return f"{name} is {_EQUALS[gate.comparison]} than in the baseline"
+    is_least, is_strict = gate.comparison.startswith(">") == (gate.threshold > 0), "=" not in gate.comparison
+    bound = ("more than" if is_least else "less than") if is_strict else ("at least" if is_least else "at most")
+    return (
+        f"{name} is {bound} {abs(gate.threshold):g} {'higher' if gate.threshold > 0 else 'lower'} than in the baseline"
+    )
+
+
+def _comparison(comparison: RunComparison) -> Values:
+    changes: list[Values] = [
+        {
+            "name": name,
+            "scores": tables.score_cells(change.scores),
+            "counts": tables.count_cells(name, change)[:4],
+            "difference": change.scores and change.scores.difference,
+            "interval": change.scores and change.scores.ci95,
+            "remarks": list(tables.change_remarks(name, change, _RUNS)),
+        }
+        for name, change in comparison.metrics.items()
+    ]
+    ends = [abs(end) for change in changes for end in change["interval"] or ()]
+    notes = [tables.shared_samples(comparison.samples, _RUNS), *(f"warning: {text}" for text in comparison.warnings)]
+    return {"changes": changes, "widest": max([*ends, 0.05]), "notes": notes}
+
+
+def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
+    """What pins the numbers down, in the words of the machine."""
+    judge, summary = run.judge, run.summary
+    others = ", of the metrics without a calibration" if summary.thresholds else ""
+    size = None if judge.size is None else readable(judge.size)
+    yield "Model", ", ".join(filter(None, (size, judge.quantisation)))
+    yield "sha256", judge.sha256
+    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
+    yield from (("Calibration", line) for line in tables.calibration_lines(run))
+    yield "Verdicts", tables.decidedness_line(summary.verdicts)
+    yield "Signature", summary.signature
+    if comparison:
+        yield "Baseline", f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"
+    for name, change in comparison.metrics.items() if comparison else ():
+        if change.verdicts:
+            yield "Moved", f"{name}: {change.verdicts.up:,} from 0 to 1, {change.verdicts.down:,} from 1 to 0"

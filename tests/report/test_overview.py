@@ -1,0 +1,233 @@
+"""What the page of a run says in words: the finding, the means, the gates, and how it was measured."""
+
+import operator
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from localjudge import Criterion, Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import Gate, check
+from localjudge.metrics import catalog
+from localjudge.metrics import metric as naming
+from localjudge.record.verification import keep_verification
+from localjudge.report.html_page import page
+from localjudge.report.overview import gate_in_words, in_words, overview
+from localjudge.stats.paired import Comparison
+from tests.conftest import ScriptedRun
+from tests.report.conftest import ENOUGH, PageReader, corrected, labelled
+
+ROW = {
+    "id": "a",
+    "user_input": "Q?",
+    "retrieved_contexts": ["Rain."],
+    "reference": "It rains.",
+    "response": "It rains.",
+}
+METRICS = ["context_recall", "faithfulness"]
+OPERATORS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+BOUNDS = {"at least": operator.ge, "more than": operator.gt, "at most": operator.le, "less than": operator.lt}
+EQUALS = {"not lower": operator.ge, "higher": operator.gt, "not higher": operator.le, "lower": operator.lt}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Of ten samples nine have all attributed, and one nothing: both means are 0.9."""
+    rows = [{**ROW, "id": str(at), **({"reference": "No.", "response": "No."} if at == 0 else {})} for at in range(10)]
+    engine = ScriptedEngine({"No.": 0.1}, default=0.9)
+    return evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run")
+
+
+def first_screen(run: Run, labels: Any = None, **options: Any) -> str:
+    """The text of the page before its samples."""
+    return " ".join(
+        PageReader("".join(page(run, check(run), None, labels, **options))).text.partition("Samples")[0].split()
+    )
+
+
+def measured(run: Run, labels: Any = None) -> str:
+    """The text of the last section."""
+    text = PageReader("".join(page(run, check(run), None, labels))).text.partition("How this was measured")[2]
+    return " ".join(text.split())
+
+
+def test_a_corrected_mean_is_said_as_the_finding_and_who_checked_it(run: Run) -> None:
+    text = first_screen(run, labelled(faithfulness=ENOUGH), title="Ward assistant")
+    assert "Ward assistant Of 100 sentences in the answers, about 69 (59 to 78) are supported by the documents." in text
+    assert (
+        "by the documents. A person checked 50 of them. The judge scripted says: of 100 sentences in the right" in text
+    )
+    assert "People checked 50 of them." in first_screen(run, labelled(faithfulness=ENOUGH, people=("ann", "bob")))
+
+
+def test_without_labels_the_judge_says_it_and_nobody_has_checked(run: Run) -> None:
+    low, high = (f"{100 * end:.0f}" for end in run.summary.metrics["faithfulness"].ci95 or ())
+    said = f"about 90 ({low} to {high}) are supported by the documents"
+    assert (
+        f"The judge scripted says: of 100 sentences in the right answers, {said}; of 100 sentences in the answers, "
+        f"{said}. Nobody has checked this yet: localjudge label RUN shows what to check."
+    ) in first_screen(run)
+
+
+def test_too_few_labels_say_how_many_more_and_how_long_they_take(run: Run) -> None:
+    few = corrected(labels=7, needed=12, minutes=4)
+    text = first_screen(run, labelled(context_recall=few))
+    assert "Too little of this has been checked: localjudge label RUN shows what to check." in text
+    assert "by the judge alone; 12 more labels, about 4 min, would correct it 0.900" in text
+
+
+def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run) -> None:
+    _, metric = overview(run, check(run), labelled(faithfulness=ENOUGH))["metrics"]
+    assert metric["meaning"] == "Of 100 sentences in the answers, how many are supported by the documents?"
+    assert metric["rows"] == [
+        ("faithfulness", 0.687, (0.592, 0.781), ""),
+        ("judge alone", 0.9, run.summary.metrics["faithfulness"].ci95, "as good as 31 labels more"),
+        ("labels alone", 0.66, (0.51, 0.79), ""),
+    ]
+    assert "corrected by 50 labels 0.687" in first_screen(run, labelled(faithfulness=ENOUGH))
+
+
+def test_a_mean_that_is_withheld_is_in_no_sentence_and_no_picture(failed_run: Run) -> None:
+    values = overview(failed_run, check(failed_run), labelled(context_recall=ENOUGH))
+    assert [row.mean for row in values["metrics"][0]["rows"]] == [None]
+    assert values["finding"] == []
+    assert "No metric has a mean." in first_screen(failed_run)
+
+
+def test_a_metric_without_a_judge_waits_for_nobody_to_check_it(tmp_path: Path) -> None:
+    """One of two right documents was found: 1/2."""
+    row = {"retrieved_contexts": ["a"], "reference_contexts": ["a", "b"]}
+    metrics, engine = ["document_recall_multi_hit"], ScriptedEngine({}, default=0.9)
+    text = first_screen(evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run"))
+    assert re.search(r"Of 100 right documents, about 50 \(\d+ to \d+\) were found\. 1 sample", text)
+    assert "checked" not in text
+
+
+def test_a_metric_without_words_is_said_by_its_name() -> None:
+    assert in_words("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
+    assert in_words("brevity", 0.25, None) == "the mean of brevity is 0.250"
+
+
+def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
+    criterion = Criterion(name="polite", question="Is it polite?")
+    run = evaluate([ROW], engine=ScriptedEngine({}, default=0.9), metrics=[criterion], out=tmp_path / "run")
+    (metric,) = overview(run, check(run))["metrics"]
+    assert metric["meaning"] == "Is it polite?"
+    assert first_screen(run).count("the mean of polite is") == 1
+
+
+def every_built_in() -> list[str]:
+    """All our metrics, with each value of each option."""
+    listed = []
+    for described in catalog.described():
+        name = described.name.replace("@k", "@3")
+        if catalog.is_ours(name):
+            values = [f"{name}({option}={value})" for option, texts in described.options.items() for value in texts]
+            listed += [name, *values]
+    return [name for name in dict.fromkeys(listed) if naming.parse(name)]
+
+
+@pytest.mark.parametrize("name", every_built_in())
+def test_every_built_in_metric_has_words_for_its_mean(name: str) -> None:
+    """They say a finding and ask a question, each once: `of 100 answers, about 7 (2 to 9) decline to answer`."""
+    words = getattr(catalog.get(name), "of_100", "")
+    assert words.count("{}") == 1
+    assert re.search(r"^[a-z].*, \{\} .*[a-z0-9]$", words)
+    assert f"about 7 (2 to 9) {words.partition('{} ')[2]}" in in_words(name, 0.07, (0.02, 0.09))
+
+
+def truth_of(words: str, value: float) -> bool:
+    """Whether the words, read as English, hold for a difference of this value."""
+    if equal := re.fullmatch(r"context recall is (.*) than in the baseline", words):
+        if equal[1] in EQUALS:
+            return bool(EQUALS[equal[1]](value, 0))
+        bound, amount, direction = re.fullmatch(r"(\w+ \w+) (\S+) (higher|lower)", equal[1]).groups()  # type: ignore[union-attr]
+        return bool(BOUNDS[bound](value if direction == "higher" else -value, float(amount)))
+    raise AssertionError(words)
+
+
+@given(st.sampled_from(get_args(Comparison)), st.integers(-10, 10), st.integers(-20, 20))
+@example(">=", -2, -2)
+@example("<", 0, 0)
+def test_a_gate_in_words_means_what_it_says(comparison: Comparison, threshold: int, difference: int) -> None:
+    """In hundredths, which are the same numbers in both."""
+    gate = Gate(metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100)
+    assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](difference, threshold)
+
+
+def test_a_gate_on_a_mean_is_said_in_words() -> None:
+    said = {
+        comparison: gate_in_words(Gate(metric="hit_rate@3", delta=False, comparison=comparison, threshold=0.8))
+        for comparison in get_args(Comparison)
+    }
+    assert said == {
+        ">=": "hit rate@3 is at least 0.8",
+        ">": "hit rate@3 is above 0.8",
+        "<=": "hit rate@3 is at most 0.8",
+        "<": "hit rate@3 is below 0.8",
+    }
+    own = Gate(metric="my_own", delta=False, comparison=">=", threshold=0.8)
+    assert gate_in_words(own) == "my_own is at least 0.8"
+
+
+def test_gates_are_marks_on_the_scale_of_their_metric(run: Run) -> None:
+    """On 200 units: 0.8 at 160; the outer one stands above, so that no mark crosses words. A difference has none."""
+    gates = ["faithfulness>=0.8", "faithfulness<=0.95", "faithfulness.delta>=-1"]
+    read = PageReader("".join(page(run, check(run, gates=gates, baseline=run), run)))
+    marks = [attrs["x1"] for tag, attrs in read.elements if tag == "line" and attrs["class"] == "gate"]
+    assert marks == ["190.0", "160.0"]
+    labels = [attrs["aria-label"] for tag, attrs in read.elements if tag == "svg" and attrs["class"] == "interval"]
+    assert labels[1] is not None
+    assert labels[1].endswith("; gate at most 0.95; gate at least 0.8")
+
+
+def test_an_auditor_finds_who_labelled_and_how_far_they_agree(run: Run) -> None:
+    agreement = SimpleNamespace(statements=10, share=0.9, kappa=0.781)
+    text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
+    assert "Labels50 of faithfulness; by them the judge has sensitivity 91 %, specificity 60 % Labelled by" in text
+    assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
+    assert "Agreement10 labelled by two people, 90 % the same (Cohen's kappa 0.78) Verified" in text
+    assert "Labelsnone: localjudge label RUN Verified" in measured(run)
+
+
+def test_the_last_verification_is_shown_until_the_run_is_written_again(run: Run, tmp_path: Path) -> None:
+    copy = Run.open(shutil.copytree(run.directory, tmp_path / "copy"))
+    assert "Verifiednot yet: localjudge verify RUN Interval" in measured(copy)
+    keep_verification(copy.directory, "same verdicts", asked_again=3, stored=20)
+    verified = r"Verifiedsame verdicts, 20\d\d-\d\d-\d\d: 3 of 20 stored answers asked for again, on \w+ \w+ Interval"
+    assert re.search(verified, measured(copy))
+    manifest = copy.directory / "manifest.json"
+    manifest.write_text(f"{manifest.read_text()} ")
+    stale = "Verifiednot since it was written again (before: same verdicts): localjudge verify RUN Interval"
+    assert stale in measured(copy)
+
+
+def test_a_page_with_a_baseline_never_speaks_of_a_and_b(scripted_run: ScriptedRun) -> None:
+    old = scripted_run(
+        "old",
+        [{**ROW, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"],
+        {"It rains.": 0.1},
+        metrics=METRICS,
+    )
+    new = scripted_run(
+        "new", [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"], {}, metrics=METRICS
+    )
+    checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
+    text = PageReader("".join(page(new, checked, old))).text
+    assert "this run is better than the baseline on samples like these" in text
+    assert "1 only in the baseline, 1 only in this run" in text
+    assert "1 of 11 samples of the baseline and 1 of 11 of this run have no partner" in text
+    assert not re.findall(r"\b[AB]\b(?! person)", text)
+
+
+def test_the_day_is_that_on_which_the_run_was_begun(run: Run) -> None:
+    sessions = [{"started": "2026-03-01T23:59:00+00:00"}, {"started": "2026-03-02T00:10:00+00:00"}]
+    for begun, day in ((sessions, "2026-03-01"), ([{}], ""), ([], "")):
+        environment = {**run.manifest.environment, "sessions": begun}
+        manifest = run.manifest.model_copy(update={"environment": environment})
+        assert overview(Run(run.directory, run.summary, manifest), check(run))["day"] == day
