@@ -222,7 +222,8 @@ class Run(record.Run):
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
-        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file of that name.
+        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file of its
+        name.
         """
         from localjudge.report.html_page import write_report
 
@@ -287,14 +288,15 @@ class Run(record.Run):
         """
         from localjudge.analysis.label_sheet import write_sheet
         from localjudge.analysis.labelling import Labelling
-        from localjudge.report.label_page import write_label_page
 
         path = Path(out).expanduser()
         labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
         if path.suffix == ".html":
-            write_label_page(path, labelling.rows, title=self.directory.name)
+            from localjudge.report.label_page import write_label_page
+
+            write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:
-            write_sheet(path, labelling.rows)
+            write_sheet(path, labelling.rows_to_send())
         return path
 
     def read_labels(self, file: str | Path, labeller: str | None = None) -> "LabelsRead":
