@@ -254,7 +254,7 @@ def _corrected(
         power=corrected.power,
         remark=remark,
         **_missing(frame, corrected.clusters, seconds),
-        **_rates(units),
+        **_rates(units, *(("specificity", "sensitivity") if frame.share_of == "zeros" else ())),
     )
 
 
@@ -266,13 +266,13 @@ def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
     return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
 
 
-def _rates(units: JudgedUnits) -> dict[str, Any]:
+def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "specificity") -> dict[str, Any]:
     """The judge's sensitivity and specificity, of those of the two that labels tell."""
     weights: Floats = np.where(units.certain, 0.0, units.drawn)
     rates = {}
     for name, human, right in (
-        ("sensitivity", units.human, units.judged),
-        ("specificity", 1 - units.human, 1 - units.judged),
+        (of_ones, units.human, units.judged),
+        (of_zeros, 1 - units.human, 1 - units.judged),
     ):
         if total := float((weights * human).sum()):
             rates[name] = float((weights * human * right).sum()) / total
@@ -303,7 +303,7 @@ def _agreement(decisions: Decisions) -> Agreement | None:
     first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     kappa = None
     with suppress(DataError):  # both said the same of every statement
-        kappa = float(cohen_kappa(first, second)[0])
+        kappa = float(cohen_kappa(first, second))
     return Agreement(statements=len(pairs), share=float((first == second).mean()), kappa=kappa)
 
 
