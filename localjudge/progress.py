@@ -18,6 +18,9 @@ class Progress(Protocol):
     def rows(self, doing: str, done: int, total: int | None) -> None:
         """Before anything is asked: `done` rows of `total`, if that is known, are read, checked or stored."""
 
+    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
+        """While something goes on that cannot be counted: it has taken so long of what it is expected to take."""
+
     def expect(self, count: int) -> None:
         """More questions are going to be asked; a negative number takes back what was expected."""
 
@@ -42,7 +45,7 @@ class Silence:
 
     def _say_nothing(self, *_: Any, **__: Any) -> None: ...
 
-    note = rows = expect = recall = phase = pause = advance = close = _say_nothing
+    note = rows = elapsed = expect = recall = phase = pause = advance = close = _say_nothing
 
 
 def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:

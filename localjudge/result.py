@@ -222,8 +222,7 @@ class Run(record.Run):
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
 
-        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file of its
-        name.
+        Takes baseline and gates as `check` does. An earlier report is replaced; InputError for another file.
         """
         from localjudge.report.html_page import write_report
 

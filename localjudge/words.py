@@ -131,6 +131,18 @@ def numbered(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+_MINUTE, _HOUR = 60, 3_600
+
+
+def roughly(seconds: float) -> str:
+    """A time that is estimated, no more exact than it is known: `about 20 seconds`, `about 2 minutes`."""
+    if seconds >= 2 * _HOUR:
+        return f"about {numbered(round(seconds / _HOUR), 'hour')}"
+    if seconds >= 0.9 * _MINUTE:
+        return f"about {numbered(max(1, round(seconds / _MINUTE)), 'minute')}"
+    return f"about {max(5, 5 * round(seconds / 5))} seconds"
+
+
 _ALIKE = 0.75  # "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96)
 _MOST_NAMES = 20
 _MOST_NEAR = 3

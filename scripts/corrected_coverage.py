@@ -1,31 +1,50 @@
-"""How often the interval of a corrected mean holds the truth: measured on made-up runs whose truth is known.
+"""How often the interval of a corrected mean holds the truth, and how many labels it saves: measured where it is known.
 
-    for each repeat:  make a run and its judge's errors -> draw n units -> label them -> correct -> held?
+    for each repeat:  make a run of judged units -> draw n -> label them -> correct -> held? how wide?
 
-Samples have 1 to 7 units. They differ in how many of their units are 1 (a beta distribution around the truth), and in
-the clustered case groups of four samples share that, and the judge's error rates, too. The judge's p_yes knows a little
-of whether its label is right, as those of real judges do.
+A run has samples of 1 to 6 units, as many of each size as CLAPnq's reference answers have sentences. Samples differ in
+how many of their units are 1 (a beta distribution around the truth); in the clustered case groups of four share that.
+Units come from a pool: of a made-up judge, or of real verdicts on statements that people labelled.
+
+    labels alone    drawn at random, units all as likely: their mean, without a judge
+    PPI++           drawn at random: the judge's mean and the mean of its errors, weighted by lambda
+    corrected       as localjudge draws and corrects
 """
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.stats.corrected import JudgedUnits, draw, prediction_powered, strata_by_score
-from localjudge.stats.interval import Floats, Indices
+from localjudge.analysis.labelled_texts import LabelledStatement, read_labelled_texts
+from localjudge.stats.corrected import (
+    JudgedUnits,
+    draw,
+    inclusion_probabilities,
+    labels_alone,
+    prediction_powered,
+    strata_by_score,
+    uncertainty,
+)
+from localjudge.stats.interval import Floats
 
-_MOST_UNITS = 7
+_UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
 _CONCENTRATION = 2.0
-_CONCENTRATION_OF_ERRORS = 3.0
+_MADE_UP_UNITS = 4_000
+_STRATA = 10
+_THRESHOLD = 0.5
+_MORE_LABELS = (1.0, 1.25, 1.5, 2.0, 3.0)
+WAYS = ("labels alone", "PPI++", "corrected")
 
 
-class Judge(NamedTuple):
-    """What it gets right of 1 and of 0."""
+class Pool(NamedTuple):
+    """Units to make runs of: what the judge gave each, and what people say; both (units,)."""
 
-    sensitivity: float
-    specificity: float
+    p_yes: Floats
+    human: Floats
 
 
 class Setting(NamedTuple):
@@ -34,77 +53,82 @@ class Setting(NamedTuple):
     samples: int
     truth: float
     clustered: bool
-    stratified: bool
     labels: int
 
 
 class Held(NamedTuple):
-    """Share of intervals that held the truth, their mean width, and the mean of the estimates."""
+    """Share of intervals that held the truth, and their mean width."""
 
     share: float
     width: float
-    mean: float
 
 
-JUDGES: Mapping[str, Judge] = {
-    "lenient": Judge(0.95, 0.6),
-    "strict": Judge(0.6, 0.95),
-    "noisy": Judge(0.75, 0.75),
+JUDGES: Mapping[str, tuple[float, float]] = {
+    "lenient": (0.95, 0.6),
+    "strict": (0.6, 0.95),
+    "noisy": (0.75, 0.75),
+    "good": (0.95, 0.95),
 }
-METHODS = ("judge", "corrected")
+"""What made-up judges get right of 1 and of 0."""
 
 
-def coverage(setting: Setting, judge: Judge, *, repeats: int, seed: int) -> dict[str, Held]:
-    """The judge's mean and the corrected one with how often each held."""
+def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
+    """A judge whose p_yes knows a little of whether its label is right, as those of real judges do."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    found = np.array([_intervals(setting, judge, generator) for _ in range(repeats)])
-    held = (found[:, :, 0] <= setting.truth) & (setting.truth <= found[:, :, 1])
-    width = found[:, :, 1] - found[:, :, 0]
-    return {
-        name: Held(float(held[:, at].mean()), float(width[:, at].mean()), float(found[:, at, 2].mean()))
-        for at, name in enumerate(METHODS)
-    }
-
-
-def made_up(setting: Setting, judge: Judge, generator: np.random.Generator) -> JudgedUnits:
-    """A run with some of its units labelled."""
-    sizes = generator.integers(1, _MOST_UNITS + 1, setting.samples)
-    sample = np.repeat(np.arange(setting.samples), sizes)
-    clusters = (np.arange(setting.samples) // _GROUP if setting.clustered else np.arange(setting.samples))[sample]
-    human = (generator.random(len(sample)) < _rates(setting.truth, _CONCENTRATION, clusters, generator)).astype(float)
-    rates = [_rates(rate, _CONCENTRATION_OF_ERRORS, clusters, generator) for rate in judge]
-    if not setting.clustered:
-        rates = [np.full(len(sample), rate) for rate in judge]
-    right = generator.random(len(sample)) < np.where(human == 1, *rates)
+    human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
+    right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)
     judged = np.where(right, human, 1 - human)
-    confidence = np.where(right, generator.beta(3, 1.5, len(sample)), generator.beta(1.5, 2, len(sample)))
-    p_yes = np.where(judged == 1, 0.5 + confidence / 2, 0.5 - confidence / 2)
-    weights = 1 / (sizes[sample] * setting.samples)
-    strata = strata_by_score(p_yes) if setting.stratified else np.zeros(len(sample), dtype=np.intp)
-    drawing = draw(weights, strata, setting.labels, int(generator.integers(2**31)))
-    drawn = np.zeros(len(sample))
-    drawn[drawing.taken] = (weights / np.maximum(drawing.probabilities, 1e-300))[drawing.taken]
-    return JudgedUnits(judged, weights, human, drawn, strata, clusters, np.zeros(len(sample), dtype=bool))
+    confidence = np.where(right, generator.beta(3, 1.5, len(human)), generator.beta(1.5, 2, len(human)))
+    return Pool(np.where(judged == 1, 0.5 + confidence / 2, 0.5 - confidence / 2), human)
 
 
-def _intervals(setting: Setting, judge: Judge, generator: np.random.Generator) -> list[tuple[float, float, float]]:
-    units = made_up(setting, judge, generator)
-    corrected = prediction_powered(units)
-    low, high = corrected.limits or (0.0, 1.0)
-    return [_of_the_judge(units), (low, high, corrected.mean)]
+def recorded_pool(labels: Path, run: Path) -> Pool:
+    """The verdicts in the directory of a run that `localjudge calibrate LABELS --judge ...` made, with the labels."""
+    texts = (text for text in read_labelled_texts(labels).texts if isinstance(text, LabelledStatement))
+    human = {str(text.columns["id"]): text.label for text in texts}
+    with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
+        rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
+    return Pool(
+        np.array([row["p_yes"] for row in rows]), np.array([float(human[row["sample_id"]] or 0) for row in rows])
+    )
 
 
-def _of_the_judge(units: JudgedUnits) -> tuple[float, float, float]:
-    """1.96 standard errors around the judge's mean, over clusters."""
-    sums = np.bincount(units.clusters, weights=units.weights * units.judged)
-    sizes = np.bincount(units.clusters, weights=units.weights)
-    mean = float(sums.sum())
-    error = float(np.sqrt(((sums - mean * sizes) ** 2).sum()))
-    return mean - 1.96 * error, mean + 1.96 * error, mean
+def measure(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> dict[str, Held]:
+    """How each of the `WAYS` does."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    limits = np.array([_intervals(setting, pool, generator) for _ in range(repeats)])
+    held = (limits[:, :, 0] <= setting.truth) & (setting.truth <= limits[:, :, 1])
+    width = limits[:, :, 1] - limits[:, :, 0]
+    return {way: Held(float(held[:, at].mean()), float(width[:, at].mean())) for at, way in enumerate(WAYS)}
 
 
-def _rates(mean: float, concentration: float, clusters: Indices, generator: np.random.Generator) -> Floats:
-    """A rate of each unit's cluster, around a mean."""
-    drawn = generator.beta(mean * concentration, (1 - mean) * concentration, int(clusters.max()) + 1)
-    rates: Floats = drawn[clusters]
-    return rates
+def labels_for(width: float, way: str, setting: Setting, pool: Pool, *, repeats: int, seed: int) -> float:
+    """How many labels the way needs for intervals of this mean width, interpolated between numbers that are tried."""
+    counts = [round(setting.labels * factor) for factor in _MORE_LABELS]
+    widths = [measure(setting._replace(labels=count), pool, repeats=repeats, seed=seed)[way].width for count in counts]
+    return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(counts))))
+
+
+def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+    sizes = generator.choice(np.arange(1, len(_UNITS_OF_A_SAMPLE) + 1), setting.samples, p=_UNITS_OF_A_SAMPLE)
+    sample = np.repeat(np.arange(setting.samples), sizes)
+    clusters = sample // _GROUP if setting.clustered else sample
+    rates = generator.beta(setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples)
+    is_one, size = generator.random(len(sample)) < rates[clusters], len(sample)
+    ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
+    chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
+    p_yes, human, weights = pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples)
+    judged, nothing = (p_yes >= _THRESHOLD).astype(np.float64), np.zeros(size)
+
+    at_random, drawn, certain = nothing.copy(), nothing.copy(), np.zeros(size, dtype=np.bool_)
+    taken = generator.permutation(size)[: setting.labels]
+    at_random[taken] = weights[taken] * size / len(taken)
+    shares = weights * uncertainty(p_yes)
+    drawing = draw(shares, strata_by_score(p_yes, _STRATA), setting.labels, int(generator.integers(2**31)))
+    chances = inclusion_probabilities(shares[drawing.taken] / shares.sum(), int(drawing.turns.max()))
+    drawn[drawing.taken] = weights[drawing.taken] / chances
+
+    random_units = JudgedUnits(judged, weights, human, at_random, certain.astype(np.intp), clusters, certain)
+    units = JudgedUnits(judged, weights, human, drawn, strata_by_score(p_yes), clusters, certain)
+    means = labels_alone(random_units), prediction_powered(random_units), prediction_powered(units)
+    return [mean.limits or (0.0, 1.0) for mean in means]

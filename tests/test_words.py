@@ -14,7 +14,7 @@ import localjudge
 from localjudge import ScriptedEngine
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
-from localjudge.words import as_typed, call, option, option_name, printable, printable_lines, suggestion
+from localjudge.words import as_typed, call, option, option_name, printable, printable_lines, roughly, suggestion
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
 FLAG = re.compile(r"--[a-z]")
@@ -134,3 +134,22 @@ def test_ordinary_text_of_any_script_is_left_as_it_is(text: str) -> None:
     assert printable(text) == text
     assert printable(f"{text}\x1b[31m\n\x9b\u202e") == f"{text}\\x1b[31m\\n\\x9b\\u202e"
     assert printable_lines(f"{text}\ntwo\x07") == f"{text}\ntwo\\x07"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.1, "5 seconds"),
+        (12, "10 seconds"),
+        (13, "15 seconds"),
+        (53.9, "55 seconds"),
+        (54, "1 minute"),
+        (89, "1 minute"),
+        (133, "2 minutes"),
+        (7_199, "120 minutes"),
+        (7_200, "2 hours"),
+        (60_000, "17 hours"),
+    ],
+)
+def test_an_estimate_is_said_no_more_exactly_than_it_is_known(seconds: float, text: str) -> None:
+    assert roughly(seconds) == f"about {text}"

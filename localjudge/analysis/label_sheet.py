@@ -161,7 +161,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     if all(cells[column] is None for column in ("label_id", *_KEY, HUMAN)):
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
-    label_id = (texts["label_id"] or "").strip().lower()
+    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # no number is one
     texts["label_id"] = label_id if _LABEL_ID.fullmatch(label_id) else None
     if texts["label_id"] is None and None in [cells[column] for column in _KEY]:
         report("label_id", describe(cells["label_id"]), _EITHER)

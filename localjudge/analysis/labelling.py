@@ -6,6 +6,7 @@ that the run has already, of another drawing or from another run, is not asked f
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -217,7 +218,8 @@ def _decisions_in(
         place, drawn = places.first[key], drawings.get(label.draw or "", {}).get(key, {})
         way: Way = "page" if label.when else "sheet"
         who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
-        rows.append(LabelRow.model_validate({"key": key, **place._asdict(), "text": label.text, **who, **drawn}))
+        text = places.texts[key]
+        rows.append(LabelRow.model_validate({"key": key, **place._asdict(), "text": text, **who, **drawn}))
     if others:
         where = ", ".join(label.place for label in others[:_SHOWN])
         raise DataError(
@@ -241,7 +243,6 @@ class _Places:
                     place = frame.place(index)
                     self.first.setdefault(key, place)
                     self._keys[escape_formula(place.sample_id), escape_formula(place.metric), place.position] = key
-        self._texts: dict[str, str] = {}
 
     def key(self, label: SheetLabel) -> str | None:
         """The statement that a label is of; None if the run has no such."""
@@ -252,11 +253,14 @@ class _Places:
         key = self._keys.get((escape_formula(label.sample_id), escape_formula(label.metric), label.position))
         if key is None:
             return None
-        if not self._texts:
-            places = {self.first[key]: key for key in self.first}
-            rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
-            self._texts = {places[place]: row.text for place, row in rows if place in places}
-        return key if escape_formula(self._texts[key]) == escape_formula(label.text) else None
+        return key if escape_formula(self.texts[key]) == escape_formula(label.text) else None
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What the statements say."""
+        keys = {place: key for key, place in self.first.items()}
+        rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
+        return {keys[place]: row.text for place, row in rows if place in keys}
 
     def drawn(self, name: str, keys: Set[str]) -> Drawing | None:
         """The drawing of this name, as far as it has these statements; None if it is not of this run."""

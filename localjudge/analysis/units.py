@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.errors import InputError
-from localjudge.metrics import catalog
+from localjudge.metrics import Metric, catalog
 from localjudge.record.manifest import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.record.run import Run, unknown_sample
@@ -176,16 +176,32 @@ class Evidence:
 
     def __init__(self, run: Run) -> None:
         self._criteria = kept_criteria(run.manifest)
+        self._metrics: dict[str, Metric | None] = {}
+        self._questions: dict[str, str] = {}
+
+    def _metric(self, name: str) -> Metric | None:
+        """The metric of this name; None for that of a package that is not installed."""
+        if name not in self._metrics:
+            self._metrics[name] = self._criteria.get(name)
+            with suppress(InputError):
+                self._metrics[name] = self._criteria.get(name) or catalog.get(name)
+        return self._metrics[name]
+
+    def _question(self, name: str) -> str:
+        """What the metrics that share a question have in common; of a criterion its text."""
+        if name not in self._questions:
+            criterion = self._criteria.get(name)
+            self._questions[name] = catalog.question_of(name) if criterion is None else criterion.question
+        return self._questions[name]
 
     def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
         """The question, and what a person compares the unit with, without the unit itself; None for what has no part.
 
         Its keys are asks, user_input, contexts, reference, response.
         """
-        contexts, metric = context_texts(sample.retrieved_contexts), None
+        contexts, metric = context_texts(sample.retrieved_contexts), self._metric(verdict.metric)
         needed: Collection[str] = ("retrieved_contexts", "reference", "response")
-        with suppress(InputError):  # the metric of a package that is not installed
-            metric = self._criteria.get(verdict.metric) or catalog.get(verdict.metric)
+        if metric is not None:
             needed = metric.required_fields
         match verdict.against:
             case int(number):
@@ -205,10 +221,6 @@ class Evidence:
         }
 
     def key(self, sample: Sample, verdict: VerdictRow) -> str:
-        """The hash (hexadecimal, 32 digits) of the question and of all that is shown.
-
-        What metrics that share a question are called does not matter; the question of a criterion is its text.
-        """
-        criterion, shown = self._criteria.get(verdict.metric), self.shown(sample, verdict)
-        shown["asks"] = catalog.question_of(verdict.metric) if criterion is None else criterion.question
+        """The hash (hexadecimal, 32 digits) of the question and of all that is shown, whatever the metric is called."""
+        shown = {**self.shown(sample, verdict), "asks": self._question(verdict.metric)}
         return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[:_KEY_DIGITS]

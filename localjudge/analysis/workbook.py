@@ -8,8 +8,7 @@ import io
 import re
 import warnings
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,10 @@ _CELL = 32_767
 _TEXT_FORMAT = 255
 """Most characters that older versions of Excel show of a cell whose format is text."""
 _WIDEST = 60
+_MOST_ROWS, _MOST_COLUMNS = 2**20, 256
+"""What is read of a worksheet: Excel has no more rows, and no sheet of labels as many columns."""
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+_ESCAPE = re.compile("_x(00[01][0-9A-Fa-f]|005[Ff]|[Ff]{3}[EeFf])_")  # of others openpyxl takes away the first half
 
 
 def _openpyxl() -> Any:
@@ -45,9 +46,6 @@ def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[s
     another column it is cut, with a mark.
     """
     package = _openpyxl()
-    from openpyxl.styles import Alignment, Font, PatternFill
-    from openpyxl.worksheet.datavalidation import DataValidation
-
     book = package.Workbook(write_only=True)
     sheet = book.create_sheet("labels")
     sheet.freeze_panes = "A2"
@@ -57,29 +55,41 @@ def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[s
         longest = max(len(str(row[column] or "")) for row in rows)
         sheet.column_dimensions[letter].width = 2 + min(max(longest, len(column)), _WIDEST)
         if column == labels:
-            choice = DataValidation("list", '"1,0"', sqref=f"{letter}2:{letter}{len(rows) + 1}", allow_blank=True)
+            cells = f"{letter}2:{letter}{len(rows) + 1}"
+            choice = package.worksheet.datavalidation.DataValidation("list", '"1,0"', allow_blank=True, sqref=cells)
             choice.showErrorMessage, choice.error = True, "1 for yes, 0 for no, nothing if it cannot be decided"
             sheet.data_validations.append(choice)
-    cells: dict[tuple[bool, bool, bool, bool], Any] = {}
+    cell = _cells(package, sheet)
+    sheet.append(cell(column, True, column == labels) for column in columns)
+    for row in rows:
+        sheet.append(cell(_fitting(row, column, whole), False, column == labels) for column in columns)
+    book.save(content := io.BytesIO())
+    return content.getvalue()
 
-    def cell(value: Any, *, header: bool = False, label: bool = False) -> Any:
+
+def _cells(package: Any, sheet: Any) -> Callable[[Any, bool, bool], Any]:
+    """Makes cells of a value: of the header or not, to be filled in or not."""
+    from openpyxl.styles import Alignment, Font, PatternFill
+
+    cells: dict[tuple[bool, ...], Any] = {}
+
+    def cell(value: Any, header: bool, label: bool) -> Any:
         """The one cell of its style, filled anew: openpyxl writes each before it asks for the next."""
         is_text, is_long = isinstance(value, str), len(str(value)) > _TEXT_FORMAT
         if (style := (header, label, is_text, is_long)) not in cells:
             cells[style] = new = package.cell.WriteOnlyCell(sheet)
-            new.alignment, new.font = Alignment(vertical="top", wrap_text=True), Font(bold=header)
-            new.fill = PatternFill("solid" if label else None, fgColor="FFF2CC")
+            new.alignment = Alignment(vertical="top", wrap_text=True)
+            if header:
+                new.font = Font(name="Calibri", size=11, bold=True)
+            if label:
+                new.fill = PatternFill("solid", fgColor="FFF2CC")
             new.number_format = "@" if is_text and not is_long else "General"
             new.quotePrefix = is_text and is_long
         cells[style].value = value
         cells[style].data_type = "s" if is_text else "n"  # openpyxl finds formulas and errors in texts
         return cells[style]
 
-    sheet.append(cell(column, header=True, label=column == labels) for column in columns)
-    for row in rows:
-        sheet.append(cell(_fitting(row, column, whole), label=column == labels) for column in columns)
-    book.save(content := io.BytesIO())
-    return content.getvalue()
+    return cell
 
 
 def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any:
@@ -128,13 +138,20 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
 def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
     """The rows below the header, the first that is not empty; none if it lacks the column of labels."""
     sheet.reset_dimensions()  # a file may be wrong about them
-    rows = ((number, row) for number, row in enumerate(sheet.iter_rows(values_only=True), 1) if set(row) - {None})
-    columns = [str(cell or "").strip() or f"column {place}" for place, cell in enumerate(next(rows, (0, ()))[1], 1)]
+    cells = sheet.iter_rows(max_row=_MOST_ROWS, max_col=_MOST_COLUMNS, values_only=True)
+    filled = ((number, row) for number, row in enumerate(cells, 1) if row.count(None) < len(row))
+    columns = [str("" if cell is None else cell).strip() for cell in next(filled, (0, ()))[1]]
     if labels not in columns:
         return []
-    check_column_names(columns, name)
-    cut = ((number, map(_unescaped, row[: len(columns)])) for number, row in rows)
-    return [RawRow(Place(name, row=number), dict(zip_longest(columns, row))) for number, row in cut]
+    check_column_names(filter(None, columns), name)
+    values: dict[str, Any] = dict.fromkeys(filter(None, columns))
+    rows = []
+    for number, row in filled:
+        cells_of = zip(columns, row, strict=True)
+        values |= {column: _unescaped(cell) for column, cell in cells_of if column and cell is not None}
+        rows.append(RawRow(Place(name, row=number), values))
+        values = {}  # the first row has all columns, also those that nobody filled in
+    return rows
 
 
 def _unescaped(value: Any) -> Any:

@@ -111,7 +111,9 @@ class _Examiner:
         profile = judges.profile_for(model.profile, metadata, settings).profile
         self.step = "model"
         free = hardware.available_bytes()
-        with closing(opening.open_engine(model, settings.engine, begin_of_text=profile.begin_of_text)) as engine:
+        begin_of_text, progress = profile.begin_of_text, self.progress
+        engine = opening.open_engine(model, settings.engine, begin_of_text=begin_of_text, progress=progress)
+        with closing(engine):
             yield from machine.check_engine(engine, free)
             self.step = "chat template"
             ends = judges.chat_around(profile, engine)

@@ -17,6 +17,7 @@ from localjudge.errors import InputError, ModelError, SampleError
 from localjudge.judge.profile import COMPILER, PromptProfile
 from localjudge.local_models import Found, FoundModel, SkippedFile, quantisation_in, size_of
 from localjudge.model_registry import ModelFile
+from localjudge.run.pace import Pace, latest_pace
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, Record, VerdictRequest
@@ -33,7 +34,8 @@ class ListedModel(Record):
     """A model file. `name` is what a judge is named by to take it; sizes are in bytes.
 
     `needed_bytes` is for the default context, and `fits` whether as much is free now. `sha256` is None where it is not
-    known without reading all of the file. `cannot_judge` says why; what the header would have said is None then.
+    known without reading all of the file. `pace` is that of its last run here. `cannot_judge` says
+    why; what the header would have said is None then.
     """
 
     name: str
@@ -47,6 +49,7 @@ class ListedModel(Record):
     needed_bytes: int | None = None
     fits: bool | None = None
     cannot_judge: str | None = None
+    pace: Pace | None = None
 
 
 class Inventory(Record):
@@ -122,6 +125,7 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
             "chat_template": facts.chat_template,
             "needed_bytes": facts.memory_bytes,
             "fits": None if free is None else facts.memory_bytes <= free,
+            "pace": latest_pace(sha256) if sha256 else None,
         }
     )
 

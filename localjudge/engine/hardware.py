@@ -15,6 +15,11 @@ def processor_name() -> str:
     return next(names, "" if lines else platform.processor())
 
 
+def machine() -> list[str]:
+    """What tells apart the machines that share a state directory: architecture, name, kind of processor."""
+    return [platform.machine(), platform.node(), processor_name()]
+
+
 def available_bytes() -> int | None:
     """The least that the machine, the control group and the address space have free; None if the system is silent."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")

@@ -10,6 +10,7 @@ from localjudge import model_registry
 from localjudge.engine.protocol import Engine, EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
 from localjudge.errors import InputError
 from localjudge.model_registry import ModelFile
+from localjudge.progress import Progress
 from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
@@ -52,13 +53,15 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     return served_model(judge, settings)
 
 
-def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> Engine:
+def open_judging_engine(
+    model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
+) -> Engine:
     """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
 
     Close it after use. Raises as `open_engine` does, and InputError for a cluster that is not there or cannot be asked.
     """
     if settings.ray is None:
-        return open_engine(model, settings, begin_of_text=begin_of_text)
+        return open_engine(model, settings, begin_of_text=begin_of_text, progress=progress)
     if not isinstance(model, ModelFile):
         raise InputError(
             "workers of a Ray cluster open a model's file, and the judge is behind a server",
@@ -71,15 +74,18 @@ def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of
     return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)
 
 
-def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> ReadableEngine:
+def open_engine(
+    model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
+) -> ReadableEngine:
     """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
 
-    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
+    The progress is told of a self-test. Raises ModelError if it cannot run this one, OutOfResource if there is too
+    little memory for it.
     """
     if isinstance(model, ModelFile):
         from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
-        return LlamaCppEngine(model, settings, begin_of_text=begin_of_text)
+        return LlamaCppEngine(model, settings, begin_of_text=begin_of_text, progress=progress)
     from localjudge.engine.server.kinds import open_server
     from localjudge.engine.server.server_engine import ServedModel
 

@@ -96,6 +96,10 @@ class EngineStats(Record):
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
+    def since(self, before: "EngineStats") -> "EngineStats":
+        """The work that was done after `before`, of the same engine."""
+        return EngineStats(**{name: count - getattr(before, name) for name, count in self})
+
 
 class TokenCounter(Protocol):
     """Says which model it counts for, and how many of its tokens requests take. Runs no model: every call is cheap."""

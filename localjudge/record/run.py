@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import AliasPath, ConfigDict, Field, TypeAdapter
+from pydantic import AliasPath, ConfigDict, Field, FiniteFloat, TypeAdapter
 
 from localjudge import model_registry
 from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
@@ -92,6 +92,15 @@ class _Ingredients(Record):
     shard: str | None = _at("environment", "settings", "shard", default=None)
     criteria: list[dict[str, Any]] = _at("environment", "settings", "criteria", default=[])
     calibration: list[dict[str, Any]] = _at("environment", "settings", "calibration", default=[])
+
+
+class _Session(Record):
+    """One process that worked on a run; one that was killed says nothing of what it did."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    asked: int | None = Field(default=None, ge=0)
+    seconds: FiniteFloat | None = _at("effort", "seconds_total", default=None, ge=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -328,6 +337,20 @@ def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
     if not isinstance(run, str | Path):
         raise InputError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
     return Run.open(run, check=check)
+
+
+def seconds_per_verdict(run: Run) -> float | None:
+    """Seconds that the judge took for each verdict that it was asked, over the processes that came to their end.
+
+    Workers of a cluster count as one judge, which is faster; merged shards one after the other. None where nothing was
+    asked or timed: in a run that reused all answers, and in a combined one. Raises RunDirectoryError for a
+    damaged manifest.
+    """
+    listed = run.manifest.environment["sessions"]
+    sessions = [validated(_Session, session, "manifest.json: sessions") for session in listed]
+    asked = sum(session.asked or 0 for session in sessions)
+    seconds = sum(session.seconds or 0 for session in sessions)
+    return seconds / asked if asked and seconds else None
 
 
 def read_manifest(directory: Path) -> Manifest | None:

@@ -109,6 +109,7 @@ def _facts(model: ListedModel) -> str:
         "chat template" if model.chat_template else "no chat template",
         f"takes {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
         model.sha256 and f"sha256 {model.sha256[:_DIGITS]}",
+        model.pace and str(model.pace),
     )
     return ", ".join(fact for fact in facts if fact)
 

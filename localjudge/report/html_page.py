@@ -3,7 +3,6 @@
     Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
 
     page.html     the template: the first screen needs no script; user text in it is escaped
-    *.css, *.js   the only style and script, allowed by their sha256 in the page's Content-Security-Policy
     list          block: [id, question, group, outcomes, outcomes before] of some thousand samples, to sort and search
     details       block: texts and verdicts of some hundred samples, unpacked when one of them is opened
 
@@ -15,43 +14,30 @@ The same run, and the same baseline and gates, give the same bytes (with the sam
 
 import base64
 import gzip
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
 from localjudge.analysis.labels import RunLabels
 from localjudge.engine.hardware import readable
-from localjudge.errors import InputError
 from localjudge.metrics import catalog
-from localjudge.record.directory import open_regular
 from localjudge.record.files import NEAR
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.report import tables
+from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
-from localjudge.report.terminal import number
-from localjudge.resources import write_output
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
-from localjudge.words import as_typed, printable
+from localjudge.words import as_typed
 
 _BINS = 10
 """Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
-_FOLDER = Path(__file__).with_name("page")
-_STYLES = ("page.css", "samples.css", "paper.css")
+_STYLES = ("base.css", "page.css", "samples.css", "paper.css")
 _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.js")
-"""In the order in which they stand in the page, as one style and one script."""
-_BEGINNING = (
-    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="localjudge">\n'
-)
 _SAMPLES_OF_A_LIST = 2_000
 _LETTERS_OF_DETAILS = 256 << 10
 _LETTERS_OF_A_QUESTION = 200
@@ -76,21 +62,12 @@ def write_report(
     InputError for another file of that name, and for one that cannot be written.
     """
     path = Path(os.path.expanduser(out or run.directory / "report.html"))
-    if path.is_dir():
-        raise InputError(f"{path} is a directory", hint="name a file with --out")
-    if os.path.lexists(path):
-        with open_regular(path) as file:
-            if file.read(len(_BEGINNING)) != _BEGINNING:
-                raise InputError(f"{path} is not a report of localjudge", hint="name another file with --out")
-    write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
+    write_page(path, page(run, checked, baseline, corrected), kind="report")
     return path
 
 
 def page(run: Run, checked: Check, baseline: Run | None = None, corrected: RunLabels | None = None) -> Iterator[str]:
     """The page in parts, as the samples are read."""
-    style, script = (
-        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS)
-    )
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, corrected)
     config = {
@@ -102,39 +79,9 @@ def page(run: Run, checked: Check, baseline: Run | None = None, corrected: RunLa
         "compared": baseline is not None,
         "samples": run.summary.samples,
     }
-    return _template().generate(
-        **first_screen,
-        version=version("localjudge"),
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        config=config,
-        blocks=data_blocks(run, baseline),
+    return page_parts(
+        "page.html", styles=_STYLES, scripts=_SCRIPTS, config=config, blocks=data_blocks(run, baseline), **first_screen
     )
-
-
-def _policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: nothing but this style and this script, and no markup made of strings."""
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
-    style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
-    return (
-        f"default-src 'none'; style-src {style_source}; script-src {script_source}; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-
-
-def _template() -> Template:
-    """The page, every text in it with escapes for what would act on a reader; markup stays as it is."""
-    environment = Environment(
-        autoescape=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-        loader=FileSystemLoader(_FOLDER),
-        lstrip_blocks=True,
-        trim_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["number"] = number
-    return environment.get_template("page.html")
 
 
 def overview(run: Run, checked: Check, corrected: RunLabels | None = None) -> Values:

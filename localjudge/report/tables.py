@@ -238,6 +238,7 @@ def estimate_view(estimate: Estimate) -> Table:
     time = "none: nothing is asked"
     if estimate.seconds is not None:
         time = f"about {timedelta(seconds=round(estimate.seconds))}"
+        time += f", by the last run: {estimate.pace}" if estimate.pace else ""
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
         ("time", time),

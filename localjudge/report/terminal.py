@@ -25,7 +25,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from localjudge.progress import Progress, Silence
-from localjudge.words import printable
+from localjudge.words import printable, roughly
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -174,6 +174,11 @@ class Lines:
         """Show how many there were."""
         self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
+    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
+        """Show how long it has taken."""
+        text = f"{seconds:.0f} s of {roughly(expected)}"
+        self._show(printable(doing), min(int(seconds), int(expected)), max(int(expected), 1), text)
+
     def expect(self, count: int) -> None:
         """Raise the number of questions; the time, and the pauses, run from the first."""
         if not self._expected:
@@ -238,12 +243,6 @@ class Bar(Lines):
         """Write the line above the bar."""
         self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
-    def phase(self, name: str) -> None:
-        """Label the bar with it, and show it again after a pause."""
-        super().phase(name)
-        if self._task is not None:
-            self._progress.start()
-
     def pause(self) -> None:
         """Take the bar away, for now or for good."""
         self._progress.stop()
@@ -251,8 +250,8 @@ class Bar(Lines):
     close = pause
 
     def _show(self, label: str, done: int, total: int | None, text: str) -> None:
+        self._progress.start()
         if self._task is None:
-            self._progress.start()
             self._task = self._progress.add_task(label, text=text)
         self._progress.update(self._task, description=label, completed=done, total=total, text=text)
 

@@ -1,7 +1,7 @@
 """What a run would take, before it is begun: `localjudge run --dry-run`.
 
     tokens     counted on the real prompts, those that requests share once
-    seconds    tokens x seconds a token, measured on this machine with the first requests of this data
+    seconds    tokens x seconds a token, by the judge's last run here, else by the first requests of this data
     memory     weights, cache and working space of the model
 
 Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
@@ -13,12 +13,14 @@ from itertools import islice
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
-from localjudge.progress import Progress, Silence, count_with_progress
+from localjudge.progress import Progress, count_with_progress
 from localjudge.run import judges
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
+from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import Noted, Plan, report_data
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
+from localjudge.words import numbered
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
@@ -28,7 +30,7 @@ class Estimate(Record):
     """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
 
     `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
-    `seconds` is None where nothing is asked.
+    `seconds` is None where nothing is asked; `pace` is what they are by, None where it had to be measured.
     """
 
     schema_version: int = 1
@@ -40,6 +42,7 @@ class Estimate(Record):
     tokens: int
     seconds: float | None
     memory_bytes: int
+    pace: Pace | None = None
 
     @property
     def remaining(self) -> int:
@@ -54,7 +57,7 @@ def estimate_plan(
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
     noted, seen, verdicts, tokens = Noted(progress), set[bytes](), 0, 0
     few: list[VerdictRequest] = []
-    with judges.use_judge(judge, engine, settings) as opened:
+    with judges.use_judge(judge, engine, settings, noted) as opened:
         report_data(planned, noted)
         part = judges.introduce(opened, metrics, settings, noted)
         with judges.earlier_answers(opened, part, settings) as earlier:
@@ -72,6 +75,8 @@ def estimate_plan(
                     requests = {key: request for key, request in requests.items() if key not in answers}
                 tokens += opened.engine.distinct_tokens(list(requests.values())) if requests else 0
                 few += islice(requests.values(), _MEASURED_REQUESTS - len(few))
+        pace = pace_of(opened, settings)
+        per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, few, noted) if few else 0
         return Estimate(
             samples=len(samples),
             metrics=tuple(metric.name for metric in metrics),
@@ -79,8 +84,9 @@ def estimate_plan(
             requests=len(seen),
             reused=reused,
             tokens=tokens,
-            seconds=_seconds_per_token(opened.engine, few) * tokens if few else None,
+            seconds=per_token * tokens if few else None,
             memory_bytes=opened.engine.memory_bytes,
+            pace=pace if few else None,
         )
 
 
@@ -96,11 +102,14 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
     return tasks
 
 
-def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest]) -> float:
+def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> float:
     """By the time of the first few requests."""
     sizes = range(1, len(requests))
     count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
     few = requests[:count]
+    progress.note(f"no run has timed this judge here yet: asking {numbered(count, 'verdict')} to measure it")
+    progress.phase("measuring")
+    progress.expect(count)
     before = engine.stats.seconds_total
-    answers_in_order(engine, few, Silence())
+    answers_in_order(engine, few, progress)
     return (engine.stats.seconds_total - before) / max(engine.distinct_tokens(few), 1)

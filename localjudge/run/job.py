@@ -26,6 +26,7 @@ from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, use_judge
 from localjudge.run.loop import Blocks
+from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.words import numbered, option, option_name
@@ -47,7 +48,7 @@ def run_plan(
     on later.
     """
     noted = Noted(progress)
-    with use_judge(judge, engine, planned.settings) as opened:
+    with use_judge(judge, engine, planned.settings, noted) as opened:
         report_data(planned, noted)
         part = introduce(opened, planned.metrics, planned.settings, noted)
         return _Job(planned, opened, part, noted).run(out)
@@ -132,12 +133,15 @@ class _Job:
             stack.callback(progress.close)
             changed = self._store_data(store)
             sentences = plan.settings.sentences
-            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier)
+            pace, stats = pace_of(self.judge, plan.settings), self.judge.engine.stats
+            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
             summary, results = None if changed else self._finished(path), None
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 summary = self._judge(judging, results)
-            session |= {"finished": _now(), "asked": judging.asked, "effort": self.judge.engine.stats.model_dump()}
+            work, when = self.judge.engine.stats.since(stats), _now()
+            session |= {"finished": when, "asked": judging.asked, "effort": work.model_dump()}
+            remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
             manifest = self._manifest(sessions, **done)
@@ -146,7 +150,7 @@ class _Job:
             else:
                 manifest = results.finish(summary, manifest)
         run = Run(path, summary, manifest)
-        self._say_what_was_done(run, judging.asked)
+        self._say_what_was_done(run, judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
     def _store_data(self, store: Store) -> bool:
@@ -200,13 +204,13 @@ class _Job:
             },
         )
 
-    def _say_what_was_done(self, run: Run, asked: int) -> None:
+    def _say_what_was_done(self, run: Run, asked: int, seconds: float) -> None:
         say = self.progress.note
         for name, metric in run.summary.metrics.items():
             if metric.failed == run.summary.samples > 0:
                 first = next(row.detail for row in run.iter_scores() if row.metric == name)
                 say(f"{name} failed on every sample: {first}")
-        say(f"asked {numbered(asked, 'verdict')} in {self.judge.engine.stats.seconds_total:.1f} s")
+        say(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
         for source, count in run.manifest.environment["answers"]["reused"].items():
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self.plan.settings.shard:

@@ -45,7 +45,9 @@ class OpenJudge(NamedTuple):
 
 
 @contextmanager
-def use_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
+def use_judge(
+    judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
+) -> Iterator[OpenJudge]:
     """The judge while it is used. An engine takes the place of the model, and is not closed afterwards.
 
     A judge that is open is asked by these settings, and stays open: its model, and its context, are as they are.
@@ -56,7 +58,7 @@ def use_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: Run
     elif engine is not None:
         yield judge_on(engine, settings)
     elif isinstance(judge, str | Path):
-        opened = open_judge(str(judge), settings)
+        opened = open_judge(str(judge), settings, progress)
         with closing(opened.engine):
             yield opened
     else:
@@ -64,15 +66,17 @@ def use_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: Run
         raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
 
 
-def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
+def open_judge(name_or_path: str, settings: RunSettings, progress: Progress | None = None) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
-    Raises ModelError if the model cannot be found or used, and as `profile_for` does.
+    The progress is told of a self-test. Raises ModelError if the model cannot be found or used, and as `profile_for`
+    does.
     """
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
     chosen = profile_for(file.profile, metadata_of(file, settings), settings)
-    engine = open_judging_engine(file, settings.engine, begin_of_text=chosen.profile.begin_of_text)
+    begin_of_text = chosen.profile.begin_of_text
+    engine = open_judging_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
     with ExitStack() as undo:
         undo.callback(engine.close)
         judge = judge_on(engine, settings, chosen)

@@ -30,13 +30,16 @@ from localjudge.record.cache import EarlierAnswers
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
+from localjudge.run.pace import Pace
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
+from localjudge.words import numbered, roughly
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
 _DIGEST_BYTES = 16
 _NODES_KEPT = _CUTS_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
+_WORTH_SAYING_SECONDS = 10
 _MOST_AT_ONCE = 64
 """Blocks grow with the workers of an engine up to this factor: then they hold 16,384 samples."""
 
@@ -241,7 +244,8 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 class Blocks:
     """Judges the samples of a run block by block; `asked` counts the questions that the engine was asked.
 
-    Answers are in the store, if there is one, and in the `earlier` ones, which are told of each new answer.
+    `answered` counts those that it answered. Answers are in the store, if there is one, and in the `earlier` ones,
+    which are told of each new answer. By the `pace` it is said how long all will take, before the first is asked.
     """
 
     judge: OpenJudge
@@ -251,7 +255,9 @@ class Blocks:
     rule: VerdictRule
     progress: Progress
     earlier: Sequence[EarlierAnswers] = ()
+    pace: Pace | None = None
     asked: int = 0
+    answered: int = 0
 
     def __post_init__(self) -> None:
         self._wording = Wording(self.judge.judge, self.judge.engine, self.sentences)
@@ -284,11 +290,23 @@ class Blocks:
         if answers:
             self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
+        if self.pace and requests and not self.asked:
+            self._say_how_long(self.pace, list(requests.values()))
         self.asked += len(requests)
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)
         return verdicts_of(tasks, worded, answers, self.rule)
 
+    def _say_how_long(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
+        """By the tokens of the first requests; of those that follow it is not known which are answered already."""
+        count = self._expected - self._certain + len(requests)
+        tokens = self.judge.engine.distinct_tokens(requests) / len(requests)
+        seconds = count * tokens * pace.seconds_per_token
+        if seconds >= _WORTH_SAYING_SECONDS:
+            most = "at most " if self.earlier else ""
+            self.progress.note(f"{most}{numbered(count, 'verdict')} to ask: {roughly(seconds)}; last run: {pace}")
+
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        self.answered += isinstance(answer, Answer)
         if self.store:
             self.store.add_answer(key, answer)
         for earlier in self.earlier:

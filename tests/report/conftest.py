@@ -1,15 +1,23 @@
-"""A finished run to look at, with text in it that would like to act on the terminal."""
+"""A finished run to look at, with text in it that would like to act on the terminal; and a browser to look with.
+
+Needs Chromium: of the system, or the one that LOCALJUDGE_TEST_CHROMIUM names.
+"""
 
 import base64
 import gzip
+import hashlib
 import io
 import json
+import os
 import re
+import shutil
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
@@ -28,6 +36,7 @@ HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07",
     "\u202eevil\u202c \u2028 \u2066x",
 )
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -85,6 +94,27 @@ class PageReader(HTMLParser):
         return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
 
 
+def check_policy(html: str) -> None:
+    """The hashes are those of the only style and script, byte for byte; the policy stands before both."""
+    read = PageReader(html)
+    (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
+    (style,), (script,) = read.content("style"), read.content("script", type="module")
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    assert html.index("Content-Security-Policy") < html.index("<style>") < html.index("<script")
+
+
+def check_script(html: str) -> None:
+    """It makes no markup of strings, and reaches for no network."""
+    (script,) = PageReader(html).content("script", type="module")
+    words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
+    assert script
+    assert not [word for word in words if word in script]
+
+
 def row(name: str, *sentences: str) -> dict[str, Any]:
     return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."]}
 
@@ -115,3 +145,54 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     ]
     engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
     return evaluate(rows, engine=engine, metrics=["context_recall"], out=Path(tmp_path_factory.mktemp("failed")))
+
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium; the tests are skipped where there is none."""
+    named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if not named:
+        pytest.skip("needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM")
+    return named
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    """What drives browsers."""
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
+    """A headless one."""
+    browser = playwright.chromium.launch(executable_path=chromium)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Opens a page from its file. At the end: nothing else was asked for, nothing was said, no dialog was shown."""
+    requests: list[str] = []
+    asked: list[str] = []
+    said: list[str] = []
+
+    def opened(path: Path, **options: Any) -> Page:
+        page = browser.new_context(**options).new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        asked.append(path.as_uri())
+        page.goto(path.as_uri())
+        expect(page.locator("html[data-ready]")).to_have_count(1)
+        return page
+
+    yield opened
+    for context in browser.contexts:
+        context.close()
+    assert (requests, said) == (asked, [])

@@ -1,7 +1,5 @@
 """The page of a run, as a file: what it says, what it holds, and that no text in it is more than text."""
 
-import base64
-import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
 from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser
 from tests.conftest import ScriptedRun
-from tests.report.conftest import HOSTILE, PageReader
+from tests.report.conftest import HOSTILE, PageReader, check_policy, check_script
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain. Snow."], "reference": "It rains. It snows."}
 TAGS = {
@@ -78,24 +76,11 @@ def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_pag
 
 
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run) -> None:
-    """The hashes are those of what stands between the tags, byte for byte; it stands before both."""
-    text = html(run)
-    read = PageReader(text)
-    (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
-    (style,), (script,) = read.content("style"), read.content("script", type="module")
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    assert policy == (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
+    check_policy(html(run))
 
 
 def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: Run) -> None:
-    (script,) = PageReader(html(run)).content("script", type="module")
-    words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
-    assert script
-    assert not [word for word in words if word in script]
+    check_script(html(run))
 
 
 def test_the_same_run_gives_the_same_bytes_wherever_it_lies_for_its_owner_alone(run: Run, tmp_path: Path) -> None:

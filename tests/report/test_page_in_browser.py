@@ -3,67 +3,26 @@
 Needs Chromium: of the system, or the one that LOCALJUDGE_TEST_CHROMIUM names.
 """
 
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.words import printable, printable_lines
+from tests.report.conftest import Open
 
 pytestmark = pytest.mark.engine
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNSAFE = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066)))
 HOSTILE = (
     "</script><script>window.owned = 1</script><img src=x onerror='window.owned = 1'>",
     "<a href='javascript:window.owned = 1'>x</a></style><style>*{display:none}</style>",
     "{{ 7 * 7 }} ${window.owned = 1} \x1b[2J\x1b]0;owned\x07 \u202eevil \u2066x",
 )
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium; the tests are skipped where there is none."""
-    named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if not named:
-        pytest.skip("needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=named)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Opens a page from its file. At the end: nothing else was asked for, nothing was said, no dialog was shown."""
-    requests: list[str] = []
-    asked: list[str] = []
-    said: list[str] = []
-
-    def opened(path: Path, **options: Any) -> Page:
-        page = browser.new_context(**options).new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        asked.append(path.as_uri())
-        page.goto(path.as_uri())
-        expect(page.locator("html[data-ready]")).to_have_count(1)
-        return page
-
-    yield opened
-    for context in browser.contexts:
-        context.close()
-    assert (requests, said) == (asked, [])
 
 
 def rows(count: int) -> list[dict[str, Any]]:

@@ -57,6 +57,18 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
         [*(rows(1_000 * (second + 1), second) for second in range(26)), expects(20, at=25), *answers(range(26, 37))],
         ["checking: 11,000 of 50,000 rows", "10 of 20 verdicts, 1.0 a second, 0:00:10 left"],
     ),
+    "a self-test for 35 s, then verdicts from their own beginning": (
+        [
+            *((second, lambda lines, second=second: lines.elapsed("self-test", second, 130)) for second in range(36)),
+            expects(20, at=36),
+            *answers(range(37, 48)),
+        ],
+        [
+            "self-test: 10 s of about 2 minutes",
+            "self-test: 30 s of about 2 minutes",
+            "10 of 20 verdicts, 1.0 a second, 0:00:10 left",
+        ],
+    ),
     "90 of 100 were there; 5 more took 10 s": (
         [expects(100), (0, lambda lines: lines.recall(90)), *answers(range(2, 12, 2))],
         ["95 of 100 verdicts, 2.0 s each, 0:00:10 left"],
@@ -109,3 +121,16 @@ def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
     for stream in (Terminal(), io.StringIO()):
         progress_on(stream).note("column \x1b[2J [bold]")
         assert "column \\x1b[2J [bold]" in stream.getvalue()
+
+
+def test_a_bar_shows_how_long_something_takes_also_longer_than_expected() -> None:
+    """It is full then, and the time goes on."""
+    stream = Terminal()
+    bar = Bar(stream)
+    half = drawn_by(bar, stream, lambda: bar.elapsed("self-test\x1b[2J", 60, 120))
+    assert "self-test\\x1b[2J" in half
+    assert "60 s of about 2 minutes" in half
+    assert "200 s of about 2 minutes" in drawn_by(bar, stream, lambda: bar.elapsed("self-test", 200, 120))
+    task = bar._progress.tasks[0]
+    assert (task.completed, task.total) == (120, 120)
+    bar.close()

@@ -1,11 +1,13 @@
 """A 95 % interval holds the true mean in at least 95 % of repeats, give or take the error of the simulation."""
 
+import json
 import math
 from itertools import product
+from pathlib import Path
 
 import pytest
-from corrected_coverage import JUDGES, Setting
-from corrected_coverage import coverage as corrected_coverage
+from corrected_coverage import JUDGES, Setting, labels_for, made_up_pool, recorded_pool
+from corrected_coverage import measure as measure_corrected
 from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
 from paired_coverage import SHAPES, measure
 
@@ -87,20 +89,27 @@ def test_where_few_pairs_moved_ours_covers_and_t_does_not(name: str, size: int) 
 
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize(
-    "setting",
-    [
-        Setting(120, 0.8, clustered, stratified, labels)
-        for clustered, stratified, labels in product((False, True), (False, True), (50, 200))
-    ],
+    "setting", [Setting(120, 0.8, clustered, labels) for clustered, labels in product((False, True), (50, 150))]
 )
 def test_the_intervals_hold_the_truth(setting: Setting, judge: str) -> None:
-    held = corrected_coverage(setting, JUDGES[judge], repeats=CORRECTED_REPEATS, seed=1)
-    assert held["corrected"].share >= 0.93 - CORRECTED_TOLERANCE
-    assert held["corrected"].mean == pytest.approx(0.8, abs=0.02)
+    ways = measure_corrected(setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1)
+    assert all(held.share >= 0.93 - CORRECTED_TOLERANCE for held in ways.values())
 
 
-def test_the_simulation_sees_that_a_judge_is_biased() -> None:
-    """The judge's own interval, which knows nothing of its errors, hardly ever holds the truth."""
-    held = corrected_coverage(Setting(120, 0.8, False, False, 50), JUDGES["strict"], repeats=CORRECTED_REPEATS, seed=1)
-    assert held["judge"].share < 0.1
-    assert held["judge"].mean == pytest.approx(0.8 * 0.6 + 0.2 * 0.05, abs=0.02)
+def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
+    setting = Setting(300, 0.7, False, 50)
+    good, guessing = made_up_pool(*JUDGES["good"]), made_up_pool(0.5, 0.5)
+    ways = measure_corrected(setting, good, repeats=40, seed=1)
+    assert ways["corrected"].width < ways["PPI++"].width < 0.8 * ways["labels alone"].width
+    assert labels_for(ways["corrected"].width, "labels alone", setting, good, repeats=20, seed=1) > 100
+    ways = measure_corrected(setting, guessing, repeats=40, seed=1)
+    assert ways["PPI++"].width == pytest.approx(ways["labels alone"].width, rel=0.05)
+
+
+def test_recorded_verdicts_are_those_of_the_labelled_statements(tmp_path: Path) -> None:
+    labels = [{"id": name, "context": "c", "statement": name, "label": label} for name, label in (("a", 1), ("b", 0))]
+    verdicts = [{"sample_id": "b", "p_yes": 0.25}, {"sample_id": "a", "p_yes": 0.75}, {"sample_id": "a", "p_yes": None}]
+    for name, rows in (("labels.jsonl", labels), ("verdicts.jsonl", verdicts)):
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    pool = recorded_pool(tmp_path / "labels.jsonl", tmp_path)
+    assert (pool.p_yes.tolist(), pool.human.tolist()) == ([0.25, 0.75], [0.0, 1.0])

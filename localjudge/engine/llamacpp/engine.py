@@ -27,6 +27,7 @@ from localjudge.engine.llamacpp.model import llama_cpp, open_model
 from localjudge.engine.protocol import EngineSettings, ModelOutline
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
+from localjudge.progress import Progress
 from localjudge.words import option_name
 
 
@@ -81,13 +82,21 @@ class LlamaCppEngine(DecodingEngine):
 
     Raises ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
 
-    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile says.
+    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile says. The progress is
+    told of a self-test.
     """
 
-    def __init__(self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool = True) -> None:
+    def __init__(
+        self,
+        file: ModelFile,
+        settings: EngineSettings | None = None,
+        *,
+        begin_of_text: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
         settings = settings or EngineSettings()
         self._file = file
-        self._loaded = loaded = load(file, settings)
+        self._loaded = loaded = load(file, settings, progress)
         model, tokens = loaded.model, loaded.model.vocabulary
         with ExitStack() as undo:
             undo.callback(loaded.close)

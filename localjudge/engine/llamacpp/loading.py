@@ -14,11 +14,13 @@ is evaluated from scratch, which is slow and right.
 import hashlib
 import json
 import logging
+import math
 import os
-import platform
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
@@ -36,10 +38,11 @@ from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
-from localjudge.local_models import parts
+from localjudge.local_models import parts, size_of
 from localjudge.model_registry import ModelFile
+from localjudge.progress import Progress, Silence
 from localjudge.types import Record
-from localjudge.words import option_name
+from localjudge.words import option_name, roughly
 
 if sys.platform != "win32":
     import resource
@@ -56,6 +59,12 @@ _OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
 """How a process ends at instructions that its processor does not have, by signals and by exceptions of Windows."""
 _KILLED = -9
 _ALL_LAYERS = -1
+_GIB = 1 << 30
+_START_SECONDS, _SECONDS_A_GIB = 2, 10
+"""Of a self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s; a file that is not in memory takes longer."""
+_TELLING_GIB = 0.25
+"""A smaller model says little about how long a larger one takes."""
+_TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -100,8 +109,11 @@ class LoadedModel(NamedTuple):
         self.model.close()
 
 
-def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
-    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
+def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = None) -> LoadedModel:
+    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory.
+
+    The progress is told of a self-test; without one, the log is.
+    """
     header = gguf.check(file.path)
     most = header.size("context_length")
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
@@ -115,7 +127,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.what_to_do())
     wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
     try:
-        self_check = self_check_of(file.sha256, wanted)
+        self_check = self_check_of(file.sha256, wanted, progress)
         model = _open_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:
@@ -158,7 +170,7 @@ def _state(path: Path) -> list[tuple[int, ...]]:
     return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
 
 
-def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
+def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None) -> SelfCheckResult:
     """What is remembered of this model on this machine, or what checking it now gives.
 
     Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
@@ -166,27 +178,51 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
-        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), hardware.processor_name()],
+        "build": [version("llama-cpp-python"), *hardware.machine()],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     file = resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
     try:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        _log.info("%s is used for the first time on this machine with these settings: a self-test", wanted.path)
-        result = _try_in_child(wanted)
+        result = _try_with_progress(wanted, file.parent, progress)
     resources.remember(file, result.model_dump_json())
     return result
 
 
-def _try_in_child(wanted: SelfCheckInput) -> SelfCheckResult:
-    """What a child process finds, with plain weights if the process dies of repacked ones.
+def _try_with_progress(wanted: SelfCheckInput, folder: Path, progress: Progress | None) -> SelfCheckResult:
+    """Say how long it will take by the size of the file, and how long it has taken; in `folder` the pace is kept."""
+    gib = size_of(wanted.path) / _GIB
+    machine = hashlib.sha256(json.dumps(hardware.machine()).encode()).hexdigest()
+    memory = folder / f"seconds-a-gib-{machine[:16]}.txt"
+    expected = _START_SECONDS + gib * _seconds_a_gib(memory)
+    text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
+    _log.info(text) if progress is None else progress.note(text)
+    began, shown = time.monotonic(), progress or Silence()
+    result = _try_in_child(wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected))
+    shown.pause()
+    if gib >= _TELLING_GIB:
+        resources.remember(memory, f"{max(time.monotonic() - began - _START_SECONDS, 1) / gib:.3g}")
+    return result
+
+
+def _seconds_a_gib(memory: Path) -> float:
+    """As the last self-test of a large model took here, or as it took where this was written."""
+    try:
+        seconds = float(memory.read_text())
+    except (OSError, ValueError):
+        return _SECONDS_A_GIB
+    return seconds if 0 < seconds < math.inf else _SECONDS_A_GIB
+
+
+def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
+    """What a child process finds, with plain weights if the process dies of repacked ones; `on_tick` each second.
 
     Raises its error, or ModelError or OutOfResource with how it ended.
     """
-    done = _run_child(wanted)
+    done = _run_child(wanted, on_tick)
     if done.returncode in _OF_THE_BUILD:
-        plain = _run_child(wanted.model_copy(update={"repack": False}))
+        plain = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
         if plain.returncode == 0:
             _log.warning("llama.cpp fails on weights repacked for this processor: it uses them as in the file, slower")
             done = plain
@@ -198,17 +234,34 @@ def _try_in_child(wanted: SelfCheckInput) -> SelfCheckResult:
     return SelfCheckResult.model_validate(reply)
 
 
-def _run_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
+def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join(filter(None, sys.path))
-    return subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],
-        input=wanted.model_dump_json(),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         errors="replace",
         env={**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": path},
-        check=False,
-    )
+    ) as child:
+        try:
+            output, errors = _communicate(child, wanted.model_dump_json(), on_tick)
+        except BaseException:
+            child.kill()
+            raise
+    return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
+
+
+def _communicate(child: "subprocess.Popen[str]", request: str, on_tick: Callable[[], None]) -> tuple[str, str]:
+    """What a child process writes, to its end."""
+    sent: str | None = request
+    while True:
+        try:
+            return child.communicate(sent, timeout=_TICK_SECONDS)
+        except subprocess.TimeoutExpired:
+            sent = None
+            on_tick()
 
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:

@@ -1,6 +1,5 @@
 // One opened sample: its scores with one line why, and its texts with every judged unit highlighted where it stands.
 
-const MOST_SHOWN = 20_000;
 const FIELD_NAMES = {
   user_input: "Question",
   response: "Response",
@@ -63,35 +62,27 @@ function byPlace(verdicts) {
   return [...places.values()].sort(([one], [other]) => one.start - other.start || one.end - other.end);
 }
 
-/** The text with its judged units marked. A long one is shown in part, with a button for all of it. */
-function judgedText(text, verdicts, config, most = MOST_SHOWN) {
-  const holder = element("div", { class: "text", dir: "auto" });
-  const end = firstOf(text, most).length;
+/** The text with its judged units marked. */
+function judgedText(text, verdicts, config) {
+  return textBlock(text, (shown) => judgedPieces(shown, verdicts, config));
+}
+
+function judgedPieces(text, verdicts, config) {
+  const pieces = [];
   let at = 0;
   for (const together of byPlace(verdicts)) {
-    const [{ start, end: last }] = together;
-    if (start >= end) break;
+    const [{ start, end }] = together;
+    if (start >= text.length) break;
     const from = Math.max(start, at);
-    const to = Math.max(Math.min(last, end), from);
-    holder.append(
+    const to = Math.max(Math.min(end, text.length), from);
+    pieces.push(
       ...visible(text.slice(at, from), { lines: true }),
       element("mark", { class: kindOf(together, config) }, ...visible(text.slice(from, to), { lines: true })),
       ...verdictNotes(together),
     );
     at = to;
   }
-  holder.append(...visible(text.slice(at, end), { lines: true }));
-  if (end < text.length) {
-    const all = () => holder.replaceWith(judgedText(text, verdicts, config, Infinity));
-    holder.append(
-      element("button", { type: "button", class: "more", click: all }, `Show all ${counted(text.length, "character")}`),
-    );
-  }
-  return holder;
-}
-
-function remark(...words) {
-  return element("p", { class: "remark" }, ...words);
+  return [...pieces, ...visible(text.slice(at), { lines: true })];
 }
 
 /** One context with its number, id and score. */

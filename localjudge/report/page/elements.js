@@ -50,6 +50,30 @@ function firstOf(text, length) {
   return text.length > length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut;
 }
 
+const MOST_SHOWN = 20_000;
+
+/** A block with a text of the user's; a long one is drawn in part, with a button for all of it. */
+function textBlock(text, drawn, most = MOST_SHOWN) {
+  const shown = firstOf(text, most);
+  const holder = element("div", { class: "text", dir: "auto" }, ...drawn(shown));
+  if (shown.length < text.length) {
+    const all = () => {
+      const whole = textBlock(text, drawn, Infinity);
+      whole.tabIndex = -1;
+      holder.replaceWith(whole);
+      whole.focus();
+    };
+    holder.append(
+      element("button", { type: "button", class: "more", click: all }, `Show all ${counted(text.length, "character")}`),
+    );
+  }
+  return holder;
+}
+
+function remark(...words) {
+  return element("p", { class: "remark" }, ...words);
+}
+
 function threeDigits(value) {
   return value.toFixed(3);
 }

@@ -1,0 +1,99 @@
+// What was decided, in the order in which it was: kept in this browser, and written to a file.
+
+/** Columns of a label that say which statement it is about. */
+const NAMES = ["label_id", "draw", "sample_id", "metric", "position", "text"];
+
+function inAscii(json) {
+  return json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Decisions on the rows: each [number of the row, 1, 0 or null (cannot tell), time]; a later one replaces. */
+class Decisions {
+  #config;
+  #log = [];
+  labeller = "";
+  /** Whether the browser keeps them. */
+  isKept = false;
+  /** Whether some are in no file yet. */
+  isUnsaved = false;
+
+  constructor(config) {
+    this.#config = config;
+    this.read();
+  }
+
+  /** What the browser has kept of this draw, also by another window. */
+  read() {
+    try {
+      const { labeller = "", log = [] } = JSON.parse(localStorage.getItem(this.#config.key)) ?? {};
+      [this.labeller, this.#log] = [labeller, log];
+    } catch {
+      // a browser may refuse; whether it does is seen at once
+    }
+    this.#keep();
+  }
+
+  #keep() {
+    try {
+      localStorage.setItem(this.#config.key, JSON.stringify({ labeller: this.labeller, log: this.#log }));
+      this.isKept = true;
+    } catch {
+      this.isKept = false;
+    }
+  }
+
+  rename(labeller) {
+    this.labeller = labeller;
+    this.#keep();
+  }
+
+  add(number, human) {
+    this.#log.push([number, human, new Date().toISOString()]);
+    this.isUnsaved = true;
+    this.#keep();
+  }
+
+  /** Take back the last one; the number of its row, or undefined. */
+  undo() {
+    const last = this.#log.pop();
+    this.isUnsaved ||= last !== undefined;
+    this.#keep();
+    return last?.[0];
+  }
+
+  /** The decision on each row that has one: number to { human, when }. */
+  get current() {
+    return new Map(this.#log.map(([number, human, when]) => [number, { human, when }]));
+  }
+
+  /** How many rows have a label, stay without one (cannot tell), and are open. */
+  get counts() {
+    const decisions = [...this.current.values()];
+    const labelled = decisions.filter(({ human }) => human !== null).length;
+    const total = this.#config.rows.length;
+    return { total, labelled, unlabelled: decisions.length - labelled, open: total - decisions.length };
+  }
+
+  /** The first row without a decision from this one on, then from the first; undefined if there is none. */
+  nextOpen(from) {
+    const { current } = this;
+    const open = [...this.#config.rows.keys()].filter((number) => !current.has(number));
+    return open.find((number) => number >= from) ?? open[0];
+  }
+
+  /** Name of the file, which any system takes. */
+  get fileName() {
+    return `labels-${this.labeller.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-")}.jsonl`;
+  }
+
+  /** JSON lines of the rows that have a label, in ASCII: no character is a line end to anybody, or lost in the mail. */
+  get fileText() {
+    const { current } = this;
+    const labels = this.#config.rows.flatMap((row, number) => {
+      const { human = null, when } = current.get(number) ?? {};
+      const named = Object.fromEntries(NAMES.map((name) => [name, row[name]]));
+      return human === null ? [] : [{ ...named, human, labeller: this.labeller, when }];
+    });
+    return labels.map((label) => `${inAscii(JSON.stringify(label))}\n`).join("");
+  }
+}

@@ -1,0 +1,72 @@
+"""A page in one private file that loads nothing and sends nothing, written whole or not at all.
+
+frame.html    what every page has; a template of `page/` extends it, and user text in it is escaped
+*.css, *.js   its only style and its only script, allowed by their sha256 in its Content-Security-Policy
+config        JSON for the script, as ASCII without `<`: no text of a user ends the element that holds it
+"""
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from localjudge.errors import InputError
+from localjudge.record.directory import open_regular
+from localjudge.report.terminal import number
+from localjudge.resources import write_output
+from localjudge.words import printable
+
+_FOLDER = Path(__file__).with_name("page")
+_BEGINNING = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="localjudge">\n'
+)
+
+
+def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> Iterator[str]:
+    """The page in parts, as they are drawn; files in the order in which they stand in it. `values` has `config`."""
+    style, script = (
+        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
+    )
+    environment = Environment(
+        autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+        loader=FileSystemLoader(_FOLDER),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["number"] = number
+    return environment.get_template(template).generate(
+        **values,
+        version=version("localjudge"),
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """The Content-Security-Policy: nothing but this style and this script, and no markup made of strings."""
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
+    style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; style-src {style_source}; script-src {script_source}; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
+    """Write the page, which may replace an earlier one. Raises InputError for another file of that name."""
+    if path.is_dir():
+        raise InputError(f"{path} is a directory", hint="name a file")
+    if os.path.lexists(path):
+        with open_regular(path) as file:
+            if file.read(len(_BEGINNING)) != _BEGINNING:
+                raise InputError(f"{path} is not a {kind} of localjudge", hint="name another file")
+    write_output(path, (part.encode() for part in parts))

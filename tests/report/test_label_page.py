@@ -1,0 +1,497 @@
+"""The page for who labels: as a file, and in a real browser, by keyboard alone, by buttons, on a phone, in the dark."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Dialog, Page, Playwright, expect
+
+from localjudge import InputError
+from localjudge.report.label_page import write_label_page
+from localjudge.words import printable, printable_lines
+from tests.report.conftest import HOSTILE, Open, PageReader, check_policy, check_script
+
+pytestmark = pytest.mark.engine
+
+NAME = "Ann Example"
+KEYS = "".join("?" if number % 7 == 3 else str(number % 2) for number in range(60))
+"""Of 60: 9 at 3, 10, ..., 59 cannot be told, which leaves 51 labels."""
+COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "human", "labeller", "when"]
+
+Written = Callable[..., Path]
+Row = dict[str, Any]
+
+
+def row(number: int, **columns: Any) -> Row:
+    return {
+        "label_id": sha256(str(number).encode()).hexdigest()[:32],
+        "draw": "0:faithfulness",
+        "sample_id": f"sample {number}",
+        "metric": "faithfulness",
+        "position": number,
+        "asks": "sentence of the response: is it in the contexts?",
+        "user_input": f"What happened in {1900 + number}?",
+        "contexts": [f"Rain fell in {1900 + number}, all week.", "Snow is white."],
+        "reference": None,
+        "response": None,
+        "text": f"In {1900 + number} it was raining: rain fell.",
+        "human": None,
+        "labeller": None,
+    } | columns
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    def write(rows: list[Row], title: str = "Weather") -> Path:
+        path = tmp_path / "labels.html"
+        write_label_page(path, rows, title=title)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def sixty(written: Written) -> Path:
+    return written([row(number) for number in range(60)])
+
+
+def begin(page: Page, name: str = NAME) -> Page:
+    """Give a name, with the keys alone."""
+    expect(page.get_by_label("Your name")).to_be_focused()
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    return page
+
+
+def press(page: Page, keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def downloaded(page: Page, button: str = "Download labels") -> tuple[str, list[Row]]:
+    """Name and rows of the file, its button pressed by a key."""
+    page.get_by_role("button", name=button).focus()
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    text = Path(download.value.path()).read_text(encoding="ascii")
+    return download.value.suggested_filename, [json.loads(line) for line in text.splitlines()]
+
+
+def marks(page: Page, place: str) -> list[str]:
+    return page.locator(f"{place} mark").all_inner_texts()
+
+
+def place(page: Page) -> str:
+    return page.locator("#place").inner_text()
+
+
+# As a file
+
+
+def test_it_is_private_allows_its_own_script_alone_and_is_the_same_every_time(written: Written) -> None:
+    path = written([row(0)])
+    content = path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    check_policy(content.decode())
+    check_script(content.decode())
+    assert written([row(0)]).read_bytes() == content
+
+
+def test_it_holds_what_a_person_is_shown_and_not_what_anybody_said(written: Written) -> None:
+    said = {"human": 1, "labeller": "Zoe", "p_yes": 0.8125, "share": 0.4375}
+    html = written([row(0) | said]).read_text(encoding="utf-8")
+    (config,) = PageReader(html).content("script", id="config")
+    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in said}]
+    assert not [value for value in ("Zoe", "8125", "4375") if value in html]
+
+
+def test_no_text_of_a_user_leaves_its_place(written: Written) -> None:
+    text = " ".join(HOSTILE)
+    hostile = row(0, **dict.fromkeys(("sample_id", "draw", "asks", "user_input", "text"), text), contexts=[text])
+    html = written([hostile], title=text).read_text(encoding="utf-8")
+    ours = PageReader(written([row(0)]).read_text(encoding="utf-8"))
+    read = PageReader(html)
+    assert [tag for tag, _ in read.elements] == [tag for tag, _ in ours.elements]
+    assert json.loads(read.content("script", id="config")[0])["rows"][0]["text"] == text
+    assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", html)
+
+
+def test_the_storage_key_is_that_of_the_draw_and_its_labels(written: Written) -> None:
+    def key(*rows: Row) -> Any:
+        html = written(list(rows)).read_text(encoding="utf-8")
+        return json.loads(PageReader(html).content("script", id="config")[0])["key"]
+
+    first = key(row(0), row(1))
+    assert key(row(0, text="Shown otherwise, under the same id."), row(1)) == first
+    others = [key(row(1), row(0)), key(row(0)), key(row(0, draw="1:faithfulness"), row(1))]
+    assert len({first, *others}) == 4
+
+
+def test_an_earlier_page_is_replaced_and_nothing_else(tmp_path: Path, written: Written) -> None:
+    assert written([row(0)]) == written([row(1)])
+    data = tmp_path / "data.jsonl"
+    data.write_text("{}")
+    with pytest.raises(InputError, match=r"data\.jsonl is not a page of localjudge"):
+        write_label_page(data, [row(0)], title="Weather")
+    with pytest.raises(InputError, match="is a directory"):
+        write_label_page(tmp_path, [row(0)], title="Weather")
+    assert data.read_text() == "{}"
+
+
+# In a browser. `open_page` counts requests, messages, errors and dialogs.
+
+
+def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> None:
+    """Tab leads to the download; the file's rows are the keys pressed, each with its time in UTC."""
+    page = begin(open_page(sixty))
+    before = datetime.now(UTC)
+    for number, key in enumerate(KEYS):
+        assert place(page) == f"Statement {number + 1} of 60"
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="All done.")).to_be_focused()
+    expect(page.get_by_text("51 statements have a label, 9 stay without one")).to_be_visible()
+    expect(page.locator("#count")).to_have_text("51 of 60 labelled, 9 without a label")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Download")).to_be_focused()
+    with page.expect_download() as download:
+        page.keyboard.press("Space")
+    assert download.value.suggested_filename == "labels-Ann-Example.jsonl"
+    labels = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
+    assert {tuple(label) for label in labels} == {tuple(COLUMNS)}
+    told = [(row(number), int(key)) for number, key in enumerate(KEYS) if key != "?"]
+    assert len(told) == 51
+    assert [{**label, "when": ""} for label in labels] == [
+        {name: ({**asked, "human": human, "labeller": NAME, "when": ""})[name] for name in COLUMNS}
+        for asked, human in told
+    ]
+    times = [datetime.fromisoformat(label["when"]) for label in labels]
+    assert all(time.utcoffset() is not None and before.timestamp() - 1 < time.timestamp() for time in times)
+    assert times == sorted(times)
+    assert all(label["when"].endswith("Z") for label in labels)
+
+
+def test_undo_takes_back_what_was_answered_last(open_page: Open, sixty: Path) -> None:
+    """1, 0 and 1, of which two are taken back: statement 2 becomes 1. A changed answer becomes what it was."""
+    page = begin(open_page(sixty))
+    press(page, "101")
+    page.keyboard.press("u")
+    page.keyboard.press("Backspace")
+    assert place(page) == "Statement 2 of 60"
+    expect(page.get_by_role("status")).to_have_text("Statement 2: answer taken back. Now: Statement 2 of 60.")
+    press(page, "1")
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
+    press(page, "0")
+    assert [label["human"] for label in downloaded(page)[1]] == [0, 1]
+    press(page, "u")
+    assert place(page) == "Statement 1 of 60"
+    expect(page.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
+    assert [label["human"] for label in downloaded(page)[1]] == [1, 1]
+    press(page, "uuu")
+    expect(page.locator("#count")).to_have_text("0 of 60 labelled")
+    expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+
+
+def test_it_resumes_after_the_browser_was_closed(
+    playwright: Playwright, chromium: str, sixty: Path, tmp_path: Path
+) -> None:
+    """In a profile on disk, with a new process each time; a page of another draw starts afresh."""
+
+    def opened(path: Path) -> Page:
+        context = playwright.chromium.launch_persistent_context(tmp_path / "profile", executable_path=chromium)
+        page = context.pages[0]
+        page.goto(path.as_uri())
+        return page
+
+    page = begin(opened(sixty))
+    press(page, "10?1")
+    page.context.close()
+    page = opened(sixty)
+    assert place(page) == "Statement 5 of 60"
+    expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 4 answers kept in this browser"))
+    press(page, "u")
+    press(page, "00")
+    name, labels = downloaded(page)
+    assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 0, 0, 0])
+    assert [label["position"] for label in labels] == [0, 1, 3, 4]
+    page.context.close()
+    other = tmp_path / "other.html"
+    write_label_page(other, [row(number, draw="1:faithfulness") for number in range(60)], title="Weather")
+    page = opened(other)
+    expect(page.get_by_label("Your name")).to_have_value("")
+    page.context.close()
+
+
+def test_two_windows_do_not_lose_each_others_answers(browser: Browser, sixty: Path) -> None:
+    context = browser.new_context()
+    one, other = context.new_page(), context.new_page()
+    one.goto(sixty.as_uri())
+    begin(one)
+    other.goto(sixty.as_uri())
+    press(one, "10")
+    expect(other.locator("#count")).to_have_text("2 of 60 labelled")
+    other.keyboard.press("ArrowRight")
+    other.keyboard.press("ArrowRight")
+    press(other, "1")
+    expect(one.locator("#count")).to_have_text("3 of 60 labelled")
+    assert [label["human"] for label in downloaded(one)[1]] == [1, 0, 1]
+    context.close()
+
+
+def test_where_the_browser_keeps_nothing_it_says_so_and_asks_before_it_closes(browser: Browser, sixty: Path) -> None:
+    page = browser.new_context().new_page()
+    asked: list[str] = []
+
+    def agree(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", agree)
+    refused = "get() { throw new DOMException('denied', 'SecurityError'); }"
+    page.add_init_script(f"Object.defineProperty(window, 'localStorage', {{ {refused} }})")
+    page.goto(sixty.as_uri())
+    begin(page)
+    expect(page.get_by_text("This browser keeps nothing for this page")).to_be_visible()
+    press(page, "10")
+    page.reload()
+    assert asked == ["beforeunload"]
+    begin(page)
+    press(page, "01")
+    assert [label["human"] for label in downloaded(page)[1]] == [0, 1]
+    page.reload()
+    assert asked == ["beforeunload"]
+    page.context.close()
+
+
+def test_keys_are_left_alone_in_the_name_with_control_and_when_turned_off(open_page: Open, sixty: Path) -> None:
+    page = begin(open_page(sixty), "u10?")
+    page.keyboard.press("Control+1")
+    page.keyboard.press("Alt+0")
+    assert place(page) == "Statement 1 of 60"
+    page.keyboard.down("1")
+    page.keyboard.down("1")  # held down: repeats
+    page.keyboard.up("1")
+    assert place(page) == "Statement 2 of 60"
+    page.get_by_label("Answer by keys").uncheck()
+    press(page, "10u")
+    assert place(page) == "Statement 2 of 60"
+    page.get_by_label("Answer by keys").check()
+    press(page, "0")
+    name, labels = downloaded(page)
+    assert (name, [label["human"] for label in labels]) == ("labels-u10-.jsonl", [1, 0])
+    assert {label["labeller"] for label in labels} == {"u10?"}
+
+
+def test_digits_are_known_where_they_need_the_shift_key(open_page: Open, sixty: Path) -> None:
+    """On a French keyboard the keys of 1 and 0 give & and à."""
+    page = begin(open_page(sixty))
+    for key, code in (("&", "Digit1"), ("à", "Digit0")):
+        page.evaluate("init => document.dispatchEvent(new KeyboardEvent('keydown', init))", {"key": key, "code": code})
+    assert [label["human"] for label in downloaded(page)[1]] == [1, 0]
+
+
+def test_a_name_is_asked_for_once_and_can_be_changed(open_page: Open, sixty: Path) -> None:
+    page = open_page(sixty)
+    begin(page, "   ")
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    begin(page, "../Zoë 王/\u202e")
+    press(page, "1")
+    assert downloaded(page, "Download labels")[0] == "labels-..-Zoë-王-.jsonl"
+    page.get_by_role("button", name="Change your name").click()
+    expect(page.get_by_label("Your name")).to_be_focused()
+    page.get_by_label("Your name").fill("Bob")
+    page.get_by_role("button", name="Continue").click()
+    assert place(page) == "Statement 2 of 60"
+    name, (label,) = downloaded(page)
+    assert (name, label["labeller"]) == ("labels-Bob.jsonl", "Bob")
+
+
+def test_fingers_do_it_all(open_page: Open, sixty: Path) -> None:
+    page = open_page(sixty, has_touch=True, is_mobile=True, viewport={"width": 400, "height": 860})
+    page.get_by_label("Your name").fill(NAME)
+    page.get_by_role("button", name="Start").tap()
+    for name in ("Yes", "Cannot tell", "No", "No", "Undo", "Yes", "Back", "Next", "Next", "Back"):
+        page.get_by_role("button", name=re.compile(f"^{name}")).tap()
+    assert place(page) == "Statement 5 of 60"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download", exact=True).tap()
+    labels = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
+    assert [(label["position"], label["human"]) for label in labels] == [(0, 1), (2, 0), (3, 1)]
+
+
+def test_who_hears_the_page_is_told_what_was_answered_and_which_is_next(open_page: Open, sixty: Path) -> None:
+    page = begin(open_page(sixty))
+    expect(page.get_by_role("heading", name="Statement 1 of 60")).to_be_focused()
+    press(page, "1")
+    status = page.get_by_role("status")
+    expect(status).to_have_text("Statement 1: yes. Now: Statement 2 of 60.")
+    expect(page.get_by_role("heading", name="Statement 2 of 60")).to_be_focused()
+    press(page, "?")
+    expect(status).to_have_text("Statement 2: cannot tell. Now: Statement 3 of 60.")
+    page.keyboard.press("ArrowLeft")
+    expect(status).to_have_text("Statement 2: cannot tell. Now: Statement 2 of 60.")
+    expect(page.get_by_role("progressbar", name="1 of 60 labelled, 1 without a label")).to_have_js_property("value", 1)
+
+
+def test_tab_goes_through_everything_and_out_again(open_page: Open, sixty: Path) -> None:
+    page = begin(open_page(sixty))
+    press(page, "1")
+    stops = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate("document.activeElement.textContent.trim().split(' ')[0] || 'keys'"))
+    tour = ["Yes", "No", "Cannot", "Back", "Undo", "Next", "Download", "Change", "keys"]
+    assert stops[:9] == tour
+    assert "Yes" in stops[9:]
+
+
+def test_open_statements_are_found_again(open_page: Open, written: Written) -> None:
+    page = begin(open_page(written([row(number) for number in range(4)])))
+    page.keyboard.press("ArrowRight")
+    press(page, "1")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("heading", name="3 statements without an answer")).to_be_visible()
+    page.get_by_role("button", name="Go to the first one without an answer").press("Enter")
+    assert place(page) == "Statement 1 of 4"
+    press(page, "0")
+    assert place(page) == "Statement 3 of 4"
+    press(page, "00")
+    expect(page.get_by_role("heading", name="All done.")).to_be_visible()
+    page.get_by_role("button", name="Back to the last statement").press("Enter")
+    assert place(page) == "Statement 4 of 4"
+
+
+def test_words_that_statement_and_texts_share_are_marked(open_page: Open, written: Written) -> None:
+    """At least three letters or with digits, whatever the capitals; together where only a space parts them."""
+    text = "The STRASSE is 3.5 km long; l'eau, B12 on it."
+    contexts = ["Die Straße: 3.5 kilometres, longer. It is on B12 long ago.", "Eau de vie. The 3 roads."]
+    page = begin(open_page(written([row(0, text=text, contexts=contexts)])))
+    assert marks(page, "#statement") == ["The STRASSE", "3.5", "long", "eau", "B12"]
+    assert marks(page, "#evidence") == ["Straße", "3.5", "B12 long", "Eau", "The"]
+    assert page.locator("#evidence .text").all_inner_texts() == ["What happened in 1900?", *contexts]
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "shared"),
+    [
+        ("Москва стоит на реке.", "НА реке — Москва-река", ["реке", "Москва"]),
+        ("Ο ΣΟΦΟΣ μιλά", "σοφος και", ["σοφος"]),
+        ("القاهرة عاصمة مصر", "عاصمة مصر هي القاهرة", ["عاصمة مصر", "القاهرة"]),
+        ("दिल्ली भारत में है", "भारत की दिल्ली में", ["भारत", "दिल्ली"]),
+        ("北京是中国的首都。", "中国的北京", ["中国", "北京"]),
+        ("서울은 한국의 수도", "한국의 도시", ["한국의"]),
+        ("กรุงเทพเป็นเมืองหลวง", "เมืองหลวงใหญ่", ["เมืองหลวง"]),
+    ],
+)
+def test_words_are_found_in_any_script(
+    open_page: Open, written: Written, text: str, context: str, shared: list[str]
+) -> None:
+    page = begin(open_page(written([row(0, text=text, contexts=[context])])))
+    assert marks(page, "#evidence") == shared
+
+
+def test_short_words_of_many_statements_are_not_marked(open_page: Open, written: Written) -> None:
+    """Of ten statements three have "the", which is at least a tenth, but a name with a capital stays marked."""
+    texts = ["the Mars of the sun", "the Mars", "and the Mars", *(f"Word{number}" for number in range(7))]
+    page = begin(
+        open_page(written([row(at, text=text, contexts=["The sun and Mars"]) for at, text in enumerate(texts)]))
+    )
+    assert marks(page, "#statement") == ["Mars", "sun"]
+    assert marks(page, "#evidence") == ["sun", "Mars"]
+    press(page, "11")
+    assert marks(page, "#statement") == ["and", "Mars"]
+
+
+def test_it_shows_the_texts_that_a_row_has(open_page: Open, written: Written) -> None:
+    """Without contexts, reference and response the question is what a statement is compared with."""
+    rows = [
+        row(0, contexts=None, reference="It was raining.", asks=None),
+        row(1, contexts=[], response="Rain fell."),
+        row(2, contexts=None, text="What happened?"),
+        row(3, contexts=[None, "Rain fell."], user_input=None),
+    ]
+    page = begin(open_page(written(rows)))
+    names = []
+    for _ in rows:
+        names.append(page.locator("#evidence h3").all_inner_texts())
+        page.keyboard.press("ArrowRight")
+    assert names == [["Question", "Reference"], ["Question", "Contexts", "Response"], ["Question"], ["Contexts"]]
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#evidence li").all_inner_texts() == ["no text", "Rain fell."]
+    page.keyboard.press("ArrowLeft")
+    assert marks(page, "#evidence") == ["What happened"]
+
+
+def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
+    """And a word of a million letters breaks no line; a part of it is shown, with a button for all of it."""
+    text = " ".join(HOSTILE)
+    hostile = row(0, **dict.fromkeys(("asks", "user_input", "text"), text), contexts=[text, "w" * 1_000_000])
+    page = begin(open_page(written([hostile], title=text), viewport={"width": 400, "height": 860}), text[:80])
+    assert page.evaluate("[typeof owned, document.images.length, document.links.length]") == ["undefined", 0, 0]
+    assert page.locator("h1").inner_text() == printable(text)
+    assert page.locator("#statement").inner_text() == printable_lines(text)
+    assert page.locator("#evidence .text").first.inner_text() == printable_lines(text)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("button", name="Show all 1,000,000 characters").press("Enter")
+    expect(page.locator("#evidence .text").last).to_be_focused()
+    expect(page.locator("#evidence .text").last).to_have_text(re.compile("^w{1000000}$"))
+    press(page, "1")
+    (label,) = downloaded(page)[1]
+    assert (label["text"], label["human"]) == (text, 1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, scheme: str, width: int) -> None:
+    """On the first screen, a statement, one that is answered, and the last screen; none is wider than the window."""
+    page = open_page(sixty, color_scheme=scheme, viewport={"width": width, "height": 860})
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(247, 248, 249)", "dark": "rgb(19, 22, 26)"}[scheme]
+
+    def look() -> None:
+        violations = Axe().run(page).response["violations"]
+        assert {rule["id"]: [node["html"] for node in rule["nodes"]] for rule in violations} == {}
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    look()
+    begin(page)
+    look()
+    for key in "10?":
+        page.keyboard.press(key)
+        page.keyboard.press("ArrowLeft")
+        look()
+        page.keyboard.press("ArrowRight")
+    press(page, KEYS[3:])
+    look()
+
+
+def test_the_answers_stay_in_sight(open_page: Open, written: Written) -> None:
+    """However long the texts are, on a wide screen and on a narrow one, and when scrolled to the last text."""
+    path = written([row(0, contexts=["A long text. " * 500] * 3)])
+    for width in (1280, 400):
+        page = begin(open_page(path, viewport={"width": width, "height": 860}))
+        for _ in range(2):
+            expect(page.get_by_role("button", name="Yes")).to_be_in_viewport(ratio=1)
+            page.get_by_text("A long text.").last.scroll_into_view_if_needed()
+
+
+def test_a_script_of_others_reaches_nothing(browser: Browser, sixty: Path) -> None:
+    page = browser.new_context().new_page()
+    page.goto(sixty.as_uri())
+    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+    page.context.close()
+
+
+def test_without_a_script_it_says_so(browser: Browser, sixty: Path) -> None:
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(sixty.as_uri())
+    expect(page.get_by_text("Labelling needs JavaScript")).to_be_visible()
+    page.context.close()

@@ -1,0 +1,232 @@
+"""How long a verdict takes on this machine: remembered after a run, said before the next one and by --dry-run."""
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import localjudge
+from localjudge import ScriptedEngine
+from localjudge.engine.protocol import EngineStats
+from localjudge.errors import RunDirectoryError
+from localjudge.progress import Silence
+from localjudge.record.run import Run, seconds_per_verdict
+from localjudge.report.tables import estimate_view
+from localjudge.run.estimate import Estimate, estimate_plan
+from localjudge.run.job import run_plan
+from localjudge.run.judges import judge_on
+from localjudge.run.pace import Pace, latest_pace, pace_of
+from localjudge.run.plan import plan
+from localjudge.run.settings import checked
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+SHA256 = "ab" * 32
+SECONDS, TOKENS = 2.5, 40
+
+
+class Timed(ScriptedEngine):
+    """Takes 2.5 s for each verdict, and says that 40 tokens were evaluated; as one on a model at hand."""
+
+    known = True
+
+    def __init__(self) -> None:
+        super().__init__({}, default=0.7)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With a model."""
+        model = {"model_sha256": SHA256, "gpu_layers": 0, "self_check": "bit-identical"}
+        return {**super().identity, **(model if self.known else {})}
+
+    @property
+    def stats(self) -> EngineStats:
+        """By the number of requests."""
+        count = len(self.asked)
+        return EngineStats(unique_tokens=TOKENS * count, seconds_total=SECONDS * count)
+
+
+class Workers(Timed):
+    """Several at once."""
+
+    works_at_once = 2
+
+
+class Server(Timed):
+    """Nothing is known of the model."""
+
+    known = False
+
+
+class Refusing(Timed):
+    """Answers nothing, and takes no time for it."""
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """None."""
+        for index, _ in enumerate(requests):
+            yield index, NoAnswer(error="too long")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory that remembers nothing."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """One statement each."""
+    return [{"id": str(n), "retrieved_contexts": [f"Fact {n:04}."], "reference": f"Fact {n:04}."} for n in range(count)]
+
+
+def run(count: int, out: Path, engine: ScriptedEngine, source: str | None = "model.gguf", **options: Any) -> Run:
+    settings = checked({"threads": 2, **options})
+    judge = judge_on(engine, settings)._replace(source=source)
+    return run_plan(plan(rows(count), ["context_recall"], settings), judge=judge, out=out)
+
+
+def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
+    settings = checked({"threads": 2, **options})
+    judge = judge_on(engine, settings)._replace(source="model.gguf")
+    return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)  # type: ignore[arg-type]
+
+
+def test_the_last_run_is_remembered_with_its_verdicts_and_its_day(tmp_path: Path, home: Path) -> None:
+    """20 verdicts in 50 s, and 20 x 40 tokens: 2.5 s a verdict, 50 / 800 s a token."""
+    run(20, tmp_path / "run", Timed())
+    pace = latest_pace(SHA256)
+    assert pace is not None
+    assert (pace.seconds_per_verdict, pace.seconds_per_token, pace.verdicts) == (2.5, 0.0625, 20)
+    finished = Run.open(tmp_path / "run").manifest.environment["sessions"][0]["finished"]
+    assert str(pace) == f"2.5 s a verdict here (20 verdicts on {finished[:10]})"
+    [file] = (home / "paces").iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "engine", "source"),
+    [(15, Timed, "m"), (20, Timed, None), (20, Workers, "m"), (20, Server, "m"), (20, Refusing, "m")],
+)
+def test_nothing_is_remembered_of_few_verdicts_or_of_a_clock_that_is_not_this_process(
+    tmp_path: Path, home: Path, count: int, engine: type[Timed], source: str | None
+) -> None:
+    """An engine that was brought along, workers of a cluster, a server; questions that were refused."""
+    run(count, tmp_path / "run", engine(), source)
+    assert not (home / "paces").exists()
+
+
+def test_only_what_this_process_asked_counts(tmp_path: Path) -> None:
+    """The engine had answered 20 before; of 40, 20 are there already, and another 20 take 50 s."""
+    engine = Timed()
+    run(20, tmp_path / "first", engine)
+    both = run(40, tmp_path / "both", engine, reuse=(str(tmp_path / "first"),))
+    pace = latest_pace(SHA256)
+    assert pace is not None
+    assert (pace.verdicts, pace.seconds_per_verdict) == (20, 2.5)
+    assert both.manifest.environment["sessions"][0]["effort"]["seconds_total"] == 50
+    assert "asked 20 verdicts in 50.0 s" in both.notes
+    assert seconds_per_verdict(both) == 2.5
+    reused = run(20, tmp_path / "reused", engine, reuse=(str(tmp_path / "both"),))
+    assert seconds_per_verdict(reused) is None
+    assert latest_pace(SHA256) == pace
+
+
+class Stop(Silence):
+    """Ends the run after 16 answers."""
+
+    def __init__(self) -> None:
+        self.left = 16
+
+    def advance(self) -> None:
+        """Count down."""
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+def test_a_killed_process_has_no_pace_and_the_one_that_resumes_has_its_own(tmp_path: Path) -> None:
+    """16 of 40 were there; 24 x 2.5 s. A session that asked nothing does not change it."""
+    with pytest.raises(KeyboardInterrupt):
+        localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path, progress=Stop())
+    resumed = localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path)
+    again = localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path)
+    asked = [session["asked"] for session in again.manifest.environment["sessions"]]
+    assert asked == [None, 24, 0]
+    assert seconds_per_verdict(resumed) == seconds_per_verdict(again) == 2.5
+
+
+def test_seconds_a_verdict_of_merged_shards_and_of_combined_runs(tmp_path: Path) -> None:
+    shards = [run(40, tmp_path / f"{n}", Timed(), shard=f"{n}/2") for n in (1, 2)]
+    merged = localjudge.merge(shards, out=tmp_path / "merged")
+    assert seconds_per_verdict(Run.open(merged.directory)) == 2.5
+    combined = localjudge.combine([merged.directory, run(40, tmp_path / "whole", Server())], out=tmp_path / "combined")
+    assert seconds_per_verdict(Run.open(combined.directory)) is None
+
+
+def test_a_manifest_that_was_written_by_hand_is_refused_and_not_believed(tmp_path: Path) -> None:
+    run(20, tmp_path / "run", Timed())
+    file = tmp_path / "run" / "manifest.json"
+    file.write_text(file.read_text().replace('"seconds_total": 50.0', '"seconds_total": "soon"'))
+    with pytest.raises(RunDirectoryError, match="sessions cannot be read"):
+        seconds_per_verdict(Run.open(tmp_path / "run"))
+
+
+def test_the_next_run_says_how_long_before_it_asks(tmp_path: Path) -> None:
+    """60 samples, of which the first block has 16: 60 verdicts are expected, and as many tokens as 60 / 16 blocks have.
+
+    At 0.0625 s a token; here one is a code point of the prompts.
+    """
+    first = run(20, tmp_path / "first", Timed())
+    assert not any("to ask" in note for note in first.notes)
+    engine = Timed()
+    second = run(60, tmp_path / "second", engine)
+    seconds = engine.distinct_tokens(engine.asked[:16]) / 16 * 60 * 0.0625
+    [note] = [note for note in second.notes if "to ask" in note]
+    assert note == f"60 verdicts to ask: about {round(seconds / 60)} minutes; last run: {latest_before(first)}"
+
+
+def latest_before(run: Run) -> str:
+    return f"2.5 s a verdict here (20 verdicts on {run.manifest.environment['sessions'][0]['finished'][:10]})"
+
+
+def test_a_dry_run_of_a_known_judge_asks_nothing_and_of_another_says_that_it_tries(tmp_path: Path) -> None:
+    tried = Timed()
+    unknown = estimated(20, tried)
+    assert unknown.pace is None
+    assert len(tried.asked) > 0
+    run(20, tmp_path / "run", Timed())
+    engine = Timed()
+    estimate = estimated(30, engine)
+    assert engine.asked == ()
+    assert estimate.pace == latest_pace(SHA256)
+    assert estimate.seconds == pytest.approx(estimate.tokens * 0.0625)
+    stream = io.StringIO()
+    Console(file=stream, width=1_000).print(estimate_view(estimate))
+    assert ", by the last run: 2.5 s a verdict here (20 verdicts on " in stream.getvalue()
+    assert json.loads(estimate.model_dump_json())["pace"]["seconds_per_verdict"] == 2.5
+    for other in ({"threads": 1}, {"reasons": "before", "profile": "instruct"}):
+        assert estimated(30, Timed(), **other).pace is None
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"seconds_per_verdict": -1}'])
+def test_a_damaged_memory_is_none(tmp_path: Path, home: Path, damage: str) -> None:
+    run(20, tmp_path / "run", Timed())
+    [file] = (home / "paces").iterdir()
+    file.write_text(damage)
+    settings = checked({"threads": 2})
+    assert latest_pace(SHA256) is None
+    assert pace_of(judge_on(Timed(), settings)._replace(source="m"), settings) is None
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0222, "0.022 s"), (1, "1 s"), (9.96, "10 s"), (133.3, "130 s")])
+def test_two_digits_are_shown(seconds: float, text: str) -> None:
+    pace = Pace(
+        seconds_per_verdict=seconds,
+        seconds_per_token=1,
+        verdicts=1_300,
+        when="2026-11-22T23:59:00Z",  # type: ignore[arg-type]
+    )
+    assert str(pace) == f"{text} a verdict here (1,300 verdicts on 2026-11-22)"
