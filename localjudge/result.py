@@ -289,14 +289,15 @@ class Run(record.Run):
         """
         from localjudge.analysis.label_sheet import write_sheet
         from localjudge.analysis.labelling import Labelling
-        from localjudge.report.label_page import write_label_page
 
         path = Path(out).expanduser()
         labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
         if path.suffix == ".html":
-            write_label_page(path, labelling.rows, title=self.directory.name)
+            from localjudge.report.label_page import write_label_page
+
+            write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:
-            write_sheet(path, labelling.rows)
+            write_sheet(path, labelling.rows_to_send())
         return path
 
     def read_labels(self, file: str | Path, labeller: str | None = None) -> "LabelsRead":

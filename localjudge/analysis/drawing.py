@@ -12,6 +12,7 @@ there are, are a sample: one may stop at any time, and go on.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from localjudge.words import option_name
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
+_NAME = re.compile(rf"([0-9]{{1,18}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
 SheetRow = dict[str, Any]
 
 
@@ -51,9 +53,11 @@ class Drawing(NamedTuple):
 
 
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
-    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1."""
+    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1 or a seed below 0."""
     if count < 1:
         raise InputError(f"{option_name('n')} must be at least 1, got {count}")
+    if seed < 0:
+        raise InputError(f"{option_name('seed')} must be at least 0, got {seed}")
     numbers: dict[str, int] = {}
     places: list[UnitPlace] = []
     for frame in frames.values():
@@ -70,7 +74,8 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
     sizes = np.sqrt(squares) * uncertainty(p_yes)
     drawing = draw(sizes, kinds * _STRATA + strata_by_score(p_yes, _STRATA), count, seed)
     shares, keys = sizes / sizes.sum(), list(numbers)
-    digest = hashlib.sha256(shares.tobytes()).hexdigest()[:_NAME_DIGITS]
+    # In single precision: another machine may add up to other last bits.
+    digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
     return Drawing(
         name=f"{seed}: {_AND.join(frames)} {digest}",
         frame=frame_of(frames.values()),
@@ -88,13 +93,15 @@ def frame_of(frames: Iterable[UnitFrame]) -> str:
 
 
 def metrics_of(drawing: str) -> list[str]:
-    """The metrics that a drawing of this name is of."""
-    return drawing.partition(": ")[2].rpartition(" ")[0].split(_AND)
+    """The metrics that a drawing of this name is of; none if no drawing has such a name."""
+    parts = _NAME.fullmatch(drawing)
+    return parts[2].split(_AND) if parts else []
 
 
 def seed_of(drawing: str) -> int:
-    """The seed of a drawing of this name."""
-    return int(drawing.partition(":")[0])
+    """The seed of a drawing of this name, 0 if no drawing has such a name."""
+    parts = _NAME.fullmatch(drawing)
+    return int(parts[1]) if parts else 0
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
@@ -110,12 +117,12 @@ def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement])
     texts = {sample.id: sample for sample in run.iter_samples() if sample.id in samples}
     for place, statement in places.items():
         rows[statement.key] = {
+            "label_id": statement.key,
+            "draw": drawing.name,
             **place._asdict(),
             **evidence.shown(texts[place.sample_id], verdicts[place]),
             "text": verdicts[place].text,
             "human": None,
             "labeller": None,
-            "label_id": statement.key,
-            "draw": drawing.name,
         }
     return [rows[statement.key] for statement in statements]

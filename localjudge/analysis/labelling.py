@@ -4,6 +4,7 @@ All ways lead to the same rows in the run's directory: a key in the terminal, a 
 that the run has already, of another drawing or from another run, is not asked for again: it counts for this one, too.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.record.labels import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
-from localjudge.words import escape_formula, numbered, option_name
+from localjudge.words import escape_formula, numbered, option, option_name
 
 DEFAULT_COUNT = 50
 _SHOWN = 3
@@ -57,22 +58,31 @@ class Labelling:
         if n is not None and minutes is not None:
             names = f"{option_name('n')} and {option_name('minutes')}"
             raise InputError(f"{names} both say how many", hint="give one of them")
+        if minutes is not None and not 0 < minutes < math.inf:
+            raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
         self.run, self.labeller = as_run(run), labeller or user_name()
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
+        more = None
         if minutes is not None:
-            own = [row for row in self._decisions.rows if row.labeller == self.labeller]
-            keys = {key for frame in frames.values() for key in frame.by_key}
-            n = max(1, round(60 * minutes / pace(own))) + len(keys & self._decisions.human.keys())
+            more = max(1, round(60 * minutes / pace(self._own_rows())))
+            n = more + len(self._decisions.of)
         self._drawing = draw_statements(frames, DEFAULT_COUNT if n is None else n, seed)
-        left = [drawn for drawn in self._drawing.statements if self._is_open(drawn, again=again)]
+        asked = [drawn for drawn in self._drawing.statements if not again or self._others_labelled(drawn)]
+        left = [drawn for drawn in asked if self._is_open(drawn, again=again)][:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
-        self.total = len(self._drawing.statements)
-        self._answered: list[SheetRow] = []
+        self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
+        self._passed: list[SheetRow] = []
+
+    def _own_rows(self) -> list[LabelRow]:
+        return [row for row in self._decisions.rows if row.labeller == self.labeller]
+
+    def _others_labelled(self, statement: DrawnStatement) -> bool:
+        people = self._decisions.of.get(statement.key, {})
+        return any(label is not None for name, label in people.items() if name != self.labeller)
 
     def _is_open(self, statement: DrawnStatement, *, again: bool) -> bool:
         people = self._decisions.of.get(statement.key, {})
-        others = any(label is not None for name, label in people.items() if name != self.labeller)
-        return self.labeller not in people and others == again
+        return self.labeller not in people and (again or not self._others_labelled(statement))
 
     @property
     def labelled(self) -> int:
@@ -84,21 +94,34 @@ class Labelling:
         """The row to be answered next; None after the last."""
         return self.rows[0] if self.rows else None
 
+    def rows_to_send(self) -> list[SheetRow]:
+        """The rows for somebody else to label. Raises InputError if none is left."""
+        if not self.rows:
+            raise InputError(
+                f"all of {self.total:,} drawn statements are labelled", hint=f"draw more with {option('n')}"
+            )
+        return self.rows
+
     def answer(self, label: Label | Literal["?"]) -> None:
         """Decide the current row, "?" for one that cannot be, and keep that."""
         self._keep(self.rows[0], label)
-        self._answered.append(self.rows.pop(0))
+        self._passed.append(self.rows.pop(0))
 
     def skip(self) -> None:
         """Leave the current row for the end."""
-        self.rows.append(self.rows.pop(0))
+        self._passed.append(self.rows.pop(0))
+        self.rows.append(self._passed[-1])
 
     def undo(self) -> bool:
-        """Take the last answer back, and go back to its row; False if there is none."""
-        if not self._answered:
+        """Go back to the last row that was answered, and take that back, or skipped; False if there is none."""
+        if not self._passed:
             return False
-        self.rows.insert(0, self._answered.pop())
-        self._keep(self.rows[0], None)
+        row = self._passed.pop()
+        if row in self.rows:
+            self.rows.remove(row)
+        else:
+            self._keep(row, None)
+        self.rows.insert(0, row)
         return True
 
     def _keep(self, row: SheetRow, label: Decision) -> None:
@@ -112,8 +135,9 @@ class Labelling:
             way="terminal",
             **self._drawing.of(drawn),
         )
-        append_labels(self.run.directory, [*carried(self._drawing, drawn.turn, self._decisions), decision])
-        self._decisions = Decisions([*self._decisions.rows, decision])
+        rows = [*carried(self._drawing, drawn.turn, self._decisions), decision]
+        append_labels(self.run.directory, rows)
+        self._decisions = Decisions([*self._decisions.rows, *rows])
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
@@ -122,7 +146,11 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
     They are its sample up to there, whoever labelled them when.
     """
     of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
-    labels = {row.key: row for row in decisions.rows if row.human in (0, 1) and row.key in decisions.human}
+    labels = {
+        row.key: row
+        for row in decisions.rows
+        if row.human in (0, 1) and decisions.of[row.key].get(row.labeller) == row.human
+    }
     before = (drawn for drawn in drawing.statements if drawn.turn < turn and drawn.key not in of_drawing)
     return [labels[drawn.key].model_copy(update=drawing.of(drawn)) for drawn in before if drawn.key in labels]
 
@@ -147,35 +175,42 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     if Path(source).is_dir():
         other = stored_labels(Path(source))
         keys = {key for frame in frames.values() for key in frame.by_key}
-        rows, unlabelled = [row for row in other if row.key in keys], 0
+        before, rows, unlabelled = list[LabelRow](), [row for row in other if row.key in keys], 0
         if not rows:
             raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
     else:
         sheet = read_sheet(source)
-        rows, unlabelled = _decisions_in(run, frames, sheet.labels, labeller or user_name()), sheet.unlabelled
+        before, rows = _decisions_in(run, frames, sheet.labels, labeller or user_name())
+        unlabelled = sheet.unlabelled
     kept = stored_labels(run.directory)
     last = {(row.labeller, row.key, row.draw): row.human for row in kept}
-    new = [row for row in rows if last.get((row.labeller, row.key, row.draw), -1) != row.human]
-    if new:
-        append_labels(run.directory, new)
+    same, new = set(kept), list[LabelRow]()
+    for row in rows:
+        who = row.labeller, row.key, row.draw
+        if row not in same and last.get(who, -1) != row.human:
+            new.append(row)
+            last[who] = row.human
+    if before or new:
+        append_labels(run.directory, [*before, *new])
     return LabelsRead(len(new), len(rows) - len(new), unlabelled)
 
 
 def _decisions_in(
     run: Run, frames: Mapping[str, UnitFrame], labels: Iterable[SheetLabel], labeller: str
-) -> list[LabelRow]:
-    """The labels of a sheet as decisions about statements of the run."""
+) -> tuple[list[LabelRow], list[LabelRow]]:
+    """What is `carried` over to the drawings of a sheet, and its labels as decisions about statements of the run."""
     given = [label for label in labels if label.human is not None]
     if not given:
         raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
     places = _Places(run, frames)
     keys, drawings = [places.key(label) for label in given], dict[str, dict[str, dict[str, Any]]]()
-    when, rows, others, decisions = now(), list[LabelRow](), list[SheetLabel](), Decisions(stored_labels(run.directory))
+    when, before, rows, others = now(), list[LabelRow](), list[LabelRow](), list[SheetLabel]()
+    decisions = Decisions(stored_labels(run.directory))
     for name in sorted({label.draw for label in given if label.draw}):
         of_name = {key for key, label in zip(keys, given, strict=True) if key and label.draw == name}
         if drawing := places.drawn(name, of_name):
             drawings[name] = {drawn.key: drawing.of(drawn) for drawn in drawing.statements if drawn.key in of_name}
-            rows += carried(drawing, max((row["turn"] for row in drawings[name].values()), default=0), decisions)
+            before += carried(drawing, max((row["turn"] for row in drawings[name].values()), default=0), decisions)
     for key, label in zip(keys, given, strict=True):
         if key is None:
             others.append(label)
@@ -191,7 +226,7 @@ def _decisions_in(
             f"{numbered(len(others), 'label')} of {len(given):,} are not of statements in {run.directory}: {where}",
             hint="name the run that was labelled",
         )
-    return rows
+    return before, rows
 
 
 class _Places:

@@ -135,24 +135,29 @@ class Decisions:
         }
         """The label of each statement that has one: the mean of people's."""
 
-    def chances(self, frames: Mapping[str, UnitFrame]) -> dict[str, float]:
-        """What a labelled statement stands for, over its share: sum of (share of all labels) / probability.
+    def chances(self, frames: Mapping[str, UnitFrame]) -> dict[str, dict[str, float]]:
+        """For each metric, what a labelled statement stands for, over its share: (share of all labels) / probability.
 
-        Of statements that a drawing of these frames reached; those of other frames are left out.
+        That is a sum over the drawings of these frames that reached it; those of other frames are left out. A drawing
+        of other metrics says nothing about one: it could not reach all of its statements.
         """
-        reached: list[dict[str, float]] = []
+        reached: dict[str, list[dict[str, float]]] = defaultdict(list)
         for (name, frame), statements in self.drawn.items():
-            metrics = [frames[metric] for metric in metrics_of(name) if metric in frames]
+            metrics = metrics_of(name)
             labelled = {key: drawn for key, drawn in statements.items() if key in self.human}
-            if labelled and len(metrics) == len(metrics_of(name)) and frame == frame_of(metrics):
+            if labelled and frames.keys() >= set(metrics) and frame == frame_of(frames[name] for name in metrics):
                 shares = np.array([share for share, _ in labelled.values()])
                 turns = max(turn for _, turn in labelled.values())
-                probabilities = inclusion_probabilities(shares, turns)
-                reached.append(dict(zip(labelled, probabilities.tolist(), strict=True)))
-        count, chances = sum(map(len, reached)), dict[str, float]()
-        for probabilities_of in reached:
-            for key, probability in probabilities_of.items():
-                chances[key] = chances.get(key, 0.0) + len(probabilities_of) / count / probability
+                probabilities = dict(zip(labelled, inclusion_probabilities(shares, turns).tolist(), strict=True))
+                for metric in metrics:
+                    known = probabilities.keys() & frames[metric].by_key.keys()
+                    reached[metric].append({key: probabilities[key] for key in known})
+        chances: dict[str, dict[str, float]] = defaultdict(dict)
+        for metric, drawings in reached.items():
+            count = sum(map(len, drawings))
+            for drawing in drawings:
+                for key, probability in drawing.items():
+                    chances[metric][key] = chances[metric].get(key, 0.0) + len(drawing) / count / probability
         return chances
 
 
@@ -164,16 +169,17 @@ class LabelledUnits(NamedTuple):
     remark: str | None
 
 
-def labelled_units(frame: UnitFrame, decisions: Decisions, chances: Mapping[str, float]) -> LabelledUnits:
+def labelled_units(frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]]) -> LabelledUnits:
     """The units of one metric. Labels of all its statements count in full; else those that were drawn count."""
+    stands_for = chances.get(frame.metric, {})
     human, drawn = np.zeros(len(frame.judged)), np.zeros(len(frame.judged))
     keys = frame.by_key.keys() & decisions.human.keys()
     every = len(keys) == len(frame.by_key)
-    counted = keys if every else keys & chances.keys()
+    counted = keys if every else keys & stands_for.keys()
     for key in counted:
         indices = frame.by_key[key]
         human[indices] = decisions.human[key]
-        drawn[indices] = frame.weights[indices] * (1.0 if every else chances[key])
+        drawn[indices] = frame.weights[indices] * (1.0 if every else stands_for[key])
     certain = np.isnan(frame.p_yes)
     human[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
     strata = np.zeros(len(human), dtype=np.intp)
@@ -223,7 +229,7 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
 
 
 def _corrected(
-    run: Run, frame: UnitFrame, decisions: Decisions, chances: Mapping[str, float], seconds: float
+    run: Run, frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]], seconds: float
 ) -> CorrectedMean:
     if frame.metric in run.summary.failed_beyond(run.max_failed):
         return CorrectedMean(remark="too many of its samples failed")
@@ -231,11 +237,13 @@ def _corrected(
         return CorrectedMean(remark=NO_SHARE)
     units, labels, remark = labelled_units(frame, decisions, chances)
     if not labels:
-        return CorrectedMean(remark=remark, **_missing(FEWEST_CLUSTERS, seconds))
+        return CorrectedMean(remark=remark, **_missing(frame, 0, seconds))
     corrected, alone = prediction_powered(units), labels_alone(units)
     worth = worth_in_labels(corrected, alone, labels)
     if corrected.limits is None:
         remark = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
+    elif not worth and labels < len(frame.by_key):
+        remark = NO_SAVING
     return CorrectedMean(
         mean=corrected.mean,
         ci95=corrected.limits,
@@ -244,23 +252,27 @@ def _corrected(
         labels_alone=LabelsAlone(mean=alone.mean, ci95=alone.limits),
         clusters=corrected.clusters,
         power=corrected.power,
-        remark=remark if remark or worth else NO_SAVING,
-        **_missing(FEWEST_CLUSTERS - corrected.clusters, seconds),
-        **_rates(units),
+        remark=remark,
+        **_missing(frame, corrected.clusters, seconds),
+        **_rates(units, *(("specificity", "sensitivity") if frame.share_of == "zeros" else ())),
     )
 
 
-def _missing(labels: int, seconds: float) -> dict[str, Any]:
-    return {"needed": labels, "minutes": max(1, math.ceil(labels * seconds / 60))} if labels > 0 else {}
+def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
+    """How many labels are missing, and how long they take; nothing where labels of all would not do."""
+    missing = FEWEST_CLUSTERS - clusters
+    if missing <= 0 or len(np.unique(frame.clusters[~np.isnan(frame.p_yes)])) < FEWEST_CLUSTERS:
+        return {}
+    return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
 
 
-def _rates(units: JudgedUnits) -> dict[str, Any]:
+def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "specificity") -> dict[str, Any]:
     """The judge's sensitivity and specificity, of those of the two that labels tell."""
     weights: Floats = np.where(units.certain, 0.0, units.drawn)
     rates = {}
     for name, human, right in (
-        ("sensitivity", units.human, units.judged),
-        ("specificity", 1 - units.human, 1 - units.judged),
+        (of_ones, units.human, units.judged),
+        (of_zeros, 1 - units.human, 1 - units.judged),
     ):
         if total := float((weights * human).sum()):
             rates[name] = float((weights * human * right).sum()) / total
@@ -291,7 +303,7 @@ def _agreement(decisions: Decisions) -> Agreement | None:
     first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     kappa = None
     with suppress(DataError):  # both said the same of every statement
-        kappa = float(cohen_kappa(first, second)[0])
+        kappa = float(cohen_kappa(first, second))
     return Agreement(statements=len(pairs), share=float((first == second).mean()), kappa=kappa)
 
 

@@ -1,6 +1,6 @@
 """`localjudge label`: human labels of a run's verdicts, here, in a sheet or in a page.
 
-Here one key labels a verdict: it is read from a terminal as soon as it is pressed, from anything else as it comes.
+Here one key labels a verdict: it is read as soon as it is pressed.
 """
 
 import json
@@ -16,7 +16,7 @@ import click
 
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
-from localjudge.words import numbered, printable
+from localjudge.words import call, numbered, printable
 
 if TYPE_CHECKING:
     from localjudge.analysis.labelling import Labelling
@@ -29,10 +29,8 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """The keys that are pressed in this block, until standard input ends; then the terminal is as it was."""
-    if not sys.stdin.isatty():
-        yield (key for key in iter(lambda: sys.stdin.read(1), "") if not key.isspace())
-    elif sys.platform == "win32":
+    """The keys that are pressed in this block; then the terminal is as it was."""
+    if sys.platform == "win32":
         import msvcrt
 
         yield iter(msvcrt.getwch, _END)
@@ -100,7 +98,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     for name, file in files.items():
         _write(labelling, file, as_page=name == "page")
     rows, names = len(labelling.rows), " and ".join(printable(str(file)) for file in files.values())
-    text = f"{numbered(rows, 'statement')} to label in {names}; then: localjudge label {directory} --read FILE"
+    then = printable(call("label", str(directory), "read", "FILE"))
+    text = f"{numbered(rows, 'statement')} to label in {names}; then: {then}"
     written = {"file": str(next(iter(files.values()))), "rows": rows}
     click.echo(json.dumps(written, indent=2) if as_json else text)
 
@@ -109,11 +108,11 @@ def _write(labelling: "Labelling", file: Path, *, as_page: bool) -> None:
     if as_page:
         from localjudge.report.label_page import write_label_page
 
-        write_label_page(file, labelling.rows, title=labelling.run.directory.name)
+        write_label_page(file, labelling.rows_to_send(), title=labelling.run.directory.name)
     else:
         from localjudge.analysis.label_sheet import write_sheet
 
-        write_sheet(file, labelling.rows)
+        write_sheet(file, labelling.rows_to_send())
 
 
 def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:

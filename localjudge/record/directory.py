@@ -39,6 +39,7 @@ BY_HAND = "was it changed by hand?"
 
 _LOCK = "run.lock"
 _PART = ".part"
+_POLL_SECONDS = 0.01
 _SHOWN = 200
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
@@ -226,11 +227,21 @@ class PartFile:
             self._file.close()
 
 
-def _locked(path: Path) -> int:
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Nobody else writes into the directory in this block; waits until nobody does. Raises OSError."""
+    descriptor = _locked(directory / _LOCK, waiting=True)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path, *, waiting: bool = False) -> int:
     """Descriptor of the lock file, locked."""
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
-    if not lock_descriptor(descriptor, blocking=False):
+    if not lock_descriptor(descriptor, blocking=waiting, poll_interval=_POLL_SECONDS):
         os.close(descriptor)
         hint = f"wait until it is done, or name another directory with {option('out')}"
         raise RunDirectoryError(f"{path.parent} is being written by another process", hint=hint)

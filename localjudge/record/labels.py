@@ -14,20 +14,28 @@ import getpass
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from localjudge.errors import InputError
-from localjudge.record.directory import open_regular, placed_rows
+from localjudge.record.directory import MOST_BYTES_OF_VALUE, held, open_regular, placed_rows
 from localjudge.record.result_rows import Place, Share, json_line
 from localjudge.resources import OPEN_SAFELY
+from localjudge.stats.corrected import MOST_POINTS
 from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
+
+
+def _moment(when: str) -> str:
+    if datetime.fromisoformat(when).tzinfo is None:
+        raise ValueError("a time without a time zone")
+    return when
 
 
 class LabelRow(Record):
@@ -40,12 +48,12 @@ class LabelRow(Record):
     text: str
     human: Decision
     labeller: str
-    when: str
+    when: Annotated[str, AfterValidator(_moment)]
     way: Way
     draw: str | None = None
     frame: str | None = None
     share: Share | None = None
-    turn: Place | None = None
+    turn: Annotated[int, Field(ge=1, le=MOST_POINTS)] | None = None
 
 
 _ROWS = TypeAdapter(LabelRow)
@@ -73,23 +81,31 @@ def stored_labels(directory: Path) -> list[LabelRow]:
     if not os.path.lexists(path):
         return []
     with open_regular(path) as file:
-        whole = file.read().rfind(b"\n") + 1
+        whole = _end_of_rows(file)
     return [row for _, row in placed_rows(path, _ROWS, end=whole)]
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
-    """Add decisions at the end, for the owner's eyes alone, and on the disk. Raises InputError if they cannot be."""
+    """Add decisions at the end, for the owner's eyes alone, and on the disk; one process at a time.
+
+    Raises InputError if they cannot be written.
+    """
     path = directory / LABELS
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
-        with open(descriptor, "ab+") as file:
-            file.seek(0)
-            content = file.read()
-            if content and not content.endswith(b"\n"):  # a kill cut the last row off
-                file.truncate(content.rfind(b"\n") + 1)
-            file.write("".join(json_line(row.model_dump()) for row in rows).encode())
-            file.flush()
-            os.fsync(file.fileno())
+        with held(directory):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
+            with open(descriptor, "ab+") as file:
+                file.truncate(_end_of_rows(file))  # what a kill cut off
+                file.write("".join(json_line(row.model_dump()) for row in rows).encode())
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
         problem = f"{path} cannot be written: {error.strerror or error}"
         raise InputError(problem, hint="labels are kept in the directory of the run") from error
+
+
+def _end_of_rows(file: BufferedIOBase) -> int:
+    """Where the last row that has an end, ends."""
+    start = max(0, file.seek(0, os.SEEK_END) - MOST_BYTES_OF_VALUE)
+    file.seek(start)
+    return start + file.read().rfind(b"\n") + 1

@@ -80,13 +80,14 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
             for word, rate in (("sensitivity", corrected.sensitivity), ("specificity", corrected.specificity))
             if rate is not None
         )
-        if corrected.ci95 and corrected.worth_labels:
-            yield f"{name}: corrected; the judge is as good as {corrected.worth_labels:,} labels more; {rates}"
-        elif corrected.needed:
-            some = f"{numbered(corrected.labels, 'label')} cannot correct it yet" if corrected.labels else "no labels"
-            yield f"{name}: {some}; {corrected.needed:,} more would, about {numbered(corrected.minutes or 0, 'minute')}"
-        elif corrected.remark:
-            yield f"{name}: {corrected.remark}{f'; {rates}' if rates else ''}"
+        worth, minutes = corrected.worth_labels, numbered(corrected.minutes or 0, "minute")
+        said = (
+            f"corrected; the judge is as good as {numbered(worth, 'label')} more" if worth else None,
+            corrected.remark or (None if corrected.labels else "no labels"),
+            f"{corrected.needed:,} more would do, about {minutes}" if corrected.needed else None,
+            rates or None,
+        )
+        yield f"{name}: {'; '.join(filter(None, said))}"
     people = ", ".join(f"{printable(name)} {count:,}" for name, count in labels.labellers.items())
     lines = [f"{numbered(labels.statements, 'statement')} labelled by people ({people}), {labels.last[:10]}"]
     if labels.agreement:

@@ -52,7 +52,8 @@ STRATA = 5
 _DOUBT = 0.1
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
-_MOST_POINTS = 64
+MOST_POINTS = 1 << 22
+"""How many points a drawing may have: they hit all units whose shares are above 3e-7."""
 
 
 class JudgedUnits(NamedTuple):
@@ -260,18 +261,21 @@ class Drawing(NamedTuple):
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> Drawing:
-    """Draw `count` units (or all) of these sizes (units,), above 0; those of a stratum lie together on the circle."""
+    """Draw `count` units (or all) of these sizes (units,), above 0; those of a stratum lie together on the circle.
+
+    Fewer where MOST_POINTS points do not hit as many.
+    """
     generator = np.random.Generator(np.random.PCG64(seed))
     start, size = generator.random(), len(sizes)
     order = np.lexsort((generator.random(size), strata))
     ends = np.cumsum(sizes[order] / sizes.sum())
-    points = 4 * min(count, size)
+    points = min(4 * min(count, size), MOST_POINTS)
     while True:
         hit = np.minimum(np.searchsorted(ends, (start + _GOLDEN * np.arange(points)) % 1, side="right"), size - 1)
         units, first = np.unique(hit, return_index=True)
-        if len(units) >= min(count, size) or points > _MOST_POINTS * size:
+        if len(units) >= min(count, size) or points == MOST_POINTS:
             break
-        points *= 2
+        points = min(2 * points, MOST_POINTS)
     by_turn = np.argsort(first)[:count]
     return Drawing(order[units[by_turn]], first[by_turn] + 1)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
+from localjudge.analysis.labelling import Labelling
 
 JudgedRun = Callable[..., Run]
 
@@ -64,3 +65,15 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
     """A JSON Lines file of these rows."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, labeller: str = "ann", **how: Any) -> Run:
+    """The run, of which this person has labelled the `n` statements that are drawn, or all; None is skipped."""
+    labelling = Labelling(run, labeller, n=n, **how)
+    for _ in range(len(labelling.rows)):
+        answer = say(labelling.rows[0]["text"])
+        if answer is None:
+            labelling.skip()
+        else:
+            labelling.answer(answer)
+    return run

@@ -1,5 +1,6 @@
 """A run directory that somebody else made: whatever its files are, each reader ends in one line."""
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.analysis.label_sheet import label_sheet
+from localjudge.analysis.drawing import frame_of
+from localjudge.analysis.labelling import Labelling
+from localjudge.analysis.units import unit_frames
 from localjudge.record.directory import placed_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.sample import prompts_view, sample_view
@@ -56,7 +59,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "report": lambda directory: Run.open(directory).report(baseline=directory),
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
-    "label": lambda directory: label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
+    "label": lambda directory: Labelling(directory, n=2, labeller="x").answer(1),
     "resume": made,
 }
 
@@ -136,9 +139,16 @@ def stored_as(content: str) -> Attack:
     return sql(f"UPDATE sample SET content = {content} WHERE id = 'a'")
 
 
+def _row(**values: object) -> bytes:
+    """A decision of a person."""
+    row = {"key": "0f" * 16, "sample_id": "a", "metric": "m", "position": 0, "text": "t", "human": 1, "labeller": "x"}
+    return json.dumps({**row, "when": "2026-11-22T09:14:03+00:00", "way": "sheet", **values}).encode() + b"\n"
+
+
 DEEP_META = '{"id": "a", "retrieved_contexts": [{"text": "t", "meta": {"m": ' + "[" * 999 + "]" * 999 + "}}]}"
 MANIFEST = RESULTS | {"verify", "resume"}
 SUMMARY = RESULTS | {"verify"}
+LABELS = {"report", "label"}
 READ_BACK = STORED - {"resume"}
 """Going on with a run writes its samples anew."""
 ASKED = {"verify", "merge"}
@@ -157,7 +167,11 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "scores, a pipe": (fifo("scores.jsonl"), RESULTS, "scores.jsonl is not a regular file"),
     "manifest, a link": (link("manifest.json"), MANIFEST, "manifest.json is a link"),
     "store, a link": (link("run.sqlite"), STORED, "run.sqlite is a link"),
-    "lock, a link": (link("run.lock"), {"resume"}, "run.lock is a link"),
+    "lock, a link": (link("run.lock"), {"resume", "label"}, "run.lock is a link"),
+    "labels, a pipe": (fifo("labels.jsonl"), LABELS, "labels.jsonl is not a regular file"),
+    "labels, no rows": (put("labels.jsonl", b"[]\n"), LABELS, "labels.jsonl:1 is not a row"),
+    "labels of a turn without end": (put("labels.jsonl", _row(turn=10**18)), LABELS, "turn: Input should be less than"),
+    "labels, no time": (put("labels.jsonl", _row(when="99")), LABELS, "when: "),
     "verdicts, a folder": (as_folder("verdicts.jsonl"), RESULTS | {"resume"}, "verdicts.jsonl"),
     "a rollback journal": (put("run.sqlite-journal", b""), STORED, "run.sqlite-journal is not a file of localjudge"),
     "deep manifest": (put("manifest.json", b'{"a":' * 99_999), MANIFEST, "values nested too deep"),
@@ -267,6 +281,19 @@ def test_a_row_that_localjudge_does_not_write_is_refused(tmp_path: Path, line: b
         list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
     assert message in caught.value.message
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("draw", ["", "x", "x: context_recall 01234567", f"{10**17}: context_recall 01234567"])
+def test_labels_of_a_drawing_that_never_was_are_labels_without_one(directory: Path, draw: str) -> None:
+    """All but the name is as it should be, even the hash of the frame."""
+    [first] = Labelling(directory, n=1, labeller="x", metrics=["context_recall"]).rows
+    frame = frame_of([unit_frames(Run.open(directory))["context_recall"]])
+    row = _row(key=first["label_id"], draw=draw, frame=frame, share=0.5, turn=1)
+    (directory / "labels.jsonl").write_bytes(row)
+    labels = Run.open(directory).labels
+    assert labels is not None
+    assert (labels.statements, labels.passed_over) == (1, 0)
+    assert refusals(directory) == {}
 
 
 def test_a_row_without_an_end_is_not_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""Corrected means: golden arithmetic, and what must hold of any judge and any labels."""
+"""Corrected means: golden arithmetic, and what must hold of any judge, any labels and any drawing."""
 
+import math
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -13,11 +14,18 @@ from localjudge.errors import DataError
 from localjudge.stats.corrected import (
     FEWEST_CLUSTERS,
     JudgedUnits,
+    PredictionPowered,
+    corrected_difference,
     draw,
-    even_shares,
+    inclusion_probabilities,
+    labels_alone,
     prediction_powered,
     strata_by_score,
+    uncertainty,
+    worth_in_labels,
 )
+
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def units_of(
@@ -43,15 +51,44 @@ def units_of(
     )
 
 
+def first(count: int, labels: Sequence[float], of: int) -> list[float | None]:
+    """Labels of the first so many of all."""
+    return [*labels[:count], *[None] * (of - count)]
+
+
+def width(of: PredictionPowered) -> float:
+    assert of.limits is not None
+    return of.limits[1] - of.limits[0]
+
+
 def test_the_prediction_powered_mean_by_hand() -> None:
     """Judged 1 1 0 0 1 1 0 0 (p = .5); the first four are labelled 1 0 0 0, each standing for 1/4.
 
     lambda = sum (H - .25)(L - .5) / sum (L - .5)^2 = (.375 - .125 + .125 + .125) / 1 = .5
     theta  = .5 * .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
     """
-    powered = prediction_powered(units_of([1, 1, 0, 0, 1, 1, 0, 0], [1, 0, 0, 0, None, None, None, None]))
+    units = units_of([1, 1, 0, 0, 1, 1, 0, 0], first(4, [1, 0, 0, 0], 8))
+    powered = prediction_powered(units)
     assert [powered.power, powered.mean] == pytest.approx([0.5, 0.25])
     assert powered.limits is None
+    assert labels_alone(units).mean == pytest.approx(0.25)
+
+
+def test_an_interval_by_hand() -> None:
+    """Ten samples of one unit each, all judged 1 and labelled, eight of them 1: lambda 1, as no L differs.
+
+    q         = H - L: 0 eight times, -1 twice; its mean is -.2; theta = 1 - .2 = .8, each v is .1
+    own       = .1 (1 - .2) - .8 * .1 = 0
+    cluster   = sqrt(10/9) .1 (q + .2): .021082 eight times, -.084327 twice; squares 8 * .00044444 + 2 * .0071111
+              = .0177778; times 10/9 = .0197531
+    unseen    = .01 / 2; the variance is .0247531, its root .157331
+    t         = 2.262157 (9 degrees of freedom): half width .355908, on the logit / (.8 * .2) = 2.224423
+    limits    = 1 / (1 + exp(-(1.386294 -+ 2.224423))) = .301929, .973679
+    """
+    powered = prediction_powered(units_of([1] * 10, [1] * 8 + [0] * 2))
+    assert powered.limits == pytest.approx((0.301929, 0.973679), abs=2e-6)
+    assert (powered.power, powered.clusters) == (1, 10)
+    assert prediction_powered(units_of([1] * 9, [1] * 7 + [0] * 2)).limits is None
 
 
 @pytest.mark.parametrize(
@@ -67,8 +104,10 @@ def test_the_prediction_powered_mean_by_hand() -> None:
         ([1] * 20, [0] * 5 + [1] * 5 + [None] * 10, {"strata": [0] * 5 + [1] * 15}, 0.75),
         # Four labels in either stratum are too few: together eight, of which half are 1.
         ([1] * 40, [0] * 4 + [None] * 6 + [1] * 4 + [None] * 26, {"strata": [0] * 10 + [1] * 30}, 0.5),
+        # Labels of two people who disagree are .5, and stand as that.
+        ([1, 0, 1, 0], [0.5, 0.5, 1, 0], {}, 0.5),
     ],
-    ids=["an error in sample 0", "an error in sample 1", "rarely drawn", "strata are weighed", "with its neighbour"],
+    ids=["an error in sample 0", "in sample 1", "rarely drawn", "strata are weighed", "with its neighbour", "halves"],
 )
 def test_what_a_label_stands_for_by_hand(judged: list[float], human: list[Any], how: Any, mean: float) -> None:
     assert prediction_powered(units_of(judged, human, **how)).mean == pytest.approx(mean)
@@ -83,27 +122,29 @@ def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
     how: dict[str, Any] = {"samples": samples.tolist(), "strata": random.choices(range(4), k=size)}
     seen = [[label if known else None for label, known in zip(of, labelled, strict=True)] for of in (judged, human)]
     agreeing, units = (units_of(judged, labels, probabilities=[0.5], **how) for labels in seen)
-    assert prediction_powered(agreeing).mean == pytest.approx(float((units.weights * judged).sum()), abs=1e-9)
+    assert prediction_powered(agreeing).mean == pytest.approx(float((units.weights * judged).sum()), abs=1e-12)
     assert prediction_powered(agreeing).power == pytest.approx(1)
     everything = units_of(judged, human, **how)
-    assert prediction_powered(everything).mean == pytest.approx(float((units.weights * human).sum()), abs=1e-9)
-    corrected = prediction_powered(units)
-    assert (corrected.limits is None) == (corrected.clusters < FEWEST_CLUSTERS)
+    for of_people in (prediction_powered(everything), labels_alone(everything)):
+        assert of_people.mean == pytest.approx(float((units.weights * human).sum()), abs=1e-12)
+    corrected, alone = prediction_powered(units), labels_alone(units)
+    assert (corrected.limits is None) == (corrected.clusters < FEWEST_CLUSTERS) == (alone.limits is None)
     low, high = corrected.limits or (0, 1)
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
+    assert (worth_in_labels(corrected, alone, size) is None) == (corrected.limits is None)
     order = random.sample(range(size), size)
-    turned = JudgedUnits(*(column[order] for column in units))  # type: ignore[arg-type]
-    assert prediction_powered(turned).mean == pytest.approx(corrected.mean, abs=1e-12)
+    turned = prediction_powered(JudgedUnits(*(column[order] for column in units)))  # type: ignore[arg-type]
+    assert [turned.mean, *(turned.limits or ())] == pytest.approx([corrected.mean, *(corrected.limits or ())], abs=1e-9)
+    same = corrected_difference(units, units)
+    assert same.mean == 0
+    assert same.limits is None or -same.limits[0] == same.limits[1] > 0
 
 
 def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
     """Fifty labels that all agree do not say that the judge never errs: 1/50 more than the judge's own interval."""
-    judged = [1] * 300 + [0] * 100
     human: list[int | None] = [1] * 30 + [None] * 270 + [0] * 20 + [None] * 80
-    powered = prediction_powered(units_of(judged, human))
-    assert powered.limits is not None
-    assert powered.limits[1] - powered.limits[0] > 2 * 1.96 / 50
+    assert width(prediction_powered(units_of([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
     # Ten labels of one sample are one draw.
     units = units_of([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11)))
     assert prediction_powered(units).limits is None
@@ -112,69 +153,141 @@ def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
 def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> None:
     """Ten units without any text are 0 for sure; of the ten others, judged 1, four are labelled and one of them is 0.
 
-    theta = 10/20 * 0 + 10/20 * 3/4 = .375; labelled are four.
+    theta = 10/20 * 0 + 10/20 * 3/4 = .375; labelled are four. Labels alone say the same, as L is 1 throughout.
     """
-    certain = np.arange(20) < 10
     human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
-    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=certain)
+    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=np.arange(20) < 10)
     powered = prediction_powered(units)
-    assert powered.mean == pytest.approx(0.375)
+    assert [powered.mean, labels_alone(units).mean] == pytest.approx([0.375] * 2)
     assert (powered.limits, powered.clusters) == (None, 4)
 
 
 def test_a_correction_without_any_label_is_refused() -> None:
-    with pytest.raises(DataError, match="no unit is labelled"):
-        prediction_powered(units_of([1, 0], [None, None]))
+    for of in (prediction_powered, labels_alone):
+        with pytest.raises(DataError, match="no unit is labelled"):
+            of(units_of([1, 0], [None, None]))
 
 
-sizes_and_strata = st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 3)), min_size=1, max_size=60)
+def test_what_a_judge_is_worth() -> None:
+    """By widths: 50 labels and (.2 / .1)^2 = 4 times the width need 150 more. None of a judge that says 1 of all.
+
+    A judge that knows is worth what there is to label: with 50 of 1,000 labelled, hundreds.
+    """
+    halved, wide = (PredictionPowered(0.5, limits, 1, 50) for limits in ((0.45, 0.55), (0.4, 0.6)))
+    assert worth_in_labels(halved, wide, 50) == 150
+    assert worth_in_labels(wide, halved, 50) == 0
+    assert worth_in_labels(halved._replace(limits=None), wide, 50) is None
+    truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
+    worth = []
+    for judged in ([1.0] * 1_000, truth):
+        units = units_of(judged, first(50, truth, 1_000), strata=[int(label) for label in judged])
+        worth.append(worth_in_labels(prediction_powered(units), labels_alone(units), 50))
+    assert worth[0] == 0
+    assert (worth[1] or 0) > 200
+
+
+def test_a_difference_by_hand() -> None:
+    """Twelve samples of one unit; the old judge says 1 of all, the new one 0 of the last three; all are labelled.
+
+    Statements are the same, so labels are, and the truth is: 9/12 both times. The labels cancel, and no error of either
+    judge remains. Where the new statements are better by three labels, the difference is 3/12.
+    """
+    truth = [1.0] * 9 + [0.0] * 3
+    old, new = units_of([1] * 12, truth), units_of(truth, truth)
+    assert corrected_difference(old, new).mean == pytest.approx(0)
+    better = corrected_difference(new, units_of([1] * 12, [1] * 12))
+    assert better.mean == pytest.approx(0.25)
+    assert better.limits is not None
+    assert better.limits[0] < 0.25 < better.limits[1] <= 1
+    assert corrected_difference(old, units_of([1] * 9, [1] * 9)).limits is None
+    # With other numbers of clusters, those that are only in one of them add to it alone.
+    assert corrected_difference(old, units_of([1] * 20, [1] * 20)).mean == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])
+def test_units_are_hit_as_often_as_is_stated(turns: int) -> None:
+    """Counted over 20,000 random starts: within 4.5 standard deviations of a count."""
+    shares = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.015, 0.005])
+    starts = np.random.default_rng(turns).random(20_000)
+    hit = np.searchsorted(np.cumsum(shares), (starts[:, None] + GOLDEN * np.arange(turns)) % 1, side="right")
+    counted = np.array([(hit == unit).any(axis=1).mean() for unit in range(len(shares))])
+    stated = inclusion_probabilities(shares, turns)
+    assert np.abs(counted - stated).tolist() == pytest.approx([0] * 7, abs=1e-9 + 4.5 * 0.5 / math.sqrt(20_000))
+    assert (np.abs(counted - stated) <= 1e-9 + 4.5 * np.sqrt(stated * (1 - stated) / 20_000)).all()
+
+
+def test_inclusion_probabilities_by_hand() -> None:
+    """One point hits a share of .2 with .2. Two leave gaps of .382 and .618: .2 twice, or .382 and .5, or 1."""
+    assert inclusion_probabilities(np.array([0.2, 0.6]), 1) == pytest.approx([0.2, 0.6])
+    assert inclusion_probabilities(np.array([0.2, 0.5, 0.7]), 2) == pytest.approx([0.4, 0.881966, 1], abs=1e-6)
+
+
+sizes_and_strata = st.lists(st.tuples(st.floats(0.001, 1), st.integers(0, 3)), min_size=1, max_size=60)
 
 
 @given(sizes_and_strata, st.integers(1, 80), st.integers(0, 5))
-def test_as_many_are_drawn_as_were_wanted(rows: list[tuple[float, int]], count: int, seed: int) -> None:
-    """No unit twice, and the probabilities are as many in all."""
+def test_a_drawing_is_nested_and_draws_every_unit_once(rows: list[tuple[float, int]], count: int, seed: int) -> None:
+    """The first k of a larger drawing are the drawing of k; each is hit at a turn later than the one before."""
     sizes = np.array([size for size, _ in rows])
     strata = np.unique([number for _, number in rows], return_inverse=True)[1]
-    drawing = draw(sizes, strata, count, seed)
-    assert len(drawing.taken) == len(set(drawing.taken.tolist())) == min(count, len(rows))
-    assert drawing.probabilities.sum() == pytest.approx(min(count, len(rows)))
-    assert (drawing.probabilities[drawing.taken] > 0).all()
-    assert (drawing.probabilities <= 1 + 1e-12).all()
+    drawing, everything = (draw(sizes, strata, wanted, seed) for wanted in (count, len(rows)))
+    assert sorted(everything.taken.tolist()) == list(range(len(rows)))
+    for part, of_all in zip(drawing, everything, strict=True):
+        assert part.tolist() == of_all[: min(count, len(rows))].tolist()
+    assert (np.diff(everything.turns, prepend=0) > 0).all()
 
 
 def test_each_unit_is_drawn_as_often_as_is_stated() -> None:
-    """Of 4,000 draws of 4 of 12 units; the largest is drawn always."""
-    sizes, strata = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]), np.repeat([0, 1], [4, 8])
-    times = np.zeros(12)
-    for seed in range(4_000):
-        times[draw(sizes, strata, 4, seed).taken] += 1
-    stated = draw(sizes, strata, 4, 0).probabilities
-    assert stated[3] == 1
-    assert times / 4_000 == pytest.approx(stated, abs=4 * 0.5 / np.sqrt(4_000))
+    """Of 2,000 drawings, by all seeds alike: hits of the first six points, as `inclusion_probabilities` says."""
+    sizes, strata, times = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]), np.repeat([0, 1], [4, 8]), np.zeros(12)
+    for seed in range(2_000):
+        drawing = draw(sizes, strata, 12, seed)
+        times[drawing.taken[drawing.turns <= 6]] += 1
+    stated = inclusion_probabilities(sizes / sizes.sum(), 6)
+    assert times / 2_000 == pytest.approx(stated, abs=4 * 0.5 / math.sqrt(2_000))
 
 
 def test_the_same_seed_draws_the_same_and_another_others() -> None:
     sizes, strata = np.ones(100), np.repeat(np.arange(5), 20)
-    first, same, other = (draw(sizes, strata, 20, seed).taken.tolist() for seed in (1, 1, 2))
-    assert first == same
-    assert first != other
-
-
-def test_what_comes_first_is_no_stratum_before_another() -> None:
-    """Labels of the first half alone are labels of a random half."""
-    drawing = draw(np.ones(1_000), np.repeat(np.arange(5), 200), 200, 0)
-    assert len(set((drawing.taken[:20] // 200).tolist())) > 2
-
-
-@pytest.mark.parametrize(
-    ("sizes", "count", "expected"),
-    [([10, 10], 5, [3, 2]), ([1, 10, 10], 9, [1, 4, 4]), ([2, 2], 9, [2, 2]), ([0, 4], 2, [0, 2]), ([3], 0, [0])],
-)
-def test_shares_are_even_where_there_is_something_to_share(sizes: list[int], count: int, expected: list[int]) -> None:
-    assert even_shares(sizes, count) == expected
+    some, same, other = (draw(sizes, strata, 20, seed).taken.tolist() for seed in (1, 1, 2))
+    assert some == same
+    assert some != other
+    # The first half alone is a systematic sample of all strata.
+    assert np.bincount(np.array(some[:10]) // 20).tolist() == pytest.approx([2] * 5, abs=1)
 
 
 def test_strata_are_of_equal_size_and_equal_scores_are_together() -> None:
     assert strata_by_score(np.linspace(0, 1, 10)).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert strata_by_score(np.array([0.9, 0.9, 0.9, 0.1])).tolist() == [1, 1, 1, 0]
     assert strata_by_score(np.array([0.5, 0.5])).tolist() == [0, 0]
+
+
+def test_a_sure_judge_may_be_wrong() -> None:
+    """A tenth of the way to 1/2: p of 1 counts as .95, so sqrt(.95 .05) = .218."""
+    assert uncertainty(np.array([0.0, 0.5, 1.0])) == pytest.approx([0.217945, 0.5, 0.217945], abs=1e-6)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    """In 200 small runs of 120 samples of one or two statements, 40 of which are labelled; p_yes says what is so.
+
+    The truth is .6 for samples like these. A 95 % interval misses 10 of 200, and 0 to 20 within noise.
+    """
+    random, held, shorter = np.random.default_rng(24), 0, 0
+    for seed in range(200):
+        samples = np.repeat(np.arange(120), random.integers(1, 3, 120))
+        human = (random.random(len(samples)) < 0.6).astype(float)
+        p_yes = np.clip(human * 0.4 + 0.3 + random.normal(0, 0.25, len(samples)), 0.01, 0.99)
+        weights = 1 / (np.bincount(samples)[samples] * 120)
+        sizes, strata = weights * uncertainty(p_yes), strata_by_score(p_yes)
+        drawing, drawn = draw(sizes, strata, 40, seed), np.zeros(len(samples))
+        chances = inclusion_probabilities(sizes[drawing.taken] / sizes.sum(), int(drawing.turns[-1]))
+        drawn[drawing.taken] = weights[drawing.taken] / chances
+        certain = np.zeros(len(samples), dtype=bool)
+        judged = (p_yes > 0.5).astype(float)
+        units = JudgedUnits(judged, weights, np.where(drawn > 0, human, 0), drawn, strata, samples, certain)
+        powered = prediction_powered(units)
+        assert powered.limits is not None
+        held += powered.limits[0] <= 0.6 <= powered.limits[1]
+        shorter += width(powered) < width(labels_alone(units))
+    assert 0.9 * 200 <= held <= 200
+    assert shorter > 0.9 * 200

@@ -1,0 +1,280 @@
+"""Statements that are drawn for people to label: which, how often, what people see, and what is one statement."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localjudge import Criterion, InputError, Run
+from localjudge.analysis.drawing import draw_statements, frame_of, metrics_of, seed_of, sheet_rows
+from localjudge.analysis.labelling import Labelling
+from localjudge.analysis.labels import Decisions
+from localjudge.analysis.units import correctable, unit_frames
+from localjudge.metrics import catalog
+from localjudge.record.labels import stored_labels
+from tests.analysis.conftest import JudgedRun
+
+ScriptedRun = Callable[..., Run]
+ROW: dict[str, Any] = {
+    "id": "a",
+    "user_input": "Why?",
+    "retrieved_contexts": ["First.", "Second."],
+    "reference": "The reference.",
+    "response": "The response.",
+}
+COLUMNS = "label_id draw sample_id metric position asks user_input contexts reference response text human labeller"
+
+
+def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
+    """The rows of a sheet of so many statements."""
+    drawing = draw_statements(correctable(run, metrics), n, seed)
+    return sheet_rows(run, drawing, drawing.statements)
+
+
+def frames_hash(run: Run) -> str:
+    return frame_of(unit_frames(run).values())
+
+
+def test_a_row_is_blind_and_says_where_it_is_from(judged_run: JudgedRun) -> None:
+    rows = rows_of(judged_run(), 20, seed=7)
+    assert {tuple(row) for row in rows} == {tuple(COLUMNS.split())}
+    assert len({row["label_id"] for row in rows}) == 20
+    assert {(row["human"], row["labeller"]) for row in rows} == {(None, None)}
+    [name] = {row["draw"] for row in rows}
+    assert (seed_of(name), metrics_of(name)) == (7, ["context_recall"])
+    assert rows_of(judged_run("same"), 20, seed=7) == rows
+    assert rows_of(judged_run("same"), 30, seed=7)[:20] == rows
+    assert rows_of(judged_run("same"), 20, seed=8) != rows
+
+
+@pytest.mark.parametrize("name", ["", "x", "1", "x: context_recall 0123abcd", f"{'9' * 5000}: m 0123abcd", "-1: m 0"])
+def test_a_name_that_no_drawing_has_is_of_nothing(name: str) -> None:
+    """It stands in a sheet that people send back, and in a file that somebody else may have made."""
+    assert (metrics_of(name), seed_of(name)) == ([], 0)
+
+
+def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
+    """Of 2 samples, with 1 and 2 statements: weights 1/2, 1/4, 1/4; the judge gives 1, .5 and 0.
+
+    Unsure are sqrt(.95 .05) = .217945 and .5: sizes .108972, .125 and .054486, of .288459 in all.
+    """
+    rows = [{**ROW, "id": "a", "reference": "One."}, {**ROW, "id": "b", "reference": "Two. Three."}]
+    run = scripted_run("run", rows, {"Two.": 0.5, "Three.": 0.0}, metrics=["context_recall"])
+    drawing = draw_statements(correctable(run), 3, 0)
+    texts = {row["label_id"]: row["text"] for row in sheet_rows(run, drawing, drawing.statements)}
+    shares = {texts[drawn.key]: drawn.share for drawn in drawing.statements}
+    assert shares == pytest.approx({"One.": 0.377774, "Two.": 0.433338, "Three.": 0.188887}, abs=1e-5)
+
+
+SHARED = [
+    {**ROW, "id": f"s{n}", "reference": f"Fact {n} is so. Another.", "response": f"Fact {n} is so."} for n in range(12)
+]
+BOTH = ["context_recall", "faithfulness"]
+
+
+def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run: ScriptedRun) -> None:
+    """Twelve are in both, by the root of the sum of squares: sqrt((1/24)^2 + (1/12)^2); one is in all references."""
+    run = scripted_run("run", SHARED, {}, metrics=BOTH)
+    drawing = draw_statements(correctable(run), 99, 0)
+    assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
+    labelling = Labelling(run, "ann", n=99)
+    while labelling.rows:
+        labelling.answer(0 if labelling.rows[0]["text"].startswith("Fact 1 ") else 1)
+    assert run["context_recall"].corrected.mean == pytest.approx(23 / 24)  # type: ignore[union-attr]
+    assert run["faithfulness"].corrected.mean == pytest.approx(11 / 12)  # type: ignore[union-attr]
+    one_third = {drawn.share for drawn in drawing.statements if drawn.place.position == 0}
+    assert max(one_third) == pytest.approx(min(one_third))
+    [other] = {drawn.share for drawn in drawing.statements} - one_third
+    # Twelve times 1/24 is one key of 1/2, that of "Another." in twelve equal samples.
+    assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
+
+
+def test_what_was_drawn_for_one_metric_says_nothing_of_what_another_has_besides(scripted_run: ScriptedRun) -> None:
+    """Labels of faithfulness, of which all are statements of context_recall: its other half could not be drawn."""
+    run = scripted_run("run", SHARED, {}, metrics=BOTH)
+    labelling = Labelling(run, "ann", n=99, metrics=["faithfulness"])
+    while labelling.rows:
+        labelling.answer(1)
+    decisions, frames = Decisions(stored_labels(run.directory)), unit_frames(run)
+    assert {name: len(keys) for name, keys in decisions.chances(frames).items()} == {"faithfulness": 12}
+    assert run["faithfulness"].corrected.ci95 is not None  # type: ignore[union-attr]
+    recall = run["context_recall"].corrected
+    assert (recall.mean, recall.labels) == (None, 0)  # type: ignore[union-attr]
+    assert "not drawn from its statements" in recall.remark  # type: ignore[union-attr,operator]
+
+
+def test_what_follows_without_a_judge_is_never_drawn(scripted_run: ScriptedRun) -> None:
+    rows = [{**ROW, "id": "a", "retrieved_contexts": []}, {**ROW, "id": "b", "reference": "Other."}]
+    run = scripted_run("run", rows, {}, metrics=["faithfulness", "context_recall"])
+    assert {row["sample_id"] for row in rows_of(run)} == {"b"}
+
+
+def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """Whatever the judge says of them, and whatever its threshold is. A changed context makes another."""
+    run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
+    rows = [{**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts]} for row in run.samples]
+    other_judge = scripted_run("other", rows, {}, metrics=["context_recall"])
+    assert frames_hash(run) == frames_hash(strict) == frames_hash(other_judge)
+    keys = unit_frames(run)["context_recall"].keys
+    assert keys == unit_frames(other_judge)["context_recall"].keys
+    assert draw_statements(correctable(run), 5, 0).name == draw_statements(correctable(strict), 5, 0).name
+    assert draw_statements(correctable(run), 5, 0).name != draw_statements(correctable(other_judge), 5, 0).name
+    rows[0]["retrieved_contexts"] = ["Otherwise."]
+    changed = unit_frames(scripted_run("changed", rows, {}, metrics=["context_recall"]))["context_recall"]
+    assert [new == old for new, old in zip(changed.keys, keys, strict=True)] == [False] + [True] * (len(keys) - 1)
+
+
+@pytest.mark.parametrize("metric", [name for name in catalog.our_names() if "@" not in name])
+def test_a_frame_makes_up_the_mean_of_its_metric(scripted_run: ScriptedRun, metric: str) -> None:
+    """Of samples with nothing, one and several of each; where it does not, labels cannot correct it."""
+    rows = [
+        {
+            **{"id": f"s{n}", "user_input": f"What {n}?", "reference_contexts": ["x"]},
+            "retrieved_contexts": [f"All of {n}.", "More.", f"Third {n}."][: n % 4],
+            "reference": " ".join(f"Fact {k} of {n}." for k in range(n % 4)),
+            "response": " ".join(f"Answer {k} of {n} [1]." for k in range(n % 3)),
+        }
+        for n in range(13)
+    ]
+    script = {f"{word} {k} of {n}{end}": (7 * n + 3 * k) % 10 / 10 for n in range(13) for k in range(4)
+              for word, end in (("Fact", "."), ("Answer", " [1]."))}  # fmt: skip
+    run = scripted_run("run", rows, script, metrics=[metric])
+    frame = unit_frames(run)[metric]
+    if frame.share_of is not None:
+        judged = frame.judged if frame.share_of == "ones" else 1 - frame.judged
+        assert float((frame.weights * judged).sum()) == pytest.approx(run[metric].mean)
+    places = [tuple(frame.place(unit)) for unit in range(len(frame.keys))]
+    stored = [(row.sample_id, row.metric, row.position) for row in run.verdicts]
+    assert [place for place in stored if place in set(places)] == places
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        ("context_recall", {"contexts": ["First.", "Second."]}),
+        ("faithfulness", {"contexts": ["First.", "Second."]}),
+        ("context_relevancy", {"contexts": ["First.", "Second."]}),
+        ("context_relevancy_chunk", {}),
+        ("context_precision", {"reference": "The reference."}),
+        ("context_precision(against=response)", {"response": "The response."}),
+        ("answer_correctness(mode=precision)", {"reference": "The reference."}),
+        ("answer_correctness(mode=recall)", {"response": "The response."}),
+        ("answer_relevancy", {"response": "The response."}),
+    ],
+)
+def test_people_see_what_the_verdict_is_held_against(
+    scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]
+) -> None:
+    row = rows_of(scripted_run("run", [ROW], {}, metrics=[metric]), 1, [metric])[0]
+    assert row["user_input"] == "Why?"
+    assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
+
+
+def test_a_verdict_of_a_table_is_shown_beside_its_own_context(scripted_run: ScriptedRun) -> None:
+    table = rows_of(scripted_run("table", [ROW], {}, metrics=["matrix_recall"]), 9, ["matrix_recall"])
+    assert sorted((row["position"], *row["contexts"]) for row in table) == [(0, "First."), (1, "Second.")]
+
+
+def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: ScriptedRun) -> None:
+    """Average precision is not a share of its verdicts; a run without a judge has no verdict at all."""
+    with pytest.raises(InputError, match="has no verdict to label"):
+        rows_of(scripted_run("unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]))
+    run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
+    assert {row["metric"] for row in rows_of(run)} == {"faithfulness"}
+    assert {row["metric"] for row in rows_of(run, metrics=["context_precision"])} == {"context_precision"}
+
+
+def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_run: ScriptedRun) -> None:
+    kind = Criterion(name="kind", question="Is it kind?")
+    tone = Criterion(name="tone", question="?", levels={1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"})
+    run = scripted_run("run", [ROW], {}, metrics=["faithfulness", kind, tone])
+    asks = {row["metric"]: row["asks"] for row in rows_of(run)}
+    assert asks["kind"] == "Is it kind?"
+    assert "tone" not in asks
+    with pytest.raises(InputError, match="no verdicts of 1 or 0 of 'tone'"):
+        rows_of(run, metrics=["tone"])
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"n": 0}, "at least 1"),
+        ({"seed": -1}, "at least 0"),
+        ({"n": 3, "minutes": 2}, "both say how many"),
+        ({"minutes": 0}, "more than 0"),
+        ({"minutes": float("nan")}, "more than 0"),
+        ({"minutes": float("inf")}, "more than 0"),
+        ({"metrics": ["context_recal"]}, "of 'context_recal' to label\n.*did you mean context_recall"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(judged_run: JudgedRun, how: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        Labelling(judged_run(samples=3), **how)
+
+
+@pytest.fixture
+def run(judged_run: JudgedRun) -> Run:
+    return judged_run(samples=6)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from("10?su!"), max_size=25))
+def test_any_keys_leave_what_a_list_would_hold(run: Run, pressed: list[str]) -> None:
+    """A dict of answers is the model; `!` stands for being killed and begun anew, where nothing can be undone."""
+    Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
+    labelling = Labelling(run, "ann", n=5)
+    order = [row["label_id"] for row in labelling.rows]
+    model, opened, passed = dict[str, Any](), [*order], list[str]()
+    for key in pressed:
+        if key == "!":
+            labelling = Labelling(run, "ann", n=5)
+            opened, passed = [name for name in order if name not in model], []
+        elif key == "u":
+            assert labelling.undo() == bool(passed)
+            if passed:
+                model.pop(name := passed.pop(), None)
+                opened = [name, *(other for other in opened if other != name)]
+        elif opened:
+            passed.append(name := opened.pop(0))
+            if key == "s":
+                labelling.skip()
+                opened.append(name)
+            else:
+                model[name] = "?" if key == "?" else int(key)
+                labelling.answer(model[name])
+        assert [row["label_id"] for row in labelling.rows] == opened
+        assert labelling.labelled == len(model)
+    decided = Decisions(stored_labels(run.directory))
+    assert decided.human == {name: label for name, label in model.items() if label != "?"}
+    assert {name for name, people in decided.of.items() if people} == model.keys()
+    turns = [row.turn for row in stored_labels(run.directory)]
+    assert all(turns)
+
+
+def test_minutes_draw_as_many_more_as_they_allow(judged_run: JudgedRun) -> None:
+    """At 18 seconds a label, 2 minutes are 7 (6.67), whatever was labelled before, by whichever drawing."""
+    run = judged_run()
+    for seed, metrics in ((0, None), (0, None), (3, None)):
+        labelling = Labelling(run, "ann", minutes=2, seed=seed, metrics=metrics)
+        assert len(labelling.rows) == 7
+        assert labelling.labelled == labelling.total - 7
+        while labelling.rows:
+            labelling.answer(1)
+    assert len(stored_labels(run.directory)) >= 21
+
+
+def test_a_second_opinion_is_asked_of_what_others_labelled(judged_run: JudgedRun) -> None:
+    run = judged_run()
+    ann = Labelling(run, "ann", n=5)
+    for label in (1, 0, "?", 1):
+        ann.answer(label)  # type: ignore[arg-type]
+    bob = Labelling(run, "bob", n=9, again=True)
+    assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
+    bob.answer(1)
+    assert (len(Labelling(run, "bob", n=9, again=True).rows), bob.labelled) == (2, 1)
+    # What ann could not tell is still open to bob, who is not asked for what she labelled.
+    assert len(Labelling(run, "bob", n=5).rows) == 2
+    assert len(Labelling(run, "ann", n=5).rows) == 1

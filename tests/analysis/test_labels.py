@@ -1,0 +1,345 @@
+"""What labels make of a run: its means corrected, who labelled, how far they agree, and labels of another run."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localjudge import Criterion, DataError, Run, ScriptedEngine
+from localjudge.analysis.drawing import draw_statements, sheet_rows
+from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labels import (
+    NO_SAVING,
+    NO_SHARE,
+    NOT_DRAWN,
+    SECONDS_A_LABEL,
+    CorrectedMean,
+    Decisions,
+    RunLabels,
+    labels_of,
+    pace,
+)
+from localjudge.analysis.units import correctable
+from localjudge.record.files import RowsSoFar
+from localjudge.record.labels import LABELS, LabelRow, append_labels, stored_labels
+from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, written
+
+METRIC = "context_recall"
+ScriptedRun = Callable[..., Run]
+
+
+def labels(run: Run) -> RunLabels:
+    found = labels_of(run)
+    assert found is not None
+    return found
+
+
+def corrected(run: Run, metric: str = METRIC) -> CorrectedMean:
+    return labels(run).corrected[metric]
+
+
+def truth(samples: int) -> float:
+    """Mean over samples of the share of their sentences that people say 1 of."""
+    shares = [[human(number, place) for place in range(1 + number % 3)] for number in range(samples)]
+    return sum(sum(share) / len(share) for share in shares) / samples
+
+
+def test_nobody_has_labelled(judged_run: JudgedRun) -> None:
+    run = judged_run(samples=3)
+    assert labels_of(run) is None
+    assert run[METRIC].corrected is None
+    label(run, lambda _: "?", 1)  # and a decision without a label is none
+    assert labels_of(run) is None
+
+
+def test_labels_of_all_statements_give_what_people_say(judged_run: JudgedRun) -> None:
+    run = label(judged_run())
+    mean = corrected(run)
+    assert mean.mean == pytest.approx(truth(40), abs=1e-12)
+    assert mean.labels_alone is not None
+    assert mean.labels_alone.mean == pytest.approx(truth(40), abs=1e-12)
+    assert (mean.labels, mean.clusters, mean.needed, mean.minutes, mean.remark) == (79, 40, None, None, None)
+    assert run[METRIC].corrected == mean
+    assert run[METRIC].mean != pytest.approx(truth(40), abs=0.02)
+
+
+def test_a_judge_that_is_always_right_leaves_its_mean(judged_run: JudgedRun) -> None:
+    run = judged_run()
+    said = {row.text: row.label for row in run.verdicts}
+    mean = corrected(label(run, said.__getitem__, 30))
+    assert mean.mean == pytest.approx(run[METRIC].mean, abs=1e-12)
+    assert (mean.sensitivity, mean.specificity, mean.power) == (1, 1, pytest.approx(1))
+    assert (mean.worth_labels or 0) > 30
+
+
+def test_labels_of_some_come_nearer_to_the_truth_with_an_interval(judged_run: JudgedRun) -> None:
+    run = label(judged_run(samples=400), n=200)
+    mean = corrected(run)
+    assert mean.mean is not None
+    assert mean.ci95 is not None
+    assert abs(mean.mean - truth(400)) < abs((run[METRIC].mean or 0) - truth(400))
+    assert mean.ci95[0] < truth(400) < mean.ci95[1]
+
+
+def test_what_the_judge_gets_right_by_hand(scripted_run: ScriptedRun) -> None:
+    """Twenty samples of one statement, all labelled. Judged 1 are 12: 9 of them are 1. Of the 8 others 2 are 1.
+
+    Sensitivity 9/11, specificity 6/9; the corrected mean is 11/20, the judge's 12/20.
+    """
+    texts = [f"Fact {n}." for n in range(20)]
+    rows = [{"id": text, "reference": text, "retrieved_contexts": ["x"]} for text in texts]
+    run = scripted_run("run", rows, {text: 0.9 if n < 12 else 0.2 for n, text in enumerate(texts)}, metrics=[METRIC])
+    mean = corrected(label(run, lambda text: int(texts.index(text) < 9 or texts.index(text) >= 18)))
+    assert [mean.sensitivity, mean.specificity, mean.mean] == pytest.approx([9 / 11, 6 / 9, 11 / 20])
+
+
+def test_a_judge_that_says_nothing_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    rows = [sample.model_dump(exclude_none=True) for sample in judged_run("rows", samples=60).samples]
+    mean = corrected(label(scripted_run("run", rows, {}, metrics=[METRIC]), n=50))
+    assert (mean.worth_labels, mean.remark) == (0, NO_SAVING)
+
+
+def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """Ten samples need labels for an interval. At 18 seconds a label, 6 take 1.8 minutes, so about 2."""
+    mean = corrected(label(judged_run(), n=4))
+    assert (mean.clusters, mean.ci95, mean.needed, mean.minutes) == (4, None, 6, 2)
+    assert "no interval" in (mean.remark or "")
+    # Of a run of six samples, labels of all would not do.
+    few = corrected(label(judged_run("few", samples=6)))
+    assert (few.clusters, few.ci95, few.needed, few.minutes) == (6, None, None, None)
+    # Forty samples of five groups are five draws.
+    rows = [
+        {"id": f"s{n}", "group": n % 5, "reference": f"Fact 0 of sample {n} is so.", "retrieved_contexts": ["x"]}
+        for n in range(40)
+    ]
+    script = {row["reference"]: p_yes(n, 0) for n, row in enumerate(rows)}
+    groups = corrected(label(scripted_run("groups", rows, script, cluster_by="group", metrics=[METRIC]), n=30))
+    assert (groups.clusters, groups.ci95, groups.needed) == (5, None, None)
+
+
+def decision(seconds: float = 0, **values: Any) -> LabelRow:
+    when = datetime(2026, 11, 22, 9, tzinfo=UTC) + timedelta(seconds=seconds)
+    given = {"key": "0f" * 16, "sample_id": "s", "metric": METRIC, "position": 0, "text": "t", "human": 1}
+    return LabelRow(**{**given, "labeller": "ann", "when": when.isoformat(), "way": "terminal", **values})
+
+
+def test_the_pace_is_the_median_without_pauses() -> None:
+    """Ann: 10 10 12 20 (3,600) 11; Bob, in between, 40; a sheet tells no pace. Sorted 10 10 11 12 20 40: 11.5."""
+    times = [0, 10, 20, 32, 52, 3652, 3663]
+    rows = [*map(decision, times), decision(5, labeller="bob"), decision(45, labeller="bob")]
+    rows += [decision(second, labeller="carl", way="sheet") for second in range(50)]
+    assert pace(rows) == pytest.approx(11.5)
+    assert pace(rows[:5]) == pace([]) == SECONDS_A_LABEL
+
+
+def test_two_people_by_hand(judged_run: JudgedRun) -> None:
+    """Of ten statements ann says 1 1 1 1 1 1 0 0 0 0, bob 1 1 1 1 1 0 0 0 0 1: 8 of 10 are the same.
+
+    By chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. The label of the other two is .5.
+    """
+    run = judged_run(samples=30)
+    statements = [row["label_id"] for row in Labelling(run, n=10).rows]
+    for name, said in (("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)), ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1))):
+        labelling = Labelling(run, name, n=10, again=name == "bob")
+        assert [row["label_id"] for row in labelling.rows] == statements
+        for answer in said:
+            labelling.answer(answer)  # type: ignore[arg-type]
+    found = labels(run)
+    assert found.agreement is not None
+    assert [found.agreement.statements, found.agreement.share, found.agreement.kappa] == pytest.approx(
+        [10, 0.8, 0.583333]
+    )
+    assert (found.statements, found.labellers, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
+    assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [0.5, 0, 0, 0, 0.5]
+    # Two who say 1 of all agree, and no kappa tells how far beyond chance.
+    same = label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)
+    assert labels(same).agreement == labels(same).agreement.model_copy(update={"share": 1, "kappa": None})  # type: ignore[union-attr]
+
+
+def test_what_was_passed_over_and_what_nobody_could_tell(judged_run: JudgedRun) -> None:
+    """Of the first ten statements two are skipped and one is undecided: three have no label."""
+    run, said = judged_run(), iter([1, None, 1, "?", 1, None, 1, 1, 1, 1])
+    label(run, lambda _: next(said), 10)
+    found = labels(run)
+    assert (found.statements, found.unsure, found.passed_over) == (7, 1, 3)
+    assert "3 drawn statements have no label" in found.warnings[0]
+    label(run, lambda _: 1, 10)
+    assert (labels(run).passed_over, labels(run).unsure) == (1, 1)
+    complete = label(judged_run("complete"), lambda _: 1, 10)
+    assert (labels(complete).passed_over, labels(complete).warnings) == (0, ())
+
+
+def test_labels_of_another_judges_run_serve(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """Of the same data: the statements are the same, and so are the chances by which they were drawn."""
+    run = label(judged_run(), n=50)
+    rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
+    other = scripted_run("other", rows, {}, metrics=[METRIC])
+    assert read_labels(other, run.directory) == (50, 0, 0)
+    assert read_labels(other, run.directory) == (0, 50, 0)
+    mean = corrected(other)
+    assert (mean.labels, mean.remark) == (50, NO_SAVING)
+    assert mean.mean == pytest.approx(corrected(run).labels_alone.mean, abs=0.1)  # type: ignore[union-attr]
+    assert labels(other).passed_over == 0
+    assert labels_of(judged_run("third"), stored_labels(run.directory)) == labels(run)
+
+
+def test_labels_of_other_data_do_not_correct_and_that_is_said(judged_run: JudgedRun) -> None:
+    """A run of twice the samples shares statements with this one: nobody could draw the others."""
+    larger = judged_run("larger", samples=80)
+    assert read_labels(larger, label(judged_run(), n=30).directory).new == 30
+    mean = corrected(larger)
+    assert (mean.mean, mean.labels, mean.remark) == (None, 0, NOT_DRAWN)
+    assert mean.needed == 10
+    none = judged_run("none", samples=80, metrics=["faithfulness"])
+    with pytest.raises(DataError, match="none of the 30 labels"):
+        read_labels(none, larger.directory)
+    # Labels of its own correct it, and those that it has already are not asked for again.
+    label(larger, n=40)
+    decisions = Decisions(stored_labels(larger.directory))
+    assert corrected(larger).labels == len(decisions.drawn[labels_drawing(larger), next(reversed(decisions.drawn))[1]])
+
+
+def labels_drawing(run: Run) -> str:
+    """The name of the drawing of the last decision."""
+    return stored_labels(run.directory)[-1].draw or ""
+
+
+def test_what_is_labelled_already_counts_for_a_second_drawing_once(judged_run: JudgedRun) -> None:
+    """Its row is added again, under the second drawing, with who said it and when; but once, and not if taken back."""
+    run = label(judged_run(), n=40)
+    label(run, n=40, labeller="bob", seed=5)
+    rows = stored_labels(run.directory)
+    assert len({(row.key, row.draw, row.labeller) for row in rows}) == len(rows)
+    second = [row for row in rows if row.draw == labels_drawing(run)]
+    assert {row.labeller for row in second} == {"ann", "bob"}
+    assert len(second) <= 40
+    assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labels
+    # Bob says 0, ann 1 and then nothing: what is carried over to the third drawing is bob's.
+    run = judged_run("taken")
+    [first] = Labelling(run, "none", n=1).rows
+    values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {"key": first["label_id"]}
+    for name, said in (("bob", 0), ("ann", 1), ("ann", None)):
+        append_labels(run.directory, [decision(human=said, labeller=name, **values)])
+    label(run, n=79, labeller="carl", seed=5)
+    assert Decisions(stored_labels(run.directory)).of[first["label_id"]] == {"bob": 0}
+
+
+def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Half of it filled in; and again; then by somebody else; a decision that was changed is new."""
+    run = judged_run()
+    drawing = draw_statements(correctable(run), 20, 0)
+    rows = sheet_rows(run, drawing, drawing.statements)
+    filled = [{**row, "human": human_of(row["text"])} for row in rows]
+    sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
+    assert read_labels(run, sheet, "ann") == (10, 0, 10)
+    assert read_labels(run, sheet, "ann") == (0, 10, 10)
+    mean = corrected(run)
+    assert corrected(label(judged_run("keys"), n=10)) == mean
+    assert read_labels(run, written(sheet, *[{**row, "labeller": "bob"} for row in filled]), "ann") == (20, 0, 0)
+    assert labels(run).labellers == {"ann": 10, "bob": 20}
+    assert read_labels(run, written(sheet, {**filled[0], "human": 1 - filled[0]["human"]}), "ann") == (1, 0, 0)
+    assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
+    # Without an id it is found by where it stands and its text.
+    bare = {name: filled[3][name] for name in ("sample_id", "metric", "position", "text", "human")}
+    assert read_labels(judged_run("bare"), written(sheet, bare), "ann") == (1, 0, 0)
+
+
+@pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"label_id": None, "text": "Other."}, {"position": 99}])
+def test_labels_that_are_not_of_the_run_are_refused_and_none_is_taken(
+    judged_run: JudgedRun, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    run = judged_run()
+    drawing = draw_statements(correctable(run), 5, 0)
+    first, *rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
+    sheet = written(tmp_path / "s.jsonl", {**first, "label_id": None, **change}, *rows)
+    with pytest.raises(DataError, match="1 label of 5 are not of statements in"):
+        read_labels(run, sheet)
+    assert not (run.directory / LABELS).exists()
+    with pytest.raises(DataError, match="holds no label yet"):
+        read_labels(run, written(sheet, {**first, "human": None}))
+
+
+def test_a_mean_that_labels_cannot_correct_says_why(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """Its scores are not shares of its verdicts; too many samples failed; the run is not finished."""
+    run = label(judged_run(metrics=["answer_correctness"]), lambda _: 1, 20, metrics=["answer_correctness"])
+    mean = corrected(run, "answer_correctness")
+    assert (mean.mean, mean.remark) == (None, NO_SHARE)
+    rows = [{"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
+    failing = scripted_run("failing", rows, {"Fact 3.": "no answer"}, metrics=[METRIC], max_failed=5)
+    label(failing, lambda _: 1)
+    assert corrected(failing).labels == 19
+    beyond = label(scripted_run("beyond", rows, {"Fact 3.": "no answer"}, metrics=[METRIC]), lambda _: 1)
+    assert (corrected(beyond).mean, corrected(beyond).remark) == (None, "too many of its samples failed")
+    assert labels_of(replace(failing, so_far=RowsSoFar(sizes={}))) is None
+
+
+def test_where_no_is_the_good_answer_a_label_of_0_counts(scripted_run: ScriptedRun) -> None:
+    """Judged 1 (bad) are 4 of 20: mean .8. All are labelled, and people say 1 of two: 18 of 20 are good."""
+    rude = Criterion(name="rude", question="Is it rude?", good="no")
+    rows = [{"id": f"s{n}", "response": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
+    run = scripted_run("rude", rows, {f"Fact {n}.": 0.9 if n < 4 else 0.1 for n in range(20)}, metrics=[rude])
+    mean = corrected(label(run, lambda text: int(text in ("Fact 0.", "Fact 1."))), "rude")
+    assert run["rude"].mean == pytest.approx(0.8)
+    assert mean.mean == pytest.approx(0.9)
+    # Of those that people call rude it knows both, of the 18 others 16.
+    assert [mean.sensitivity, mean.specificity] == pytest.approx([1, 16 / 18])
+
+
+def test_samples_without_any_text_need_no_label(scripted_run: ScriptedRun) -> None:
+    """Ten of thirty samples retrieved nothing and score 0 for sure; all others are judged 1, and people agree."""
+    rows = [
+        {"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"] if n < 20 else []} for n in range(30)
+    ]
+    mean = corrected(label(scripted_run("some", rows, {}, metrics=[METRIC]), lambda _: 1))
+    assert (mean.labels, mean.clusters, mean.mean) == (20, 20, pytest.approx(20 / 30))
+
+
+def test_labels_leave_the_runs_own_files_as_they_were(judged_run: JudgedRun) -> None:
+    """Checksums hold, verify finds nothing different, and scores are as they were."""
+    run = judged_run()
+    before = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
+    label(run, n=20)
+    after = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {LABELS}
+    script = {row.text: row.p_yes for row in run.verdicts}
+    engine = ScriptedEngine({text: p for text, p in script.items() if p is not None}, default=1.0)
+    assert Run.open(run.directory).verify(engine=engine).result == "bit-identical"
+    assert dict(Run.open(run.directory).summary.metrics) == dict(run.summary.metrics)
+    assert json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected") is None
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_whatever_people_say_the_numbers_are_shares(judged_run: JudgedRun, data: st.DataObject) -> None:
+    """In any order, by two people; and rows in another order (each person's are of different statements) move none."""
+    samples = data.draw(st.integers(1, 15))
+    run = judged_run(f"run of {samples}", samples=samples)
+    (run.directory / LABELS).unlink(missing_ok=True)
+    label(run, lambda _: data.draw(st.sampled_from([0, 1, 1, "?", None])), data.draw(st.integers(1, 30)))
+    label(
+        run,
+        lambda _: data.draw(st.integers(0, 1)),
+        data.draw(st.integers(1, 30)),
+        "bob",
+        again=data.draw(st.booleans()),
+    )
+    found = labels_of(run)
+    for mean in found.corrected.values() if found else ():
+        assert mean.mean is None or 0 <= mean.mean <= 1
+        assert mean.ci95 is None or 0 <= mean.ci95[0] <= mean.ci95[1] <= 1
+        assert mean.remark is not None or mean.ci95 is not None
+    rows = stored_labels(run.directory)
+    (run.directory / LABELS).unlink(missing_ok=True)
+    append_labels(run.directory, data.draw(st.permutations(rows)))
+    turned = labels_of(run)
+    assert (turned is None) == (found is None)
+    if found and turned:
+        assert turned.corrected[METRIC].mean == pytest.approx(found.corrected[METRIC].mean, abs=1e-12)
+        assert turned.corrected[METRIC].ci95 == pytest.approx(found.corrected[METRIC].ci95, abs=1e-9)

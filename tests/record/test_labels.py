@@ -1,0 +1,175 @@
+"""labels.jsonl: what people decided, added to its end, and read as a stranger's."""
+
+import json
+import multiprocessing
+import os
+import signal
+import stat
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localjudge import InputError, RunDirectoryError
+from localjudge.analysis.labels import Decisions
+from localjudge.record.labels import LABELS, LabelRow, append_labels, now, stored_labels, user_name
+from localjudge.stats.corrected import MOST_POINTS
+
+VALUES: dict[str, Any] = {
+    **{"key": "0f" * 16, "sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains."},
+    **{"human": 1, "labeller": "ann", "when": "2026-11-22T09:14:03+00:00", "way": "terminal"},
+    **{"draw": "0: faithfulness 0123abcd", "frame": "0f", "share": 0.25, "turn": 3},
+}
+
+
+def row(**values: Any) -> LabelRow:
+    return LabelRow(**{**VALUES, **values})
+
+
+@given(st.lists(st.builds(row, text=st.text(), labeller=st.text(), human=st.sampled_from([0, 1, "?", None]))))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+def test_what_is_added_is_read_again_in_its_order(tmp_path: Path, rows: list[LabelRow]) -> None:
+    (tmp_path / LABELS).unlink(missing_ok=True)
+    for one in rows:
+        append_labels(tmp_path, [one])
+    assert stored_labels(tmp_path) == rows
+
+
+def test_the_file_is_its_owners_and_is_only_added_to(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        append_labels(tmp_path, [row()])
+    finally:
+        os.umask(before)
+    path = tmp_path / LABELS
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    first, inode = path.read_bytes(), path.stat().st_ino
+    assert json.loads(first) == VALUES
+    append_labels(tmp_path, [row(human=None), row(human="?")])
+    assert path.read_bytes().startswith(first)
+    assert path.stat().st_ino == inode
+
+
+def test_it_says_who_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(now())) < timedelta(seconds=5)
+    assert now().endswith("+00:00")
+    monkeypatch.setattr("getpass.getuser", lambda: "ann")
+    assert user_name() == "ann"
+    monkeypatch.setattr("getpass.getuser", lambda: {}["no such user"])
+    assert user_name() == "unknown"
+
+
+@pytest.mark.parametrize("kept", [1, 40, -1])
+def test_a_row_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path, kept: int) -> None:
+    append_labels(tmp_path, [row(), row(text="cut off")])
+    first, second = (tmp_path / LABELS).read_bytes().splitlines(keepends=True)
+    (tmp_path / LABELS).write_bytes(first + second[:kept])
+    assert stored_labels(tmp_path) == [row()]
+    append_labels(tmp_path, [row(human=0)])
+    assert stored_labels(tmp_path) == [row(), row(human=0)]
+    (tmp_path / LABELS).write_bytes(first[:kept])
+    assert stored_labels(tmp_path) == []
+
+
+def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / LABELS).touch()
+    os.truncate(tmp_path / LABELS, 1 << 35)
+    with pytest.raises(RunDirectoryError, match="holds more than localjudge reads"):
+        stored_labels(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key": "no hash"},
+        {"key": "0F" * 16},
+        {"human": 2},
+        {"human": "1"},
+        {"when": "yesterday"},
+        {"when": "2026-11-22T09:14:03"},
+        {"way": "by hand"},
+        {"share": -0.1},
+        {"share": 1.5},
+        {"turn": 0},
+        {"turn": MOST_POINTS + 1},
+        {"position": -1},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_row_by_hand_that_says_nothing_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+    append_labels(tmp_path, [row()])
+    with (tmp_path / LABELS).open("a") as file:
+        file.write(json.dumps({**VALUES, **change}) + "\n")
+    with pytest.raises(RunDirectoryError, match=r"labels\.jsonl:2 is not a row") as refused:
+        stored_labels(tmp_path)
+    assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_what_is_not_a_regular_file_is_neither_read_nor_written_through(tmp_path: Path, kind: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("important")
+    make = {"link": lambda path: path.symlink_to(victim), "pipe": os.mkfifo, "directory": Path.mkdir}
+    make[kind](tmp_path / LABELS)
+    with pytest.raises(RunDirectoryError, match="labels"):
+        stored_labels(tmp_path)
+    with pytest.raises(InputError, match=r"labels\.jsonl cannot be written"):
+        append_labels(tmp_path, [row()])
+    assert victim.read_text() == "important"
+
+
+def _add(directory: Path, name: str, count: int) -> None:
+    for number in range(count):
+        append_labels(directory, [row(labeller=name, text=f"{number} {'x' * (number * 37 % 9000)}")])
+
+
+def test_of_two_people_at_once_no_row_is_lost_or_mixed(tmp_path: Path) -> None:
+    """500 rows each, some longer than what is written at once; a torn row of an earlier kill stands at the end."""
+    (tmp_path / LABELS).write_bytes(b'{"key": "0f')
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    people = [context.Process(target=_add, args=(tmp_path, name, 500)) for name in ("ann", "bob")]
+    for person in people:
+        person.start()
+    for person in people:
+        person.join(120)
+        assert person.exitcode == 0
+    texts: dict[str, list[str]] = {"ann": [], "bob": []}
+    for one in stored_labels(tmp_path):
+        texts[one.labeller].append(one.text.split()[0])
+    assert texts == {name: [str(number) for number in range(500)] for name in ("ann", "bob")}
+
+
+def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path) -> None:
+    """Kept is what `append_labels` has come back from: a real process, ended by SIGKILL in the midst of its writing."""
+    script = (
+        "import sys; from pathlib import Path; from tests.record.test_labels import append_labels, row\n"
+        "for number in range(10**6):\n"
+        "    append_labels(Path(sys.argv[1]), [row(text=f'{number} ' + 'x' * 20_000)]); print(number, flush=True)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2], text=True) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+        said += process.stdout.readlines()
+    numbers = [int(one.text.split()[0]) for one in stored_labels(tmp_path)]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= len([line for line in said if line.endswith("\n")])
+    append_labels(tmp_path, [row()])
+    assert stored_labels(tmp_path)[-1] == row()
+
+
+def test_the_last_decision_of_a_person_counts_and_none_takes_it_back() -> None:
+    """Of two people the mean; "?" is a decision without a label."""
+    rows = [row(human=1), row(human=0), row(human=1, labeller="bob")]
+    assert Decisions(rows).human == {VALUES["key"]: 0.5}
+    assert Decisions([*rows, row(human=None)]).human == {VALUES["key"]: 1.0}
+    assert Decisions([*rows, row(human="?")]).human == {VALUES["key"]: 1.0}
+    nobody = Decisions([row(human="?"), row(human=None, labeller="bob")])
+    assert (nobody.human, nobody.of) == ({}, {VALUES["key"]: {"ann": None}})
