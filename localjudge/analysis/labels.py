@@ -291,7 +291,7 @@ def _agreement(decisions: Decisions) -> Agreement | None:
     first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     kappa = None
     with suppress(DataError):  # both said the same of every statement
-        kappa = float(cohen_kappa(first, second)[0])
+        kappa = float(cohen_kappa(first, second))
     return Agreement(statements=len(pairs), share=float((first == second).mean()), kappa=kappa)
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -37,6 +37,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def measured(labels: Any, **options: Any) -> Calibration:
+    [calibration] = cast("list[Calibration]", localjudge.calibrate(labels, **options))
+    return calibration
+
+
 def calibrated(*scripts: Any, weights: bool = True) -> Calibration:
     """Each judge is asked about the labelled texts, and their runs are combined."""
     runs = []
@@ -44,7 +49,7 @@ def calibrated(*scripts: Any, weights: bool = True) -> Calibration:
         localjudge.calibrate("labels.jsonl", engine=ScriptedEngine(script), out=f"asked-{n}")
         runs.append(f"asked-{n}")
     both = combine(runs, out="asked")
-    return localjudge.calibrate("labels.jsonl", run=both, weights=weights, name="both")
+    return measured(["labels.jsonl", both], weights=weights, name="both")
 
 
 def combined(out: str, *scripts: Any, **options: Any) -> Run:
@@ -65,7 +70,7 @@ def test_weights_find_the_judge_that_knows_something() -> None:
     assert abs(ignored) < 0.5
     gain = weighed.figures["auc_gain"]
     assert gain.ci95[0] > 0.1
-    plain = localjudge.calibrate("labels.jsonl", run="asked")
+    plain = measured(["labels.jsonl", "asked"])
     assert plain.combining_rule is None
     assert weighed.figures["auc"].value - plain.figures["auc"].value == pytest.approx(gain.value)
 
