@@ -210,10 +210,8 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     """Measure a judge on human labels and choose a threshold; several judges by a list, of which the best comes first.
 
     labels: a run whose statements people labelled, or a list of runs, whose labels count for all of them; or a file
-        with the columns context, statement and label, or question, sentences and relevant, about which `judge` is asked
-        (the reference judge if None). A list of such a file and runs measures the judges of the runs, in which they
-        were asked about it.
-    judge: the judge to ask, or a list of judges.
+        with the columns context, statement and label, or question, sentences and relevant.
+    judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
     metrics: those whose labelled verdicts count; of one run they have to ask one question.
     weights: weigh the judges of combined runs by the labels, for `combine`.
@@ -226,7 +224,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     one = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else [*labels]
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
-    how: dict[str, Any] = {"judges": judges, "name": name, "engine": engine, "one": one}
     with closing(progress_for(progress)) as shown:
-        calibrations = measure_judges(sources, options, progress=shown, **how)
+        how: dict[str, Any] = {"judges": judges, "name": name, "one": one, "engine": engine, "progress": shown}
+        calibrations = measure_judges(sources, options, **how)
     return calibrations[0] if one else calibrations

@@ -31,8 +31,8 @@ def calibrate_command(
 
     Of each RUN the judge is measured, on the statements that people labelled in any of them (localjudge label). Or
     LABELS is JSONL, CSV or Parquet: context, statement and label, or question, sentences and relevant, about which each
-    --judge is asked; after an interruption the same command goes on. LABELS and RUNs in which they were asked go
-    together, too. The results are saved under names, for localjudge run --calibration NAME.
+    --judge is asked; after an interruption the same command goes on. The results are saved under names, for localjudge
+    run --calibration NAME.
 
     Exit code: 0 done; 3 done, and no judge is fit for what is required (by the labels of each question); 1 nothing was
     measured; 4 interrupted.

@@ -9,9 +9,8 @@ again. All judges are measured on the same statements: those that each of them g
 
 import hashlib
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,6 @@ from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
-from localjudge.record.directory import excerpt
 from localjudge.record.labels import LABELS, LabelRow, stored_labels
 from localjudge.record.manifest import (
     Calibration,
@@ -52,9 +50,9 @@ from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
 from localjudge.stats.agreement import fit_weights, roc_auc
-from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, LabelledScores, statistic_intervals
+from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, LabelledScores, Statistic, statistic_intervals
 from localjudge.types import Context, Label, Sample
-from localjudge.words import call, option_name, suggestion
+from localjudge.words import call, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
@@ -64,22 +62,18 @@ _DIVIDED = 0.5
 
 
 class _HumanLabel(NamedTuple):
-    """What people say of a statement, what it was drawn with, and how many it stands for."""
+    """What people say of a statement, how many it stands for, and what it was drawn with."""
 
     label: Label
+    weight: float
     cluster: str
-    weight: float = 1.0
 
 
 class _Answers(NamedTuple):
-    """What the judge of a run gave the labelled statements; `metric` is one that asks about them.
-
-    `worth` is what the run's corrected mean says, None where there is none.
-    """
+    """What the judge of a run says of the labelled statements, and its worth by the run's corrected mean, if any."""
 
     run: Run
-    metric: str
-    verdicts: Mapping[Hashable, VerdictRow]
+    verdicts: Mapping[Any, VerdictRow]
     worth: Worth | None = None
 
 
@@ -87,7 +81,7 @@ class _Question(NamedTuple):
     """The labels on one question, and what each judge answered. `used` is a part of `LabelsUsed`."""
 
     name: str
-    labels: Mapping[Hashable, _HumanLabel]
+    labels: Mapping[Any, _HumanLabel]
     judges: Sequence[_Answers]
     used: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
@@ -105,10 +99,10 @@ def measure_judges(
 ) -> list[Calibration]:
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
 
-    `sources` are runs, whose labels count for all of them where the statement is the same; or a file of labelled texts,
-    about which each of `judges` is asked (or `engine`), in the run directory `out`; or that file and runs in which they
-    were asked. Of the options that a run lacks, `metrics` are those whose labelled verdicts count, all if None; with
-    `weights`, the judges of combined runs are weighed. It is saved under names of judge and question if `name` is None.
+    `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
+    about which each of `judges` is asked (or `engine`), in the run directory `out`. Of the options that a run lacks,
+    `metrics` are those whose labelled verdicts count, all if None; with `weights`, the judges of combined runs are
+    weighed. It is saved under names of judge and question if `name` is None.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
     Raises DataError for labels that cannot be used, or are of several questions where `one` calibration is wanted;
@@ -118,48 +112,46 @@ def measure_judges(
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
     metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
-    runs = [as_run(source) for source in sources if _is_run(source)]
-    files = [str(source) for source in sources if not _is_run(source)]
-    asked = bool(judges) or engine is not None or out is not None or any(settings.values())
-    if runs and (asked or (column and not files)):
+    runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
+    if len(runs) < len(sources) != 1 or not sources:
+        raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
+    if runs and (judges or any(value is not None for value in (engine, out, column)) or any(settings.values())):
         raise InputError("the judge of a run answered in it, and is not asked", hint="give nothing but the runs")
     for option, value in {"name": name, "out": out, "engine": engine}.items():
         if value is not None and (several := max(len(judges), len(runs))) > 1:
             raise InputError(f"{option_name(option)} is for one judge, got {several}", hint="leave it out")
-    if len(files) > 1 or not sources:
-        raise InputError(f"judges are measured on runs, or on one file of texts: got {len(files)} files")
-    if not files:
+    if runs:
         questions = _of_runs(runs, wanted_metrics(metrics).names, progress or Silence())
     elif metrics is not None:
-        problem = f"{files[0]} holds texts, not verdicts of a run: the judge is asked about them"
+        problem = f"{sources[0]} holds texts, not verdicts of a run: the judge is asked about them"
         raise InputError(problem, hint=f"leave out {option_name('metrics')}")
     else:
-        human = read_labelled_texts(files[0])
+        human = read_labelled_texts(str(sources[0]))
         planned, labels = _plan(human, settings, column)
         how: dict[str, Any] = {"out": out, "engine": engine, "progress": progress}
-        runs = runs or [run_plan(planned, judge=judge, **how) for judge in judges or [DEFAULT_JUDGE]]
-        questions = [_of_texts(human, labels, runs, column or _DEFAULT_CLUSTERS[human.shape])]
+        runs = [run_plan(planned, judge=judge, **how) for judge in judges or [DEFAULT_JUDGE]]
+        answers = [_Answers(run, _verdicts(run, {place: place for place in labels})) for run in runs]
+        used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
+        used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
+        questions = [_Question(question_of(planned.metrics[0].name), labels, answers, used)]
     if len(questions) > 1 and (one or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
     return _saved(questions, name, weigh=bool(weights))
 
 
-def _is_run(source: Run | str | Path) -> bool:
-    return isinstance(source, Run) or Path(source).expanduser().is_dir()
-
-
 def _saved(questions: Sequence[_Question], name: str | None, *, weigh: bool) -> list[Calibration]:
-    """The calibrations of all judges, each under a name of its own."""
-    calibrations: dict[str, Calibration] = {}
+    """The calibrations of all judges, each under a name of its own: that of judge and question, and a number."""
+    calibrations: list[Calibration] = []
     for question in questions:
-        measured = [_calibrate(question, judge, weigh=weigh) for judge in question.judges]
-        for calibration in sorted(measured, key=_rank):
-            own = name or next(default for default in _default_names(calibration) if default not in calibrations)
-            calibrations[own] = calibration.model_copy(update={"name": own})
-    for calibration in calibrations.values():
-        save_calibration(calibration)
-    return list(calibrations.values())
+        measured = sorted((_calibrate(question, judge, weigh=weigh) for judge in question.judges), key=_rank)
+        stems = [_NOT_IN_NAMES.sub("-", of.card.name).strip("-.")[:_LONGEST_STEM] or "judge" for of in measured]
+        for place, (stem, calibration) in enumerate(zip(stems, measured, strict=True)):
+            number = f"-{before + 1}" if (before := stems[:place].count(stem)) else ""
+            own = name or f"{stem}{number}-{_NOT_IN_NAMES.sub('-', question.name)[: _LONGEST_STEM - 4]}"
+            calibrations.append(calibration.model_copy(update={"name": own}))
+            save_calibration(calibrations[-1])
+    return calibrations
 
 
 def _rank(calibration: Calibration) -> tuple[bool, float, float]:
@@ -167,27 +159,15 @@ def _rank(calibration: Calibration) -> tuple[bool, float, float]:
     return calibration.guesses, -worth.labels / worth.of if worth else 0.0, -calibration.figures["auc"].value
 
 
-def _default_names(calibration: Calibration) -> Iterator[str]:
-    """Names of judge and question: the second is for another judge of the same name."""
-    stem, question = (_NOT_IN_NAMES.sub("-", part) for part in (calibration.card.name, calibration.question))
-    for number in count(1):
-        more = f"-{number}" if number > 1 else ""
-        stem_of = stem.strip("-.")[: _LONGEST_STEM - len(more)] or "judge"
-        yield f"{stem_of}{more}-{question[: _LONGEST_STEM - 1]}"
-
-
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
     """The questions with labels of statements in each run; of these metrics, if any are named."""
-    metrics = list(dict.fromkeys(name for run in runs for name in run.summary.metrics))
-    for name in names or ():
-        if name not in metrics:
-            raise InputError(f"no run has the metric {name!r:.80}", hint=suggestion(name, metrics, "their metrics"))
     rows = [row for run in runs for row in stored_labels(run.directory)]
     frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
     drawn = next(filter(None, map(decisions.chances, frames)), dict[str, float]())
-    for asked in dict.fromkeys(question_of(name) for name in names or metrics):
+    metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
+    for asked in dict.fromkeys(map(question_of, metrics)):
         of_question = [
-            [frame for name, frame in of_run.items() if question_of(name) == asked and name in (names or metrics)]
+            [frame for name, frame in of_run.items() if name in metrics and question_of(name) == asked]
             for of_run in frames
         ]
         labelled = [any(frame.by_key.keys() & decisions.human.keys() for frame in of_run) for of_run in of_question]
@@ -196,7 +176,8 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
         elif any(labelled):
             progress.note(f"{asked} is left out: not every run has a labelled statement of it")
     if not questions:
-        problem = f"no question has a labelled statement in each of {', '.join(str(run.directory) for run in runs)}"
+        where = ", ".join(str(run.directory) for run in runs)
+        problem = f"no labelled statement{' of ' if names else ''}{', '.join(names or ())} is in each of {where}"
         raise DataError(problem, hint=f"label some: {call('label', str(runs[0].directory))}")
     return questions
 
@@ -209,27 +190,28 @@ def _of_verdicts(
     drawn: Mapping[str, float],
 ) -> _Question:
     """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
-    labels, judges, undecided = dict[Hashable, _HumanLabel](), list[_Answers](), set[str]()
+    labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
     every = all(frame.by_key.keys() <= decisions.human.keys() for of_run in frames for frame in of_run)
     weights = {} if every else drawn
     for run, of_run in zip(runs, frames, strict=True):
-        groups, places = run.cluster_of or {}, dict[UnitPlace, Hashable]()
+        groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:
             for key in [key for key in frame.by_key if decisions.of.get(key)]:
                 place, share = frame.place(frame.by_key[key][0]), decisions.human.get(key, _DIVIDED)
                 if share == _DIVIDED:
                     undecided.add(key)
                     continue
+                label: Label = 1 if share > _DIVIDED else 0
                 cluster = groups.get(place.sample_id, place.sample_id)
-                labels.setdefault(key, _HumanLabel(1 if share > _DIVIDED else 0, cluster, weights.get(key, 1.0)))
+                labels.setdefault(key, _HumanLabel(label, weights.get(key, 1.0), cluster))
                 places[place] = key
-        judges.append(_Answers(run, of_run[0].metric, _verdicts(run, places), _worth(run, of_run, decisions.rows)))
+        judges.append(_Answers(run, _verdicts(run, places), _worth(run, of_run, decisions.rows)))
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
     own = runs[0].manifest.environment["settings"].get("cluster_by") if runs[0].cluster_of is not None else None
     used = {
         "file": ", ".join(str(run.directory / LABELS) for run in runs if (run.directory / LABELS).exists()),
-        "sha256": canonical_sha256({str(key): [label.label, label.weight] for key, label in labels.items()}),
+        "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
         "shape": "verdicts",
         "unlabelled": len(undecided),
         "clustered_by": str(own or "the same sample"),
@@ -245,36 +227,14 @@ def _worth(run: Run, frames: Sequence[UnitFrame], rows: Sequence[LabelRow]) -> W
     return max(worths, key=lambda worth: worth.of, default=None)
 
 
-def _verdicts(run: Run, places: Mapping[UnitPlace, Hashable]) -> dict[Hashable, VerdictRow]:
+def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
     """The verdicts of the run at these places."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {places[place]: row for place, row in rows if place in places}
 
 
-def _of_texts(
-    human: LabelledTexts, labels: Mapping[UnitPlace, tuple[str, _HumanLabel]], runs: Sequence[Run], clustered_by: str
-) -> _Question:
-    """The labels of texts, about which each of the runs asked its judge. Raises DataError for other runs."""
-    judges = []
-    for run in runs:
-        verdicts = _verdicts(run, {place: place for place in labels})
-        others = [place for place, (text, _) in labels.items() if place not in verdicts or verdicts[place].text != text]
-        if others:
-            example = ", ".join(excerpt(str(value)) for value in others[0])
-            problem = f"{len(others)} of {len(labels)} labels are not of verdicts in {run.directory}, such as {example}"
-            raise DataError(problem, hint="name a run in which a judge was asked about these texts")
-        judges.append(_Answers(run, next(iter(labels)).metric, verdicts))
-    used = {name: getattr(human, name) for name in ("sha256", "shape", "unlabelled")}
-    used |= {"file": human.name, "clustered_by": clustered_by}
-    return _Question(
-        question_of(judges[0].metric), {place: label for place, (_, label) in labels.items()}, judges, used
-    )
-
-
-def _plan(
-    human: LabelledTexts, options: Mapping[str, Any], column: str | None
-) -> tuple[Plan, dict[UnitPlace, tuple[str, _HumanLabel]]]:
-    """A run that asks about the labelled texts, and the texts and labels of its verdicts.
+def _plan(human: LabelledTexts, options: Mapping[str, Any], column: str | None) -> tuple[Plan, dict[Any, _HumanLabel]]:
+    """A run that asks about the labelled texts, and the labels of its verdicts by their places.
 
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
@@ -284,22 +244,21 @@ def _plan(
     own = [row.columns.get("id") for row in rows]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
     samples = []
-    labels: dict[UnitPlace, tuple[str, _HumanLabel]] = {}
+    labels: dict[Any, _HumanLabel] = {}
     for number, row in enumerate(rows, start=1):
         sample_id = str(row.columns["id"] if unique else number)
-        judged: list[tuple[str, Label | None]]
-        response: str | None = None
+        judged: Sequence[Label | None]
         if isinstance(row, LabelledStatement):
-            texts, judged, response = row.contexts, [(row.statement, row.label)], row.statement
+            texts, judged, response = row.contexts, [row.label], row.statement
         else:
-            texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
+            texts, judged, response = row.sentences, row.relevant, None
         contexts = tuple(Context.model_construct(text=text) for text in texts)
         sample: Any = {"id": sample_id, "user_input": row.question, "retrieved_contexts": contexts}
         samples.append(Sample.model_construct(**sample, response=response))  # `load` says what is wrong with it
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
         labels |= {
-            UnitPlace(sample_id, metric, position): (text, _HumanLabel(label, cluster))
-            for position, (text, label) in enumerate(judged)
+            UnitPlace(sample_id, metric, position): _HumanLabel(label, 1.0, cluster)
+            for position, label in enumerate(judged)
             if label is not None
         }
     if not labels:
@@ -322,13 +281,13 @@ def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibrat
     rows, verdicts = _rows(question, judge)
     rows, weighed, gain = _weigh(judge.run, rows, verdicts) if weigh else (rows, None, {})
     figures = judge_figures(rows)
-    card, manifest = judge.run.summary.judge, judge.run.manifest
+    card, manifest, metric = judge.run.summary.judge, judge.run.manifest, verdicts[0].metric
     failed, by_means = len(question.labels) - len(verdicts), [each.worth for each in question.judges]
     unanswered = [f"{failed} labelled verdicts lack a probability, and are in no figure"] if failed else []
     calibration = Calibration(
         name=card.name,
         question=question.name,
-        judge=measured_part(manifest.judge, kept_criteria(manifest).get(judge.metric) or catalog.get(judge.metric)),
+        judge=measured_part(manifest.judge, kept_criteria(manifest).get(metric) or catalog.get(metric)),
         card=card,
         run=manifest.signature,
         labels=LabelsUsed(
@@ -373,7 +332,7 @@ def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[Ve
             {combination.ids[name]: p for name, p in (row.judges or {}).items() if p is not None} for row in verdicts
         )
         scores = [*map(combination.rule.combined, votes)]
-    labels, clusters, weights = zip(*(question.labels[key] for key in keys), strict=True)
+    labels, weights, clusters = zip(*(question.labels[key] for key in keys), strict=True)
     return LabelledScores(labels, scores, weights, clusters), verdicts
 
 
@@ -396,12 +355,9 @@ def _weigh(
     ]
     fit = fit_weights(rows.labels, odds, rows.clusters)
     both = rows._replace(scores=np.column_stack([np.asarray(rows.scores, dtype=np.float64), fit.held_out]))
-    gain = statistic_intervals({"": _auc_gain}, both)[""]
+    aucs: dict[str, Statistic] = {"": lambda y, p, weight: roc_auc(y, p[:, 1], weight) - roc_auc(y, p[:, 0], weight)}
+    gain = statistic_intervals(aucs, both)[""]
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     figure = Figure(value=gain.mean, ci95=(gain.low, gain.high))
     rule = CombiningRule.weighted(weights, fit.intercept)
     return rows._replace(scores=fit.held_out), rule, {"auc_gain": figure}
-
-
-def _auc_gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    return roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights)
