@@ -15,6 +15,7 @@ from localjudge.analysis.labels import labels_of
 from localjudge.errors import DataError
 from localjudge.record.labels import LABELS, append_labels, stored_labels
 from localjudge.record.manifest import Calibration, calibration_file
+from localjudge.report.checks import calibrations_view
 from localjudge.stats.corrected import (
     STRATA,
     JudgedUnits,
@@ -163,6 +164,16 @@ def test_what_one_judge_failed_on_is_in_no_figure_of_any() -> None:
     other = judged("other", 0.3, metrics=["context_relevancy"])
     with pytest.raises(DataError, match="no labelled statement is in each of whole, other"):
         measured(whole, other)
+
+
+def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> None:
+    run = judged("run", 0.2)
+    label(run, metrics=["faithfulness"])
+    [found] = measured(run)
+    found, timed = (found.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46))
+    assert timed.sha256 == found.sha256
+    rows = [table.rows for table in (calibrations_view([timed])[-1], calibrations_view([timed, found])[0])]
+    assert [[row[4] for row in of_table] for of_table in rows] == [["2.5"], ["2.5", "-"]]
 
 
 def test_worth_by_hand() -> None:
