@@ -1,7 +1,7 @@
 """The functions that make a run, as Python's users call them; the command line is the other way in, to the same plan.
 
     evaluate(data, judge=...) ──> Run      merge([shards]), combine([runs of several judges]) ──> Run
-    calibrate(labels) ──> Calibration      for evaluate(calibration=...)
+    calibrate(run), calibrate(labels) ──> Calibration      for evaluate(calibration=...)
 
 What can be done with a run are its methods (`localjudge.result`).
 """
@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from localjudge.doctor.calibrate import measure_judge
+from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.judge.profile import CustomPrompt, ProfileFolder
@@ -186,10 +186,9 @@ def combine(
 
 @check_names
 def calibrate(  # noqa: PLR0913 # as for `evaluate`
-    labels: str | Path,
+    labels: RunLike | Sequence[RunLike],
     *,
-    judge: JudgeName | None = None,
-    run: RunLike | None = None,
+    judge: JudgeName | Sequence[JudgeName] | None = None,
     name: str | None = None,
     metrics: Sequence[str] | None = None,
     weights: bool = False,
@@ -207,18 +206,25 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     threads: int | None = None,
     gpu_layers: int | None = None,
     allow_host: str | Sequence[str] | None = None,
-) -> Calibration:
-    """Measure a judge on human labels and choose a threshold.
+) -> Calibration | list[Calibration]:
+    """Measure a judge on human labels and choose a threshold; several judges by a list, of which the best comes first.
 
-    labels: a file with the columns context, statement and label, or question, sentences and relevant, about which
-        `judge` (the reference judge if None) is asked; or verdicts of a run with a column human.
-    run: the run whose verdicts are labelled; `metrics` are those whose labelled verdicts count.
+    labels: a run whose statements people labelled, or a list of runs, whose labels count for all of them; or a file
+        with the columns context, statement and label, or question, sentences and relevant.
+    judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
-    weights: weigh the judges of a combined run by the labels, for `combine`.
+    metrics: those whose labelled verdicts count; of one run they have to ask one question.
+    weights: weigh the judges of combined runs by the labels, for `combine`.
     out: the run directory in which the judge is asked.
 
-    The others are those of `evaluate`. Raises DataError for labels that cannot be used, and what `evaluate` raises.
+    The others are those of `evaluate`. A list in `labels` or `judge` gives a list, also of one calibration. Raises
+    DataError for labels that cannot be used, and what `evaluate` raises.
     """
     options: Any = named_settings(locals()) | {"metrics": metrics, "weights": weights, "out": out}
+    one = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
+    sources = [labels] if isinstance(labels, RunLike) else [*labels]
+    judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
-        return measure_judge(labels, options, judge=judge, run=run, name=name, engine=engine, progress=shown)
+        how: dict[str, Any] = {"judges": judges, "name": name, "one": one, "engine": engine, "progress": shown}
+        calibrations = measure_judges(sources, options, **how)
+    return calibrations[0] if one else calibrations

@@ -4,8 +4,17 @@
     decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
     held out        at thresholds that were chosen on other clusters
     gain            balanced accuracy held out - at .5
+    worth           n r^2 / (1 - r^2) labels for n = 50
 
 Intervals are those of a bootstrap over clusters, and take the thresholds of the folds as they are.
+
+A mean that is corrected by n labels, of many more judged, has 1 - r^2 times the variance of the mean of the labels: as
+narrow an interval takes n / (1 - r^2) labels alone. r is the correlation of people's labels with what the corrected
+mean predicts: in strata of alike probability their mean label, and by the judge's label at .5 in part; adjusted for how
+many numbers are fitted, and with one row more, which is as likely wrong as not. Sources: A. N. Angelopoulos, J. C.
+Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al. (2024), AutoEval done right,
+arXiv:2403.07008 (effective sample size); A. Fisch et al. (2024), Stratified prediction-powered inference,
+arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,11 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.record.manifest import Figure, ReliabilityFigure
+from localjudge.record.manifest import Figure, ReliabilityFigure, Worth
 from localjudge.stats import agreement
+from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, mean_interval, statistic_intervals
 
 _ONE_HALF = 0.5
+_WORTH_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
 
@@ -58,6 +69,7 @@ class JudgeFigures(NamedTuple):
     undefined: dict[str, str]
     fold_thresholds: tuple[float, ...]
     reliability: tuple[ReliabilityFigure, ...]
+    worth: Worth
     clusters: int
     positives: int
     remarks: tuple[str, ...]
@@ -98,6 +110,7 @@ def judge_figures(rows: LabelledScores) -> JudgeFigures:
         undefined=undefined,
         fold_thresholds=thresholds,
         reliability=tuple(reliability(rows)),
+        worth=worth(rows),
         clusters=clusters,
         positives=int(labels.sum()),
         remarks=tuple(_remarks(labels, clusters, figures["auc"], by_folds)),
@@ -122,6 +135,23 @@ def reliability(rows: LabelledScores) -> Iterator[ReliabilityFigure]:
         yield ReliabilityFigure(
             low=low, high=high, mean_p=mean_p, share=share.mean, ci95=share.limits, verdicts=share.n
         )
+
+
+def worth(rows: LabelledScores) -> Worth:
+    """How many labels more than 50 would have to take the place of the judge where many more are judged; see above.
+
+    Four labels 0 0 1 1 in two strata (0 0) (1 1): errors 0 + 1/2, spread 4/4 + 1/2; (1/2) / (3/2) * 3/2 = 1/2: 50.
+    """
+    labels, scores, weights = rows.arrays()
+    strata, judged = strata_by_score(scores, STRATA), (scores >= _ONE_HALF).astype(np.float64)
+    total, unseen = np.bincount(strata, weights), weights.mean() / 2
+    human, judge = (side - (np.bincount(strata, weights * side) / total)[strata] for side in (labels, judged))
+    moves = float((weights * judge**2).sum())
+    power = min(1.0, max(0.0, float((weights * human * judge).sum()) / moves)) if moves else 0.0
+    errors = (weights * (human - power * judge) ** 2).sum() + unseen
+    spread = (weights * (labels - np.average(labels, weights=weights)) ** 2).sum() + unseen
+    left = errors / spread * (len(labels) - 1) / max(1, len(labels) - len(total) - (moves > 0))
+    return Worth(labels=max(0, round(_WORTH_OF * (1 / left - 1))), of=_WORTH_OF)
 
 
 def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:

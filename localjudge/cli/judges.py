@@ -1,6 +1,7 @@
 """The commands about judges and machines: `calibrate`, `doctor`, `models`."""
 
 import json
+import os
 import sys
 from typing import Any, BinaryIO
 
@@ -11,52 +12,59 @@ from localjudge.cli.main import ExitCode
 from localjudge.run.settings import settings_with
 
 
-@cli.command("calibrate", "localjudge calibrate labels.jsonl --judge model.gguf")
-@click.argument("labels", metavar="LABELS", type=click.Path())
+@cli.command("calibrate", "localjudge calibrate run-a run-b")
+@click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
 @cli.suite_option
-@cli.judge_option()
-@cli.option("Judge", "--run", type=cli.PATH, metavar="RUN", help="The run whose verdicts are labelled.")
+@cli.judge_option(several=True)
 @cli.option("Judge", "--weights", is_flag=True, help="Weigh the judges of a combined RUN, for localjudge combine.")
-@cli.metrics("With --run: whose verdicts count.  [default: all that are labelled]")
+@cli.metrics("Of a RUN: whose verdicts count.  [default: all that are labelled]")
 @cli.option("Output", "--name", metavar="NAME", help="Name of the calibration.  [default: <judge>-<question>]")
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
 @cli.settings(*settings_with("calibration"))
 @cli.require_option
 @cli.quiet_option
 @cli.json_option
-def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | None, **options: Any) -> int:
-    """Measure a judge on human labels: how good it is, and the threshold that fits it best.
+def calibrate_command(
+    sources: tuple[str, ...], quiet: bool, as_json: bool, required: str | None, **options: Any
+) -> int:
+    """Measure judges on human labels: which one to take, and the threshold that fits it best.
 
-    LABELS is JSONL, CSV or Parquet: context, statement and label, or question, sentences and relevant, about which the
-    judge is asked; or verdicts of a run with a column human (1 or 0), with --run. The result is saved under a name, for
-    localjudge run --calibration NAME. After an interruption the same command goes on.
+    Of each RUN the judge is measured, on the statements that people labelled in any of them (localjudge label). Or
+    LABELS is JSONL, CSV or Parquet: context, statement and label, or question, sentences and relevant, about which each
+    --judge is asked; after an interruption the same command goes on. The results are saved under names, for localjudge
+    run --calibration NAME.
 
-    Exit code: 0 done; 3 done, and the judge is not fit for what is required; 1 nothing was measured; 4 interrupted.
+    Exit code: 0 done; 3 done, and no judge is fit for what is required (by the labels of each question); 1 nothing was
+    measured; 4 interrupted.
     """
-    from localjudge.doctor.calibrate import measure_judge
+    from localjudge.doctor.calibrate import measure_judges
     from localjudge.doctor.fitness import admission_by_labels
     from localjudge.record.manifest import calibration_file
-    from localjudge.report.checks import calibration_view
+    from localjudge.report.checks import calibrations_view
     from localjudge.report.terminal import terminal
 
-    run, name = options["run"], options["name"]
-    suite = "none" if run else options["suite"]  # the judge of a run is known
-    arguments, _ = cli.with_suite(suite, "judge", *settings_with("calibration"))
+    asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
+    arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
     how: dict[str, Any] = {key: arguments[key] for key in ("metrics", "out", "weights") if key in arguments}
     how |= {key: value for key, value in cli.settings_in(arguments).items() if value}
+    named = arguments.get("judge") or ()
+    judges = [named] if isinstance(named, str) else named  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:
-        calibration = measure_judge(labels, how, judge=arguments.get("judge"), run=run, name=name, progress=progress)
-    cli.print_result(as_json, calibration, lambda: calibration_view(calibration))
-    if not quiet and not as_json:
+        calibrations = measure_judges(sources, how, judges=judges, name=options["name"], progress=progress)
+    values = [calibration.model_dump(mode="json") for calibration in calibrations]
+    cli.print_result(as_json, lambda: values, lambda: calibrations_view(calibrations))
+    console = terminal(stderr=True)
+    for calibration in () if quiet or as_json else calibrations:
         advice = f"use it: localjudge run ... --calibration {calibration.name}"
         if calibration.guesses:
             advice = "do not use it: this judge is not shown to be better than guessing"
-        terminal(stderr=True).print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
-    admission = admission_by_labels(calibration)
-    if required is None or required in admission.uses:
-        return ExitCode.DONE
-    terminal(stderr=True).print(f"fit for {required} is required: {admission}", soft_wrap=True)
-    return ExitCode.GATE_MISSED
+        console.print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
+    fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
+    unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
+    for calibration in unfit:
+        admission = admission_by_labels(calibration)
+        console.print(f"fit for {required} is required: {calibration.name}: {admission}", soft_wrap=True)
+    return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:

@@ -151,10 +151,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
     return [name for name in dict.fromkeys(names) if name] if texts else None
 
 
-def judge_option(default: str = "reference") -> _Decorator:
-    """Give a command the option `--judge`."""
-    words = f"Registered name, GGUF file, a name from localjudge models, or a server's address.  [default: {default}]"
-    return option("Judge", "--judge", multiple=True, callback=_one_judge, metavar="NAME|PATH|URL", help=words)
+def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
+    """Give a command the option `--judge`: a name, or a tuple of `several`."""
+    words = "Registered name, GGUF file, a name from localjudge models, or a server's address"
+    words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
+    callback = None if several else _one_judge
+    return option("Judge", "--judge", multiple=True, callback=callback, metavar="NAME|PATH|URL", help=words)
 
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:

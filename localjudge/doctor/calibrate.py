@@ -1,10 +1,10 @@
-"""Measures a judge on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
+"""Measures judges on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
 
-    labels of verdicts ────────────────────────────────────┐
-    statements, sentences ──samples──> a run of the judge ──┴─ labels and probabilities ──> figures, threshold
+    runs, and what people labelled of them ─────────────────┐
+    labelled texts ──samples──> a run of each judge ────────┴─ labels and probabilities ──> figures, threshold, worth
 
 What has to be asked is asked by a run, in a run directory of its own: it resumes, can be verified, and is not asked
-again.
+again. All judges are measured on the same statements: those that each of them gave a probability.
 """
 
 import hashlib
@@ -12,115 +12,229 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from localjudge.analysis.judge_figures import judge_figures
-from localjudge.analysis.labels import (
-    HumanLabels,
-    LabelledSentences,
-    LabelledStatement,
-    LabelledVerdict,
-    MatchedLabels,
-    VerdictLabel,
-    match_labels,
-    read_labels,
-    verdict_key,
-)
+from localjudge.analysis.labelled_texts import LabelledSentences, LabelledStatement, LabelledTexts, read_labelled_texts
+from localjudge.analysis.labels import Decisions, labels_of
+from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
+from localjudge.doctor.fitness import admission_by_labels
 from localjudge.engine.protocol import Engine
-from localjudge.errors import InputError
+from localjudge.errors import DataError, InputError
 from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
-from localjudge.progress import Progress
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
+from localjudge.progress import Progress, Silence
+from localjudge.record import run as record
+from localjudge.record.labels import LABELS, LabelRow, stored_labels
 from localjudge.record.manifest import (
     Calibration,
     Figure,
     LabelsUsed,
+    Worth,
     calibration_file,
     combination_of,
     kept_criteria,
     measured_part,
     save_calibration,
 )
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run
+from localjudge.record.store import canonical_sha256
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
 from localjudge.stats.agreement import fit_weights, roc_auc
-from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, statistic_interval
+from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, LabelledScores, Statistic, statistic_intervals
 from localjudge.types import Context, Label, Sample
-from localjudge.words import option, option_name
+from localjudge.words import call, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 _COPIED = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
+_DIVIDED = 0.5
 
 
-def measure_judge(
-    labels: str | Path,
+class _HumanLabel(NamedTuple):
+    """What people say of a statement, how many it stands for, and what it was drawn with."""
+
+    label: Label
+    weight: float
+    cluster: str
+
+
+class _Answers(NamedTuple):
+    """What the judge of a run says of the labelled statements, and its worth by the run's corrected mean, if any."""
+
+    run: Run
+    verdicts: Mapping[Any, VerdictRow]
+    worth: Worth | None = None
+
+
+class _Question(NamedTuple):
+    """The labels on one question, and what each judge answered. `used` is a part of `LabelsUsed`."""
+
+    name: str
+    labels: Mapping[Any, _HumanLabel]
+    judges: Sequence[_Answers]
+    used: Mapping[str, Any]
+    remarks: tuple[str, ...] = ()
+
+
+def measure_judges(
+    sources: Sequence[Run | str | Path],
     options: Mapping[str, Any],
     *,
-    judge: JudgeName | None = None,
-    run: Run | str | Path | None = None,
+    judges: Sequence[JudgeName] = (),
     name: str | None = None,
+    one: bool = False,
     engine: Engine | None = None,
     progress: Progress | None = None,
-) -> Calibration:
-    """Measure the judge on the labels in a file, and save the result: under a name of judge and question if None.
+) -> list[Calibration]:
+    """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
 
-    Of the options that a run lacks, `metrics` are those whose labelled verdicts count, all if None; with `weights`, the
-    judges of a combined run are weighed. Labels of verdicts need the `run` that they are of, whose judge is measured;
-    for others `judge` (or `engine`) is asked, in the run directory `out`, unless a `run` names where it was.
+    `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
+    about which each of `judges` is asked (or `engine`), in the run directory `out`. Of the options that a run lacks,
+    `metrics` are those whose labelled verdicts count, all if None; with `weights`, the judges of combined runs are
+    weighed. It is saved under names of judge and question if `name` is None.
 
-    Raises DataError for labels that cannot be used, InputError for what does not go together, and what a run raises.
+    Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
+    Raises DataError for labels that cannot be used, or are of several questions where `one` calibration is wanted;
+    InputError for what does not go together, and what a run raises.
     """
     if name is not None:
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
     metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
-    human = read_labels(labels)
-    asked = judge is not None or engine is not None or out is not None or any(settings.values())
-    if asked and (run is not None or human.shape == "verdicts"):
-        problem = f"the judge of the labels in {human.name} is that of their run, and is not asked"
-        raise InputError(problem, hint=f"give nothing but {option('run', 'RUN')}")
-    if human.shape == "verdicts":
-        judged, verdicts, clusters = _of_verdicts(human, run, metrics, column)
+    runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
+    if len(runs) < len(sources) != 1 or not sources:
+        raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
+    if runs and (judges or any(value is not None for value in (engine, out, column)) or any(settings.values())):
+        raise InputError("the judge of a run answered in it, and is not asked", hint="give nothing but the runs")
+    for option, value in {"name": name, "out": out, "engine": engine}.items():
+        if value is not None and (several := max(len(judges), len(runs))) > 1:
+            raise InputError(f"{option_name(option)} is for one judge, got {several}", hint="leave it out")
+    if runs:
+        questions = _of_runs(runs, wanted_metrics(metrics).names, progress or Silence())
+    elif metrics is not None:
+        problem = f"{sources[0]} holds texts, not verdicts of a run: the judge is asked about them"
+        raise InputError(problem, hint=f"leave out {option_name('metrics')}")
     else:
-        if metrics is not None:
-            problem = f"{human.name} holds texts, not verdicts of a run: the judge is asked about them"
-            raise InputError(problem, hint=f"leave out {option_name('metrics')}")
-        planned, verdicts = _plan(human, settings, column)
-        run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
-        judged, clusters = as_run(run), column or _DEFAULT_CLUSTERS[human.shape]
-    calibration = _calibrate(human, judged, match_labels(judged, verdicts), clusters, name, weigh=bool(weights))
-    save_calibration(calibration)
-    return calibration
+        human = read_labelled_texts(str(sources[0]))
+        planned, labels = _plan(human, settings, column)
+        how: dict[str, Any] = {"out": out, "engine": engine, "progress": progress}
+        runs = [run_plan(planned, judge=judge, **how) for judge in judges or [DEFAULT_JUDGE]]
+        answers = [_Answers(run, _verdicts(run, {place: place for place in labels})) for run in runs]
+        used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
+        used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
+        questions = [_Question(question_of(planned.metrics[0].name), labels, answers, used)]
+    if len(questions) > 1 and (one or name is not None):
+        problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
+        raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
+    return _saved(questions, name, weigh=bool(weights))
+
+
+def _saved(questions: Sequence[_Question], name: str | None, *, weigh: bool) -> list[Calibration]:
+    """The calibrations of all judges, each under a name of its own: that of judge and question, and a number."""
+    calibrations: list[Calibration] = []
+    for question in questions:
+        measured = sorted((_calibrate(question, judge, weigh=weigh) for judge in question.judges), key=_rank)
+        stems = [_NOT_IN_NAMES.sub("-", of.card.name).strip("-.")[:_LONGEST_STEM] or "judge" for of in measured]
+        for place, (stem, calibration) in enumerate(zip(stems, measured, strict=True)):
+            number = f"-{before + 1}" if (before := stems[:place].count(stem)) else ""
+            own = name or f"{stem}{number}-{_NOT_IN_NAMES.sub('-', question.name)[: _LONGEST_STEM - 4]}"
+            calibrations.append(calibration.model_copy(update={"name": own}))
+            save_calibration(calibrations[-1])
+    return calibrations
+
+
+def _rank(calibration: Calibration) -> tuple[bool, float, float]:
+    worth = calibration.worth
+    return calibration.guesses, -worth.labels / worth.of if worth else 0.0, -calibration.figures["auc"].value
+
+
+def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
+    """The questions with labels of statements in each run; of these metrics, if any are named."""
+    rows = [row for run in runs for row in stored_labels(run.directory)]
+    frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
+    drawn = next(filter(None, map(decisions.chances, frames)), dict[str, float]())
+    metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
+    for asked in dict.fromkeys(map(question_of, metrics)):
+        of_question = [
+            [frame for name, frame in of_run.items() if name in metrics and question_of(name) == asked]
+            for of_run in frames
+        ]
+        labelled = [any(frame.by_key.keys() & decisions.human.keys() for frame in of_run) for of_run in of_question]
+        if all(labelled):
+            questions.append(_of_verdicts(asked, runs, of_question, decisions, drawn))
+        elif any(labelled):
+            progress.note(f"{asked} is left out: not every run has a labelled statement of it")
+    if not questions:
+        where = ", ".join(str(run.directory) for run in runs)
+        problem = f"no labelled statement{' of ' if names else ''}{', '.join(names or ())} is in each of {where}"
+        raise DataError(problem, hint=f"label some: {call('label', str(runs[0].directory))}")
+    return questions
 
 
 def _of_verdicts(
-    human: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
-) -> tuple[Run, list[VerdictLabel], str]:
-    """The run, the labels of its verdicts, and in words what their clusters are."""
-    if run is None:
-        raise InputError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
-    judged, names = as_run(run), wanted_metrics(metrics).names
-    labels = [
-        VerdictLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
-        for row in human.verdicts
-        if row.human is not None and (names is None or row.key.metric in names)
-    ]
-    own = judged.manifest.environment["settings"].get("cluster_by") if judged.cluster_of is not None else None
-    return judged, labels, column or str(own or "the same sample")
+    asked: str,
+    runs: Sequence[Run],
+    frames: Sequence[Sequence[UnitFrame]],
+    decisions: Decisions,
+    drawn: Mapping[str, float],
+) -> _Question:
+    """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
+    labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
+    every = all(frame.by_key.keys() <= decisions.human.keys() for of_run in frames for frame in of_run)
+    weights = {} if every else drawn
+    for run, of_run in zip(runs, frames, strict=True):
+        groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
+        for frame in of_run:
+            for key in [key for key in frame.by_key if decisions.of.get(key)]:
+                place, share = frame.place(frame.by_key[key][0]), decisions.human.get(key, _DIVIDED)
+                if share == _DIVIDED:
+                    undecided.add(key)
+                    continue
+                label: Label = 1 if share > _DIVIDED else 0
+                cluster = groups.get(place.sample_id, place.sample_id)
+                labels.setdefault(key, _HumanLabel(label, weights.get(key, 1.0), cluster))
+                places[place] = key
+        judges.append(_Answers(run, _verdicts(run, places), _worth(run, of_run, decisions.rows)))
+    alone = 0 if every else len(labels.keys() - weights.keys())
+    remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
+    own = runs[0].manifest.environment["settings"].get("cluster_by") if runs[0].cluster_of is not None else None
+    used = {
+        "file": ", ".join(str(run.directory / LABELS) for run in runs if (run.directory / LABELS).exists()),
+        "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
+        "shape": "verdicts",
+        "unlabelled": len(undecided),
+        "clustered_by": str(own or "the same sample"),
+    }
+    return _Question(asked, labels, judges, used, (remark,) if alone else ())
 
 
-def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[VerdictLabel]]:
-    """A run that asks about the labelled texts, and the labels of its verdicts.
+def _worth(run: Run, frames: Sequence[UnitFrame], rows: Sequence[LabelRow]) -> Worth | None:
+    """What the corrected mean with the most labels says."""
+    labels = labels_of(run, rows)
+    means = [labels.corrected[frame.metric] for frame in frames if labels and frame.metric in labels.corrected]
+    worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
+    return max(worths, key=lambda worth: worth.of, default=None)
+
+
+def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
+    """The verdicts of the run at these places."""
+    rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
+    return {places[place]: row for place, row in rows if place in places}
+
+
+def _plan(human: LabelledTexts, options: Mapping[str, Any], column: str | None) -> tuple[Plan, dict[Any, _HumanLabel]]:
+    """A run that asks about the labelled texts, and the labels of its verdicts by their places.
 
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
@@ -130,29 +244,30 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
     own = [row.columns.get("id") for row in rows]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
     samples = []
-    labels: list[VerdictLabel] = []
+    labels: dict[Any, _HumanLabel] = {}
     for number, row in enumerate(rows, start=1):
         sample_id = str(row.columns["id"] if unique else number)
-        judged: list[tuple[str, Label | None]]
-        response: str | None = None
+        judged: Sequence[Label | None]
         if isinstance(row, LabelledStatement):
-            texts, judged, response = row.contexts, [(row.statement, row.label)], row.statement
+            texts, judged, response = row.contexts, [row.label], row.statement
         else:
-            texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
+            texts, judged, response = row.sentences, row.relevant, None
         contexts = tuple(Context.model_construct(text=text) for text in texts)
         sample: Any = {"id": sample_id, "user_input": row.question, "retrieved_contexts": contexts}
         samples.append(Sample.model_construct(**sample, response=response))  # `load` says what is wrong with it
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        labels += [
-            VerdictLabel(verdict_key(sample_id, metric, position), text, label, cluster)
-            for position, (text, label) in enumerate(judged)
+        labels |= {
+            UnitPlace(sample_id, metric, position): _HumanLabel(label, 1.0, cluster)
+            for position, label in enumerate(judged)
             if label is not None
-        ]
+        }
+    if not labels:
+        raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
     dataset = load(samples, name=human.name)
     return Plan(dataset, (catalog.get(metric),), settings, len(samples)), labels
 
 
-def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:
+def _cell(row: LabelledStatement | LabelledSentences, column: str) -> str:
     """What groups the row. Raises InputError where the column has nothing."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
@@ -161,72 +276,88 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
     return str(value)
 
 
-def _calibrate(
-    human: HumanLabels, run: Run, matched: MatchedLabels, clustered_by: str, name: str | None, *, weigh: bool
-) -> Calibration:
-    matched = _by_the_base_rule(run, matched)
-    matched, weighed, gain = _weigh(run, matched) if weigh else (matched, None, {})
-    figures = judge_figures(matched.rows)
-    card, manifest = run.summary.judge, run.manifest
-    failed = [f"{matched.failed} labelled verdicts have no probability, and are in no figure"] if matched.failed else []
-    stem, question = (_NOT_IN_NAMES.sub("-", part) for part in (card.name, matched.question))
-    return Calibration(
-        name=name or f"{stem.strip('-.')[:_LONGEST_STEM] or 'judge'}-{question[: _LONGEST_STEM - 1]}",
-        question=matched.question,
-        judge=measured_part(manifest.judge, kept_criteria(manifest).get(matched.metric) or catalog.get(matched.metric)),
+def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibration:
+    """The figures of one judge, not yet under a name that no other has."""
+    rows, verdicts = _rows(question, judge)
+    rows, weighed, gain = _weigh(judge.run, rows, verdicts) if weigh else (rows, None, {})
+    figures = judge_figures(rows)
+    card, manifest, metric = judge.run.summary.judge, judge.run.manifest, verdicts[0].metric
+    failed, by_means = len(question.labels) - len(verdicts), [each.worth for each in question.judges]
+    unanswered = [f"{failed} labelled verdicts lack a probability, and are in no figure"] if failed else []
+    calibration = Calibration(
+        name=card.name,
+        question=question.name,
+        judge=measured_part(manifest.judge, kept_criteria(manifest).get(metric) or catalog.get(metric)),
         card=card,
         run=manifest.signature,
         labels=LabelsUsed(
-            **{field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")},
-            **{field: getattr(matched, field) for field in ("verdicts", "failed", "weighted")},
-            file=human.name,
+            **question.used,
+            verdicts=len(verdicts),
+            failed=failed,
+            weighted=len(set(np.asarray(rows.weights))) > 1,
             positives=figures.positives,
             clusters=figures.clusters,
-            clustered_by=clustered_by,
         ),
         combining_rule=weighed,
         **{field: getattr(figures, field) for field in _COPIED},
+        worth=figures.worth if weigh or None in by_means else judge.worth,
+        # To be called by its name, and `record` no longer imported, once the record of a run has it.
+        seconds_per_verdict=record.seconds_per_verdict(judge.run),
         figures=figures.figures | gain,
         seed=SEED,
         resamples=STATISTIC_RESAMPLES,
-        remarks=(*figures.remarks, *failed),
+        remarks=(*figures.remarks, *question.remarks, *unanswered),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    return calibration.model_copy(update={"fit_for": admission_by_labels(calibration).uses})
 
 
-def _by_the_base_rule(run: Run, matched: MatchedLabels) -> MatchedLabels:
-    """What the judges of a combined run gave, without the weights of an earlier calibration."""
-    combination = combination_of(run.manifest)
+def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:
+    """The statements that all judges gave a probability, and this one's verdicts of them.
+
+    Of a combined run it is what the base rule gives, without the weights of an earlier calibration.
+    """
+    everywhere = [{key for key, row in other.verdicts.items() if row.p_yes is not None} for other in question.judges]
+    keys = [key for key in question.labels if all(key in answered for answered in everywhere)]
+    if not keys:
+        problem = f"none of the labelled verdicts has a probability in {judge.run.directory}"
+        hint = "look at its failures; several judges are measured on statements that all of them judged"
+        raise DataError(problem, hint=hint)
+    verdicts = [judge.verdicts[key] for key in keys]
+    combination = combination_of(judge.run.manifest)
     if combination is None or not combination.rules:
-        return matched
-    probabilities = [
-        combination.rule.combined({combination.ids[name]: p_yes for name, p_yes in row.items() if p_yes is not None})
-        for row in matched.votes
-    ]
-    return matched._replace(rows=matched.rows._replace(scores=probabilities))
+        scores = [row.p_yes or 0.0 for row in verdicts]
+    else:
+        votes = (
+            {combination.ids[name]: p for name, p in (row.judges or {}).items() if p is not None} for row in verdicts
+        )
+        scores = [*map(combination.rule.combined, votes)]
+    labels, weights, clusters = zip(*(question.labels[key] for key in keys), strict=True)
+    return LabelledScores(labels, scores, weights, clusters), verdicts
 
 
-def _weigh(run: Run, matched: MatchedLabels) -> tuple[MatchedLabels, CombiningRule, dict[str, Figure]]:
-    """What rows get from weights that were fitted to other clusters, the weights for all, and the gain in AUC."""
+def _weigh(
+    run: Run, rows: LabelledScores, verdicts: Sequence[VerdictRow]
+) -> tuple[LabelledScores, CombiningRule, dict[str, Figure]]:
+    """What rows get from weights that were fitted to other clusters, the weights for all, and the gain in AUC.
+
+    The fit takes each row as one: how likely rows were drawn, by their probabilities, leaves the labels at given
+    probabilities as they are.
+    """
     combination = combination_of(run.manifest)
     if combination is None:
         problem = f"{run.directory} was judged by one judge: there is nothing to weigh"
-        raise InputError(
-            problem, hint=f"combine several with localjudge combine, or leave out {option_name('weights')}"
-        )
-    if matched.weighted:
-        problem = "weights cannot be fitted to labels of which some were likelier to be drawn than others"
-        raise InputError(problem, hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely")
-    rows = matched.rows
-    odds = [[log_odds(row[judge] or 0.0, combination.rule.clip) for judge in combination.ids] for row in matched.votes]
+        hint = f"combine several with localjudge combine, or leave out {option_name('weights')}"
+        raise InputError(problem, hint=hint)
+    odds = [
+        [log_odds((row.judges or {}).get(judge) or 0.0, combination.rule.clip) for judge in combination.ids]
+        for row in verdicts
+    ]
     fit = fit_weights(rows.labels, odds, rows.clusters)
-    gain = statistic_interval(
-        lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
-        rows.labels,
-        np.column_stack([np.asarray(rows.scores, dtype=np.float64), fit.held_out]),
-        clusters=rows.clusters,
-    )
+    both = rows._replace(scores=np.column_stack([np.asarray(rows.scores, dtype=np.float64), fit.held_out]))
+    aucs: dict[str, Statistic] = {"": lambda y, p, weight: roc_auc(y, p[:, 1], weight) - roc_auc(y, p[:, 0], weight)}
+    gain = statistic_intervals(aucs, both)[""]
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     figure = Figure(value=gain.mean, ci95=(gain.low, gain.high))
     rule = CombiningRule.weighted(weights, fit.intercept)
-    return matched._replace(rows=rows._replace(scores=fit.held_out)), rule, {"auc_gain": figure}
+    return rows._replace(scores=fit.held_out), rule, {"auc_gain": figure}

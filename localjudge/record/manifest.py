@@ -259,13 +259,21 @@ class LabelsUsed(Record):
     weighted: bool = False
 
 
+class Worth(Record):
+    """What a judge saves: labels alone would need `labels` more than `of` for an interval as narrow as with it."""
+
+    labels: int
+    of: int
+
+
 class Calibration(Record):
     """A judge measured on human labels of one question; `threshold` is chosen on all of them.
 
     `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
     value, and why. `judge` is the `measured_part` of the run with the signature `run`. Of a combined run,
-    `combining_rule` has the fitted weights of its judges; the figures are then of held-out probabilities.
+    `combining_rule` has the fitted weights of its judges; the figures are then of held-out probabilities. `fit_for` are
+    the uses that the labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -287,13 +295,17 @@ class Calibration(Record):
     seed: int
     resamples: int
     reliability: tuple[ReliabilityFigure, ...]
+    worth: Worth | None = None
+    seconds_per_verdict: FiniteFloat | None = None
+    fit_for: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     created: str
 
     @property
     def sha256(self) -> str:
-        """Checksum of all but its name and its date."""
-        return canonical_sha256(self.model_dump(mode="json", exclude={"name", "created"}))
+        """Checksum of all that was measured but the time that it took."""
+        left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
+        return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
 
     @property
     def guesses(self) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,7 +13,7 @@ from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
 from localjudge.record.labels import LABELS
-from localjudge.record.manifest import Calibration, Figure
+from localjudge.record.manifest import Calibration, Figure, LabelsUsed
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.verify import Verification
 from localjudge.words import call, numbered, printable
@@ -209,17 +210,70 @@ def read_view(taken: "Mapping[str, LabelsRead]") -> Table:
     return Table(notes=lines)
 
 
+def calibrations_view(calibrations: Sequence[Calibration]) -> View:
+    """A table of judges for each question, and which one to take; the figures first if there is only one judge."""
+    tables = []
+    for _, of_question in groupby(calibrations, key=lambda calibration: calibration.question):
+        judges = list(of_question)
+        tables += [*(calibration_view(judges[0]) if len(judges) == 1 else ()), _judges_table(judges)]
+    return View(tables)
+
+
+def _judges_table(judges: Sequence[Calibration]) -> Table:
+    """The judges of one question, measured on the same labels, the best one first."""
+    names, best = Counter(judge.card.name for judge in judges), judges[0]
+    rows = [
+        (
+            judge.card.name if names[judge.card.name] == 1 else judge.name,
+            _lines(judge.figures["auc"], ".2f"),
+            _lines(judge.at_one_half["bias"], "+.2f"),
+            "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
+            "-" if judge.seconds_per_verdict is None else f"{judge.seconds_per_verdict:.2g}",
+            judge.fit_for[-1] if judge.fit_for else "nothing",
+        )
+        for judge in judges
+    ]
+    notes = ["bias: share judged 1 less share labelled 1, at 0.5; seconds: for each verdict"]
+    if best.worth and not best.guesses:
+        notes.append(f"worth: how many more than {best.worth.of} labels give as narrow an interval without the judge")
+    if len(judges) > 1:
+        shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
+        cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]
+        notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
+    headings = ("judge", "AUC", "bias", "worth", "seconds", "fit for")
+    return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
+
+
+def _advice(best: Calibration, name: str | Text) -> str:
+    if best.guesses or best.worth is None:
+        return "none is shown to be better than guessing: take another judge"
+    labels, of, fit = best.worth.labels, best.worth.of, f"without labels it is {fit_for(best.fit_for)}"
+    if not labels:
+        return f"{name} is better than guessing, but saves no labels; {fit}"
+    return f"take {name}: with it {of} labels do as much as {of + labels} alone; {fit}"
+
+
+def _lines(figure: Figure, form: str) -> Text:
+    """A figure, and below it its interval."""
+    low, high = figure.ci95
+    return Text(f"{figure.value:{form}}\n[{low:{form}}, {high:{form}}]", justify="right")
+
+
+def _labels_line(labels: LabelsUsed) -> str:
+    return (
+        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
+        f"{labels.clusters:,} groups by {labels.clustered_by}"
+    )
+
+
 def calibration_view(calibration: Calibration) -> View:
     """All but the reliability of single probabilities, for a terminal of 80 columns."""
-    labels, rule = calibration.labels, calibration.combining_rule
+    rule = calibration.combining_rule
     lines = [f"judge {calibration.card}"]
     if rule is not None:
         weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in rule.weights.items())
         lines.append(f"log odds weighed: {weights}; intercept {number(rule.intercept)}; every figure is held out")
-    lines.append(
-        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
-        f"{labels.clusters:,} groups by {labels.clustered_by}"
-    )
+    lines.append(_labels_line(calibration.labels))
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [
         (_words(name), *(_figure(side.get(name)) for side in sides))

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+import localjudge
+from localjudge.analysis.labelling import Labelling
 from localjudge.resources import demo_file
 from tests.cli.conftest import Call, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
+NAMES = ("scripted-attribution", "scripted-2-attribution")
 WORDS = ("river", "tower", "bridge", "garden", "school", "market")
 
 
@@ -35,8 +38,10 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
     assert "AUC 1.000 [1.000, 1.000]" in shown
     assert "calibration slope: the scores split the labels without error" in shown
     assert "use it: localjudge run ... --calibration ours" in errors
+    assert "take reference: with it 50 labels do as much as" in shown
+    assert shown.endswith("alone; without labels it is fit for ranking and means")
     code, output, errors = call("calibrate", labels, "--name", "ours", "--json")
-    calibration = json.loads(output)
+    [calibration] = json.loads(output)
     assert (code, calibration["question"], calibration["labels"]["verdicts"]) == (0, "attribution", 48)
     assert "asked 0 verdicts" in errors
     code, output, _ = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")
@@ -48,13 +53,44 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
     """Labels that have nothing to do with the texts: 24 of each, in turns."""
     rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
     write_rows("other.jsonl", *rows)
-    code, _, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
+    code, output, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
     assert code == 3
+    assert output.endswith("none is shown to be better than guessing: take another judge\n")
     assert "do not use it: this judge is not shown to be better than guessing" in errors
-    assert "fit for ranking is required: not fit (AUC 0.44 [0.40, 0.49]" in errors
+    assert "fit for ranking is required: guess: not fit (AUC 0.44 [0.40, 0.49]" in errors
     assert call("calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
     _, output, _ = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
     assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(output.split())
+
+
+def test_judges_of_runs_stand_in_a_table_with_the_best_one_first(call: Call) -> None:
+    """Labels of one run measure both judges: one that agrees with people, and one that says .5 and .6 in turns."""
+    rows = [{"id": f"s{n}", "retrieved_contexts": ["Rain."], "response": f"It is {n}."} for n in range(48)]
+    scripts = {
+        "knows": {f"It is {n}.": 0.2 + 0.6 * (n % 2) for n in range(48)},
+        "turns": {f"It is {n}.": 0.5 + 0.1 * (n // 2 % 2) for n in range(48)},
+    }
+    for name, script in scripts.items():
+        engine = localjudge.ScriptedEngine(script)
+        run = localjudge.evaluate(rows, metrics=["faithfulness"], out=name, engine=engine)
+    labelling = Labelling(run, n=48)
+    while row := labelling.current:
+        labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)
+    code, output, errors = call("calibrate", "turns", "knows", "--require", "means")
+    assert code == 0  # one of them is fit
+    shown = output.split("\n")
+    first, second = (next(place for place, line in enumerate(shown) if line.startswith(f" {name} ")) for name in NAMES)
+    assert first < second
+    assert shown[first].split()[1:3] == ["1.00", "+0.00"]
+    assert shown[second].split()[1:4] == ["0.50", "+0.50", "-"]
+    assert "48 verdicts labelled by people, 24 of them 1; 48 groups by the same sample" in output
+    assert f"take {NAMES[0]}: with it" in " ".join(output.split())
+    assert errors.count("saved as") == 2
+    assert errors.count("do not use it") == 1
+    assert "is required" not in errors
+    code, output, _ = call("calibrate", "turns", "knows", "--json")
+    assert [found["name"] for found in json.loads(output)] == [*NAMES]
+    assert call("calibrate", "turns", "--require", "means", "--quiet")[0] == 3
 
 
 def test_what_cannot_be_is_a_usage_error(labels: Path, call: Call) -> None:
@@ -68,8 +104,9 @@ def test_what_cannot_be_is_a_usage_error(labels: Path, call: Call) -> None:
             (*run, "ours", "--suite", "small.toml", "--dry-run"),
             "the calibration ours was made with another judge:\n  engine.n_ctx: 8192 there, 4096 now",
         ),
-        (("calibrate", labels, "--run", "run"), "run holds no run"),
-        (("calibrate", demo_file()), "holds no labels that are known"),
+        (("calibrate", "."), "holds no run"),
+        (("calibrate", labels, "--judge", "a", "--judge", "b", "--name", "x"), "--name is for one judge, got 2"),
+        (("calibrate", demo_file()), "holds no labelled texts"),
     ):
         code, _, errors = call(*arguments)
         assert (code, message in errors) == (1, True)

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -49,9 +49,8 @@ def written(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> Path:
 
 
 def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Calibration:
-    return localjudge.calibrate(
-        written(statements() if rows is None else rows), **{"engine": ScriptedEngine(SCRIPT), **options}
-    )
+    labels = written(statements() if rows is None else rows)
+    return cast("Calibration", localjudge.calibrate(labels, **{"engine": ScriptedEngine(SCRIPT), **options}))
 
 
 def test_figures_by_hand() -> None:
@@ -99,60 +98,29 @@ def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path:
         writer.writeheader()
         writer.writerows(rows)
     moved = localjudge.calibrate("labels.csv", engine=ScriptedEngine(SCRIPT))
-    names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "reliability", "run")
+    names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "reliability", "worth", "run")
     assert [name for name in names if getattr(moved, name) != getattr(whole, name)] == []
 
 
-def verdict_labels(run: localjudge.Run, **more: Any) -> list[dict[str, Any]]:
-    rows = enumerate(map(vars, run.iter_verdicts()))
-    return [{**row, "p_yes": None, "human": int(row["p_yes"] > 0.57 or n % 7 == 0), **more} for n, row in rows]
-
-
-@pytest.fixture
-def run() -> localjudge.Run:
-    rows = [
-        {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
-        for n in range(30)
-    ]
-    script = {
-        f"{word} {n}.": probability(2 * n + (word == "Two")) for n in range(30) for word in ("One", "Two", "Text")
-    }
-    engine = ScriptedEngine(script, default=0.5)
-    return localjudge.evaluate(rows, metrics=["faithfulness", "context_relevancy"], engine=engine, out="judged")
-
-
-def test_labels_of_verdicts_take_their_probabilities_from_the_run(run: localjudge.Run) -> None:
-    labels = written([row for row in verdict_labels(run) if row["metric"] == "faithfulness"])
-    calibration = localjudge.calibrate(labels, run=run)
-    assert (calibration.question, calibration.labels.verdicts, calibration.labels.clusters) == ("attribution", 60, 30)
-    assert (calibration.run, calibration.judge["engine"]) == (run.manifest.signature, run.manifest.judge["engine"])
-    # Of seven rows one is 1 by its label alone; the others are what the probability says.
-    ours = [row for row in run.iter_verdicts() if row.metric == "faithfulness"]
-    assert calibration.figures["auc"].value > 0.8
-    assert calibration.reliability[0].low == min(float(row.p_yes or 0) for row in ours)
-
-
-def test_labels_of_two_questions_or_of_another_run_and_what_does_not_go_together_are_refused(
-    run: localjudge.Run,
-) -> None:
-    labels = verdict_labels(run)
-    with pytest.raises(DataError, match="of 2 questions: attribution, relevance_sentence"):
-        localjudge.calibrate(written(labels), run=run)
-    chosen = localjudge.calibrate(written(labels), run=run, metrics=["context_relevancy"])
-    assert chosen.question == "relevance_sentence"
-    for changed in ({"text": "Another."}, {"sample_id": "s99"}):
-        with pytest.raises(DataError, match="1 of 1 labels"):
-            localjudge.calibrate(written([{**labels[0], **changed}]), run=run)
-    rows = written(labels)
-    with pytest.raises(InputError, match="holds labels of verdicts of a run"):
-        localjudge.calibrate(rows)
-    with pytest.raises(InputError, match="is that of their run, and is not asked"):
-        localjudge.calibrate(rows, run=run, judge="reference")
-    for wrong in ({"metrics": ["faithfulness"]}, {"threshold": 0.4}, {"name": "../x"}):
-        with pytest.raises(InputError):
-            calibrated(**wrong)
+def test_what_does_not_go_together_is_refused_before_anybody_is_asked() -> None:
+    calibrated(out="asked")
+    texts = Path("labels.jsonl")
+    for arguments, message in (
+        (dict[str, Any](labels="asked", judge="reference"), "the judge of a run answered in it"),
+        ({"labels": "asked", "cluster_by": "doc"}, "the judge of a run answered in it"),
+        ({"labels": "asked", "n_ctx": 512}, "the judge of a run answered in it"),
+        ({"labels": texts, "judge": ["a", "b"], "out": "run"}, "out is for one judge, got 2"),
+        ({"labels": texts, "judge": ["a", "b"], "name": "x"}, "name is for one judge, got 2"),
+        ({"labels": ["asked", "asked"], "name": "x"}, "name is for one judge, got 2"),
+        *(({"labels": labels}, "on one file of labelled texts") for labels in ([texts, texts], [texts, "asked"], [])),
+        ({"labels": texts, "metrics": ["faithfulness"]}, "holds texts, not verdicts of a run"),
+        ({"labels": texts, "threshold": 0.4}, "there is no option 'threshold'"),
+        ({"labels": texts, "name": "../x"}, "cannot be called"),
+    ):
+        with pytest.raises(InputError, match=message):
+            localjudge.calibrate(**arguments)
     with pytest.raises(DataError, match="nothing is labelled"):
-        localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
+        calibrated([{**row, "label": None} for row in statements()])
 
 
 def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None:
@@ -171,18 +139,6 @@ def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None
         calibrations_of([calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})])
 
 
-def test_inclusion_probabilities_weigh(run: localjudge.Run) -> None:
-    """Rows that were half as likely to be labelled count twice."""
-    rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
-    weighed = [{**row, "inclusion_probability": 0.5 if row["human"] else 1} for row in rows]
-    plain, heavier = (localjudge.calibrate(written(labels), run=run) for labels in (rows, weighed))
-    assert (plain.labels.weighted, heavier.labels.weighted) == (False, True)
-    ones = sum(row["human"] for row in rows)
-    # At .5 all 60 are decided 1: precision is the share of 1s, each of which now counts twice.
-    assert plain.at_one_half["precision"].value == pytest.approx(ones / 60)
-    assert heavier.at_one_half["precision"].value == pytest.approx(2 * ones / (60 + ones))
-
-
 def test_too_few_labels_are_an_error_or_a_loud_remark_and_failed_verdicts_are_in_no_figure() -> None:
     with pytest.raises(DataError, match="where all labels"):
         calibrated([row for row in statements() if row["label"]])
@@ -192,7 +148,7 @@ def test_too_few_labels_are_an_error_or_a_loud_remark_and_failed_verdicts_are_in
         calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
     failed = calibrated(engine=ScriptedEngine({**SCRIPT, "Statement 3. And more.": "it does not fit"}))
     assert (failed.labels.verdicts, failed.labels.failed) == (39, 1)
-    assert "1 labelled verdicts have no probability, and are in no figure" in failed.remarks
+    assert "1 labelled verdicts lack a probability, and are in no figure" in failed.remarks
 
 
 def test_sentences_are_asked_beside_their_passage() -> None:

@@ -1,16 +1,19 @@
 """Judges of a combined run weighed by labels: fitted, saved, used to combine other runs, and found again by verify."""
 
-import json
 import math
 import random
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine, combine
+from localjudge.analysis.labelling import Labelling
 from localjudge.errors import DataError, InputError
+from localjudge.record.labels import LABELS as LABELS_FILE
+from localjudge.record.labels import append_labels, stored_labels
 from localjudge.record.manifest import Calibration, combination_of
 from localjudge.run.verify import verify_run as verify
 
@@ -27,24 +30,22 @@ SCRIPTS = (CROWDED, LOUD)
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calibrations and runs of this test alone, and the labels."""
+    """Calibrations and runs of this test alone."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {"context": f"Passage {n}.", "statement": text, "label": label}
-        for n, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
-    ]
-    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def calibrated(*scripts: Any, weights: bool = True) -> Calibration:
-    """Each judge is asked about the labelled texts, and their runs are combined."""
-    runs = []
-    for n, script in enumerate(scripts or SCRIPTS):
-        localjudge.calibrate("labels.jsonl", engine=ScriptedEngine(script), out=f"asked-{n}")
-        runs.append(f"asked-{n}")
-    both = combine(runs, out="asked")
-    return localjudge.calibrate("labels.jsonl", run=both, weights=weights, name="both")
+    """People label what the judges say together: each statement of a sample of its own."""
+    rows = [{"id": text, "retrieved_contexts": ["Passage."], "response": text} for text in TEXTS]
+    runs = [
+        localjudge.evaluate(rows, metrics=["faithfulness"], out=f"asked-{n}", engine=ScriptedEngine(script))
+        for n, script in enumerate(scripts or SCRIPTS)
+    ]
+    labelling = Labelling(combine(runs, out="asked"), n=COUNT)
+    while row := labelling.current:
+        labelling.answer(1 if LABELS[TEXTS.index(row["text"])] else 0)
+    return cast("Calibration", localjudge.calibrate("asked", weights=weights, name="both"))
 
 
 def combined(out: str, *scripts: Any, **options: Any) -> Run:
@@ -65,9 +66,24 @@ def test_weights_find_the_judge_that_knows_something() -> None:
     assert abs(ignored) < 0.5
     gain = weighed.figures["auc_gain"]
     assert gain.ci95[0] > 0.1
-    plain = localjudge.calibrate("labels.jsonl", run="asked")
+    plain = cast("Calibration", localjudge.calibrate("asked"))
     assert plain.combining_rule is None
     assert weighed.figures["auc"].value - plain.figures["auc"].value == pytest.approx(gain.value)
+
+
+def test_weights_are_fitted_to_drawn_labels_too() -> None:
+    """Two thirds of the statements, likelier those that the judges are unsure of: near the weights by all of them."""
+    everything = calibrated().combining_rule
+    rows = [row for row in stored_labels(Path("asked")) if (row.turn or 0) <= COUNT]
+    Path("asked", LABELS_FILE).unlink()
+    append_labels(Path("asked"), rows[: 2 * COUNT // 3])
+    some = cast("Calibration", localjudge.calibrate("asked", weights=True, name="some"))
+    assert some.labels.weighted
+    assert everything is not None
+    assert some.combining_rule is not None
+    heard = [max(rule.weights.values(), key=abs) for rule in (everything, some.combining_rule)]
+    assert heard[1] == pytest.approx(heard[0], rel=0.3)
+    assert some.figures["auc_gain"].ci95[0] > 0.1
 
 
 def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
@@ -90,8 +106,12 @@ def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
 
 
 def test_what_cannot_be_weighed_is_refused() -> None:
+    calibrated()
+    append_labels(Path("asked-0"), stored_labels(Path("asked")))
     with pytest.raises(InputError, match="judged by one judge: there is nothing to weigh"):
-        localjudge.calibrate("labels.jsonl", engine=ScriptedEngine(CROWDED), weights=True)
+        localjudge.calibrate("asked-0", weights=True)
+    for name in ("asked-0", "asked-1", "asked"):
+        shutil.rmtree(name)
     with pytest.raises(DataError, match="no weights are best"):
         calibrated(LOUD, {text: 1 - p for text, p in LOUD.items()})
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge import Run, ScriptedEngine
+from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.record.manifest import Calibration, Manifest, kept_calibrations
@@ -44,11 +45,10 @@ def calibration() -> Calibration:
 
 def calibrated(run: Run, name: str) -> Calibration:
     """From labels of its verdicts."""
-    rows = [
-        {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
-    ]
-    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return localjudge.calibrate("labels.jsonl", run=run, name=name)
+    labelling = Labelling(run, n=1_000)
+    while row := labelling.current:
+        labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)
+    return cast("Calibration", localjudge.calibrate(run, name=name))
 
 
 def labels_of(run: Run) -> dict[str, set[object]]:

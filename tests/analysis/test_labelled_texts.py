@@ -1,0 +1,119 @@
+"""Labelled texts are read from any format, in two shapes; what is wrong with a row is named."""
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.analysis.labelled_texts import LabelledSentences, LabelledStatement, read_labelled_texts
+from localjudge.errors import DataError
+from tests.analysis.conftest import written
+
+STATEMENT: dict[str, Any] = {"context": "It rained all day.", "statement": "It rained.", "label": 1}
+PASSAGE: dict[str, Any] = {"question": "Did it rain?", "sentences": ["It did.", "We ate."], "relevant": [1, 0]}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "labels.jsonl"
+
+
+def test_a_statement_keeps_its_other_columns_and_the_file_its_checksum(file: Path) -> None:
+    labels = read_labelled_texts(written(file, {**STATEMENT, "doc": "x"}))
+    assert (labels.name, labels.shape, labels.unlabelled) == (str(file), "attribution", 0)
+    assert labels.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    [row] = labels.texts
+    assert isinstance(row, LabelledStatement)
+    assert (row.statement, row.contexts, row.label, row.columns["doc"]) == (
+        "It rained.",
+        ("It rained all day.",),
+        1,
+        "x",
+    )
+
+
+@pytest.mark.parametrize("rows", [[STATEMENT, {**STATEMENT, "label": 0}], [PASSAGE, PASSAGE]])
+def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any]]) -> None:
+    with file.with_suffix(".csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        cells = ({k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows)
+        writer.writerows(cells)
+    typed, read_back = read_labelled_texts(written(file, *rows)), read_labelled_texts(file.with_suffix(".csv"))
+    for row, other in zip(typed.texts, read_back.texts, strict=True):
+        assert row.model_dump(exclude={"place", "columns"}) == other.model_dump(exclude={"place", "columns"})
+    assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)
+
+
+def test_a_table_of_pandas_writes_whole_numbers_as_fractions(tmp_path: Path) -> None:
+    """Where a cell of a column is missing, pandas holds the others as floats: 1.0, 0.0 and NaN."""
+    rows = [{**STATEMENT, "label": 1.0}, {**STATEMENT, "label": float("nan")}]
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "labels.parquet")
+    labels = read_labelled_texts(tmp_path / "labels.parquet")
+    assert [row.label for row in labels.texts if isinstance(row, LabelledStatement)] == [1]
+    assert labels.unlabelled == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong", "named"),
+    [
+        *(
+            (STATEMENT, {"label": label}, "label: found .* expected 1 or 0")
+            for label in (2, 0.5, "maybe", [1], {"a": 1})
+        ),
+        (STATEMENT, {"statement": 3}, "statement: found a number"),
+        (STATEMENT, {"statement": None}, "statement: found null, expected text"),
+        (STATEMENT, {"context": []}, "contexts: found an empty list, expected texts"),
+        (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1, expected 1, 0 or nothing for each sentence"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(DataError, match=rf"1 of 3 labelled rows(?s:.*)labels.jsonl:3: .*{named}"):
+        read_labelled_texts(written(file, row, row, {**row, **wrong}))
+
+
+def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_its_own(file: Path) -> None:
+    rows = [STATEMENT, {**STATEMENT, "label": None}, {**STATEMENT, "contexts": ["a", "b"], "context": None}]
+    labels = read_labelled_texts(written(file, *rows))
+    assert (labels.shape, labels.unlabelled) == ("attribution", 1)
+    contexts = [row.contexts for row in labels.texts if isinstance(row, LabelledStatement)]
+    assert contexts == [("It rained all day.",), ("a", "b")]
+    labels = read_labelled_texts(written(file, PASSAGE, {**PASSAGE, "relevant": [None, True]}))
+    assert (labels.shape, labels.unlabelled) == ("relevance", 1)
+    assert [row.relevant for row in labels.texts if isinstance(row, LabelledSentences)] == [(1, 0), (None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ('{"a": 1, "b": 2}\n', r"no labelled texts .*columns: a, b"),
+        ('{"sample_id": "a", "human": 1}\n', r"no labelled texts (?s:.*)taken by: localjudge label RUN --read FILE"),
+        ("", "has no rows"),
+        ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found invalid JSON"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(file: Path, content: str, named: str) -> None:
+    file.write_text(content)
+    with pytest.raises(DataError, match=named):
+        read_labelled_texts(file)
+
+
+CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet="a1.[\u2028\ud800 ", max_size=3)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.dictionaries(st.sampled_from([*STATEMENT]), CELLS), max_size=3))
+def test_no_rows_make_it_fall_over(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
+    """Whatever the cells hold, there are labels or a DataError."""
+    file = written(tmp_path_factory.mktemp("labels") / "labels.jsonl", *({**STATEMENT, **row} for row in rows))
+    try:
+        labels = read_labelled_texts(file)
+    except DataError:
+        return
+    assert len(labels.texts) + labels.unlabelled == len(rows)

@@ -1,0 +1,205 @@
+"""Judges on the labels of runs: the same labels for each, weighed as they were drawn, and the best one first."""
+
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import localjudge
+from localjudge import Run, ScriptedEngine
+from localjudge.analysis.judge_figures import worth
+from localjudge.analysis.labelling import Labelling
+from localjudge.analysis.labels import labels_of
+from localjudge.errors import DataError
+from localjudge.record.labels import LABELS, append_labels, stored_labels
+from localjudge.record.manifest import Calibration, calibration_file
+from localjudge.report.checks import calibrations_view
+from localjudge.stats.corrected import (
+    STRATA,
+    JudgedUnits,
+    inclusion_probabilities,
+    labels_alone,
+    prediction_powered,
+    strata_by_score,
+)
+from localjudge.stats.interval import LabelledScores
+
+SAMPLES = 30
+METRICS = ["faithfulness", "context_relevancy"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def human(text: str) -> int:
+    """Of `One 7.` and `Two 7.`: the first is 1 but where the number can be divided by 5, the second is 0."""
+    word, number = text.rstrip(".").split()
+    return int(word != "Two" and int(number) % 5 != 0)
+
+
+def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None) -> Run:
+    """A run of a judge that knows what people say, but for so much noise."""
+    rows = [
+        {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
+        for n in range(SAMPLES)
+    ]
+    chance = random.Random(1)
+    texts = [f"{word} {n}." for n in range(SAMPLES) for word in ("One", "Two", "Text")]
+    p_yes = {text: (1 - noise) * (0.3 + 0.4 * human(text)) + noise * chance.uniform(0.1, 0.9) for text in texts}
+    engine = ScriptedEngine(p_yes | (script or {}))
+    return localjudge.evaluate(rows, metrics=metrics, engine=engine, out=out)
+
+
+def label(run: Run, count: int = 1_000, labeller: str = "ann", says: Any = human, **options: Any) -> None:
+    labelling = Labelling(run, labeller, n=count, **options)
+    while row := labelling.current:
+        labelling.answer(says(row["text"]))
+
+
+def measured(*runs: Any, **options: Any) -> list[Calibration]:
+    return cast("list[Calibration]", localjudge.calibrate([*runs], **options))
+
+
+def test_the_labels_of_a_run_measure_its_judge() -> None:
+    """All is labelled: 60 sentences in 30 samples, of which those of `One` are 1 but for six."""
+    run = judged("run", 0.5)
+    label(run, metrics=["faithfulness"])
+    calibration = cast("Calibration", localjudge.calibrate(run))
+    assert (calibration.name, calibration.question) == ("scripted-attribution", "attribution")
+    labels = calibration.labels
+    assert (labels.verdicts, labels.positives, labels.clusters, labels.weighted) == (60, 24, 30, False)
+    assert (labels.clustered_by, labels.file, labels.shape) == ("the same sample", str(Path("run", LABELS)), "verdicts")
+    pairs = [(row.p_yes or 0.0, human(row.text)) for row in run.iter_verdicts() if row.metric == "faithfulness"]
+    ones, zeros = ([p for p, is_one in pairs if is_one == kind] for kind in (1, 0))
+    above = sum((one > zero) + (one == zero) / 2 for one in ones for zero in zeros)
+    assert calibration.figures["auc"].value == pytest.approx(above / (len(ones) * len(zeros)))
+    assert not any("drawn" in remark for remark in calibration.remarks)
+
+
+def test_one_calibration_is_of_one_question_and_a_list_has_all() -> None:
+    run = judged("run", 0.5)
+    with pytest.raises(DataError, match="no labelled statement is in each of run"):
+        localjudge.calibrate(run)
+    label(run)
+    with pytest.raises(DataError, match="of 2 questions: relevance_sentence, attribution"):
+        localjudge.calibrate(run)
+    with pytest.raises(DataError, match="of 2 questions"):
+        localjudge.calibrate([run], name="both")
+    assert not calibration_file("both").exists()
+    assert [found.question for found in measured(run)] == ["relevance_sentence", "attribution"]
+    chosen = localjudge.calibrate(run, metrics=["context_relevancy"])
+    assert cast("Calibration", chosen).question == "relevance_sentence"
+    with pytest.raises(DataError, match="no labelled statement of faithfullness is in each of run"):
+        localjudge.calibrate(run, metrics=["faithfullness"])
+
+
+def test_judges_are_measured_on_the_labels_of_any_of_them_and_the_best_comes_first() -> None:
+    """Only the noisy judge's run was labelled; the order in which the runs are named moves nothing."""
+    good, poor, deaf = judged("good", 0.2), judged("poor", 0.5), judged("deaf", 1.0)
+    label(poor, 40, metrics=["faithfulness"])
+    tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]
+    for table in tables:
+        assert [found.run for found in table] == [run.manifest.signature for run in (good, poor, deaf)]
+        assert {found.labels for found in table} == {table[0].labels}
+        assert (table[0].labels.verdicts, table[0].labels.weighted) == (40, True)
+        names = {"scripted-attribution", "scripted-2-attribution", "scripted-3-attribution"}
+        assert {found.name for found in table} == names
+        assert all(calibration_file(name).is_file() for name in names)
+    for first, second in zip(*tables, strict=True):
+        assert (first.figures, first.held_out, first.worth) == (second.figures, second.held_out, second.worth)
+    rows = stored_labels(poor.directory)
+    for found, run in zip(tables[0], (good, poor, deaf), strict=True):
+        corrected = labels_of(run, rows)
+        assert corrected is not None
+        mean = corrected.corrected["faithfulness"]
+        assert found.worth is not None
+        assert (found.worth.labels, found.worth.of) == (mean.worth_labels, 40)
+    assert [found.guesses for found in tables[0]] == [False, False, True]
+
+
+def test_drawn_labels_stand_for_as_many_statements_as_they_were_unlikely() -> None:
+    """At a threshold of 0 all are decided 1: the precision is the share of 1, and each label weighs 1 / its chance."""
+    sure = judged("run", 0.5, metrics=["faithfulness"])
+    label(sure, 25)
+    [found] = measured(sure)
+    rows = stored_labels(sure.directory)
+    turns = max(row.turn or 0 for row in rows)
+    weights = 1 / inclusion_probabilities(np.array([row.share or 0.0 for row in rows]), turns)
+    p_yes = {row.text: row.p_yes or 0.0 for row in sure.iter_verdicts()}
+    decided = np.array([p_yes[row.text] >= 0.5 for row in rows])
+    ones = np.array([row.human == 1 for row in rows])
+    assert len(set(weights.round(6).tolist())) > 5
+    expected = weights[decided & ones].sum() / weights[decided].sum()
+    assert found.at_one_half["precision"].value == pytest.approx(expected)
+
+
+def test_labels_that_nobody_drew_count_once_and_what_people_are_divided_on_is_no_label() -> None:
+    run = judged("run", 0.5, metrics=["faithfulness"])
+    label(run, 30)
+    nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
+    rows = [row.model_copy(update=nothing) for row in stored_labels(run.directory)]
+    (run.directory / LABELS).unlink()
+    divided = [row.model_copy(update={"labeller": "bob", "human": 1 - cast("int", row.human)}) for row in rows[:2]]
+    unsure = [row.model_copy(update={"labeller": "bob", "human": "?"}) for row in rows[2:3]]
+    append_labels(run.directory, [*rows, *divided, *unsure])
+    [found] = measured(run)
+    assert (found.labels.verdicts, found.labels.unlabelled, found.labels.weighted) == (28, 2, False)
+    assert "28 of 28 labels were not drawn from these statements: each counts once" in found.remarks
+    assert found.worth is not None
+    assert found.worth.of == 50  # no corrected mean: what the labels themselves say
+
+
+def test_what_one_judge_failed_on_is_in_no_figure_of_any() -> None:
+    whole, broken = judged("whole", 0.3), judged("broken", 0.5, script={"One 3.": "it does not fit"})
+    label(whole, metrics=["faithfulness"])
+    for found in measured(whole, broken):
+        # Two sentences of the sample that failed.
+        assert (found.labels.verdicts, found.labels.failed) == (58, 2)
+        assert "2 labelled verdicts lack a probability, and are in no figure" in found.remarks
+    other = judged("other", 0.3, metrics=["context_relevancy"])
+    with pytest.raises(DataError, match="no labelled statement is in each of whole, other"):
+        measured(whole, other)
+
+
+def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> None:
+    run = judged("run", 0.2)
+    label(run, metrics=["faithfulness"])
+    [found] = measured(run)
+    found, timed = (found.model_copy(update={"seconds_per_verdict": seconds}) for seconds in (None, 2.46))
+    assert timed.sha256 == found.sha256
+    rows = [table.rows for table in (calibrations_view([timed])[-1], calibrations_view([timed, found])[0])]
+    assert [[row[4] for row in of_table] for of_table in rows] == [["2.5"], ["2.5", "-"]]
+
+
+def test_worth_by_hand() -> None:
+    """0 0 1 1 in strata of one score each: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is left, 50 are saved."""
+    assert worth(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
+    assert worth(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
+    # Five strata of two, of which .45 and .6 are told apart by the judge's label: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
+    scores = [0.1, 0.2, 0.3, 0.4, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9]
+    assert worth(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(50 * (8 / 3 - 1))
+
+
+@pytest.mark.parametrize("noise", [0.25, 0.4])
+def test_worth_is_that_of_corrected_means_where_many_more_are_judged_than_labelled(noise: float) -> None:
+    """400 of 20,000 labelled, twelve times: the widths of both intervals say it, too, on average."""
+    generator, size = np.random.Generator(np.random.PCG64(5)), 20_000
+    truth = generator.random(size) < 0.6
+    p_yes = np.clip(0.25 + 0.5 * truth + noise * generator.standard_normal(size), 0.01, 0.99)
+    share, strata, certain = np.full(size, 1 / size), strata_by_score(p_yes, STRATA), np.zeros(size, dtype=bool)
+    by_widths, by_labels = [], []
+    for _ in range(12):
+        labelled, drawn = generator.permutation(size)[:400], np.zeros(size)
+        drawn[labelled] = 1 / 400
+        units = JudgedUnits(
+            (p_yes >= 0.5).astype(float), share, truth.astype(float), drawn, strata, np.arange(size), certain
+        )
+        widths = [np.ptp(powered.limits or ()) for powered in (prediction_powered(units), labels_alone(units))]
+        by_widths.append(50 * ((widths[1] / widths[0]) ** 2 - 1))
+        by_labels.append(worth(LabelledScores(truth[labelled], p_yes[labelled])).labels)
+    assert np.mean(by_labels) == pytest.approx(np.mean(by_widths), rel=0.1)
