@@ -1,4 +1,4 @@
-"""Gates about a finished run, decided on the interval and not on the mean alone.
+"""Gates about a finished run, decided on the interval and not on the mean alone: the corrected one if labels suffice.
 
 context_recall>=0.8            the mean is at least 0.8
 context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
@@ -8,16 +8,19 @@ fail         none does, or more samples failed than are allowed: there is no mea
 undecided    some do: too few samples; counts as failed by default, otherwise having few samples would pass
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.labels import SECONDS_A_LABEL, RunLabels, labels_of
 from localjudge.errors import InputError
+from localjudge.record.labels import stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Comparison, decide
+from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
 from localjudge.types import Record
 from localjudge.words import numbered, option, suggestion
 
@@ -46,8 +49,9 @@ class Gate(Record):
 class GateDecision(Record):
     """The outcome of a gate, on which value, and why. `passed` is what counts for the exit code.
 
-    About `samples_needed` samples would decide it, if the mean stays where it is. `unpaired` samples of either run have
-    no partner in the other, and no part in a difference.
+    If the mean stays where it is, about `samples_needed` samples would decide it; of a value that is `corrected` by
+    `labels`, about `labels_needed` labels, or so many samples with as many labels each. `unpaired` samples of either
+    run have no partner in the other, and no part in a difference.
     """
 
     gate: str
@@ -59,6 +63,9 @@ class GateDecision(Record):
     samples: int
     unpaired: int = 0
     samples_needed: int | None
+    corrected: bool = False
+    labels: int | None = None
+    labels_needed: int | None = None
     reason: str
 
 
@@ -94,55 +101,95 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
+class _Value(NamedTuple):
+    """What a gate is decided on, the judge's own interval, and of a corrected value its labels and all statements."""
+
+    interval: Interval
+    judge: Interval
+    labels: int = 0
+    statements: int = 0
+
+
+def _value_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Value | None:
+    """The value, corrected where labels suffice; None where there is no score."""
+    if gate.delta and comparison:
+        change = comparison.metrics[gate.metric]
+        if not change.interval or not change.judge_interval:
+            return None
+        counts = (change.headline.labels, change.headline.statements) if change.headline else ()
+        return _Value(change.interval, change.judge_interval, *counts)
+    judge, corrected = run.summary.metrics[gate.metric].interval, labels and labels.corrected.get(gate.metric)
+    if not judge or not corrected or corrected.mean is None or not corrected.ci95:
+        return _Value(judge, judge) if judge else None
+    interval = Interval(corrected.mean, *corrected.ci95, "corrected by labels", judge.n, corrected.clusters)
+    return _Value(interval, judge, corrected.labels, corrected.statements)
+
+
 def decide_gate(
-    gate: Gate, run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
+    gate: Gate,
+    run: Run,
+    comparison: RunComparison | None = None,
+    labels: RunLabels | None = None,
+    *,
+    undecided: Undecided = "fail",
 ) -> GateDecision:
     """Decide a gate on a finished run that has its metric; one about a difference on its comparison with the baseline.
 
-    Raises InputError for such a one without a comparison.
+    `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
     """
-    metric = run.summary.metrics[gate.metric]
-    failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
+    failed, unpaired, remark = run.summary.metrics[gate.metric].failed, 0, ""
     if gate.delta:
         if comparison is None or gate.metric not in comparison.metrics:
             raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
-        failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
+        failed, unpaired = max(failed, change.failed_in_baseline), change.unpaired
         remark = f"; {comparison.samples.without_partner}" if unpaired else ""
-    needed, reason = None, "there is no score to decide on"
-    outcome: Outcome = "undecided"
+    decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
+    value = _value_of(gate, run, comparison, labels)
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
-        outcome, reason = "fail", f"failed samples: {failed:,}, {allowed}"
-    elif interval:
-        outcome, needed = decide(interval, gate.comparison, gate.threshold)
-        reason = _reason(gate, interval, outcome, needed)
+        decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
+    elif value:
+        decision = decide(value.interval, gate.comparison, gate.threshold)
+        if decision.samples_needed and value.labels:
+            more = labels_needed(value.interval, value.judge, gate.threshold, value.labels, value.statements)
+        reason = _reason(gate, value, decision, more, labels.seconds_a_label if labels else SECONDS_A_LABEL)
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
-        outcome=outcome,
-        passed=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
-        value=interval.mean if interval else None,
-        ci95=interval.limits if interval else None,
-        samples=interval.n if interval else 0,
+        outcome=decision.outcome,
+        passed=decision.outcome == "pass" or (decision.outcome == "undecided" and undecided == "pass"),
+        value=value.interval.mean if value else None,
+        ci95=value.interval.limits if value else None,
+        samples=value.interval.n if value else 0,
         unpaired=unpaired,
-        samples_needed=None if interval and interval.one_cluster else needed,
+        samples_needed=None if more or (value and value.interval.one_cluster) else decision.samples_needed,
+        corrected=bool(value and value.labels),
+        labels=value.labels or None if value else None,
+        labels_needed=more,
         reason=reason + remark,
     )
 
 
-def _reason(gate: Gate, interval: Interval, outcome: Outcome, needed: int | None) -> str:
+def _reason(gate: Gate, value: _Value, decision: Decision, labels: int | None, seconds: float) -> str:
+    interval = value.interval
     shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
     mean, low, high = map(shape, interval[:3])
     samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
         return f"{mean}, {samples}, all in one group: more groups are needed to decide"
-    reason = f"{mean}, 95 % interval {low} to {high}, {samples}"
-    if outcome != "undecided":
+    corrected = f"corrected by {numbered(value.labels, 'label')}: " if value.labels else ""
+    reason = f"{corrected}{mean}, 95 % interval {low} to {high}, {samples}"
+    if decision.outcome != "undecided":
         return reason
-    if needed is None:
+    if decision.samples_needed is None:
         return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    return f"{reason}: too few to decide; if the {what} stays at {mean}, about {needed:,} would decide it"
+    needed = f"{decision.samples_needed:,}{' with as many labels each' if value.labels else ''}"
+    if labels:
+        minutes = numbered(math.ceil((labels - value.labels) * seconds / 60), "minute")
+        needed = f"{labels:,} labels ({minutes} more)"
+    few = "too few labels to decide" if labels else "too few to decide"
+    return f"{reason}: {few}; if the {what} stays at {mean}, about {needed} would decide it"
 
 
 def signed(value: float) -> str:
@@ -151,10 +198,14 @@ def signed(value: float) -> str:
 
 
 class Check(Record):
-    """The comparison with the baseline, if there is one, and the decision on each gate, in their order."""
+    """The comparison with the baseline, if there is one, the decision on each gate, in their order, and the labels.
+
+    `labels` are those of the run and those of the baseline that serve it; None for none.
+    """
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
+    labels: RunLabels | None = None
 
     @property
     def passed(self) -> bool:
@@ -169,7 +220,7 @@ def check(
     baseline: Run | str | Path | None = None,
     undecided: Undecided = "fail",
 ) -> Check:
-    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals.
+    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
     Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises InputError for what is
     not a gate, for a gate about a metric that was not computed, or about a difference without a baseline;
@@ -180,5 +231,6 @@ def check(
     check_baseline(parsed, before)
     comparison = compare(before, run) if before else None
     check_metrics(parsed, run.summary.metrics)
-    decisions = tuple(decide_gate(gate, run, comparison, undecided=undecided) for gate in parsed)
-    return Check(comparison=comparison, decisions=decisions)
+    labels = labels_of(run, stored_labels(before.directory) if before else ())
+    decisions = tuple(decide_gate(gate, run, comparison, labels, undecided=undecided) for gate in parsed)
+    return Check(comparison=comparison, decisions=decisions, labels=labels)
