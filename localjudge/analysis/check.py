@@ -5,17 +5,18 @@ context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on
 
 pass         every value in the 95 % interval meets it
 fail         none does, or more samples failed than are allowed: there is no mean to decide on
-undecided    some do: too few samples; counts as failed by default, otherwise having few samples would pass
+undecided    some do: too few samples or labels; counts as failed by default, otherwise having few samples would pass
 """
 
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from localjudge.analysis.compare import RunComparison, compare
-from localjudge.analysis.labels import SECONDS_A_LABEL, RunLabels, labels_of
+from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.errors import InputError
 from localjudge.record.labels import stored_labels
 from localjudge.record.run import Run, as_run
@@ -31,6 +32,7 @@ _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
+_Corrected = CorrectedMean | CorrectedDifference
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -50,8 +52,8 @@ class GateDecision(Record):
     """The outcome of a gate, on which value, and why. `passed` is what counts for the exit code.
 
     If the mean stays where it is, about `samples_needed` samples would decide it; of a value that is `corrected` by
-    `labels`, about `labels_needed` labels, or so many samples with as many labels each. `unpaired` samples of either
-    run have no partner in the other, and no part in a difference.
+    `labels`, about `labels_needed` labels, or else so many samples with labels in proportion. `unpaired` samples of
+    either run have no partner in the other, and no part in a difference.
     """
 
     gate: str
@@ -101,28 +103,19 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
-class _Value(NamedTuple):
-    """What a gate is decided on, the judge's own interval, and of a corrected value its labels and all statements."""
-
-    interval: Interval
-    judge: Interval
-    labels: int = 0
-    statements: int = 0
-
-
-def _value_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Value | None:
-    """The value, corrected where labels suffice; None where there is no score."""
+def _value_of(
+    gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None
+) -> tuple[Interval | None, Interval | None, _Corrected | None]:
+    """What a gate is decided on, the judge's own interval, and where labels suffice what they make of it."""
     if gate.delta and comparison:
         change = comparison.metrics[gate.metric]
-        if not change.interval or not change.judge_interval:
-            return None
-        counts = (change.headline.labels, change.headline.statements) if change.headline else ()
-        return _Value(change.interval, change.judge_interval, *counts)
-    judge, corrected = run.summary.metrics[gate.metric].interval, labels and labels.corrected.get(gate.metric)
-    if not judge or not corrected or corrected.mean is None or not corrected.ci95:
-        return _Value(judge, judge) if judge else None
-    interval = Interval(corrected.mean, *corrected.ci95, "corrected by labels", judge.n, corrected.clusters)
-    return _Value(interval, judge, corrected.labels, corrected.statements)
+        return change.interval, change.judge_interval, change.headline
+    judge = run.summary.metrics[gate.metric].interval
+    corrected = labels.corrected.get(gate.metric) if labels else None
+    if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
+        return judge, judge, None
+    low, high = corrected.ci95
+    return judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters), judge, corrected
 
 
 def decide_gate(
@@ -144,52 +137,53 @@ def decide_gate(
         change = comparison.metrics[gate.metric]
         failed, unpaired = max(failed, change.failed_in_baseline), change.unpaired
         remark = f"; {comparison.samples.without_partner}" if unpaired else ""
+    interval, judge, corrected = _value_of(gate, run, comparison, labels)
     decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
-    value = _value_of(gate, run, comparison, labels)
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
         decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
-    elif value:
-        decision = decide(value.interval, gate.comparison, gate.threshold)
-        if decision.samples_needed and value.labels:
-            more = labels_needed(value.interval, value.judge, gate.threshold, value.labels, value.statements)
-        reason = _reason(gate, value, decision, more, labels.seconds_a_label if labels else SECONDS_A_LABEL)
+    elif interval and judge:
+        decision = decide(interval, gate.comparison, gate.threshold)
+        if decision.samples_needed and corrected:
+            more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
+        pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
+        reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
         outcome=decision.outcome,
         passed=decision.outcome == "pass" or (decision.outcome == "undecided" and undecided == "pass"),
-        value=value.interval.mean if value else None,
-        ci95=value.interval.limits if value else None,
-        samples=value.interval.n if value else 0,
+        value=interval.mean if interval else None,
+        ci95=interval.limits if interval else None,
+        samples=interval.n if interval else 0,
         unpaired=unpaired,
-        samples_needed=None if more or (value and value.interval.one_cluster) else decision.samples_needed,
-        corrected=bool(value and value.labels),
-        labels=value.labels or None if value else None,
+        samples_needed=None if more or (interval and interval.one_cluster) else decision.samples_needed,
+        corrected=corrected is not None,
+        labels=corrected.labels if corrected else None,
         labels_needed=more,
         reason=reason + remark,
     )
 
 
-def _reason(gate: Gate, value: _Value, decision: Decision, labels: int | None, seconds: float) -> str:
-    interval = value.interval
+def _reason(
+    gate: Gate, interval: Interval, decision: Decision, labels: int, needed_labels: int | None, pace: float
+) -> str:
     shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
     mean, low, high = map(shape, interval[:3])
     samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
         return f"{mean}, {samples}, all in one group: more groups are needed to decide"
-    corrected = f"corrected by {numbered(value.labels, 'label')}: " if value.labels else ""
-    reason = f"{corrected}{mean}, 95 % interval {low} to {high}, {samples}"
+    by = f"corrected by {numbered(labels, 'label')}: " if labels else ""
+    reason = f"{by}{mean}, 95 % interval {low} to {high}, {samples}"
     if decision.outcome != "undecided":
         return reason
     if decision.samples_needed is None:
         return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    needed = f"{decision.samples_needed:,}{' with as many labels each' if value.labels else ''}"
-    if labels:
-        minutes = numbered(math.ceil((labels - value.labels) * seconds / 60), "minute")
-        needed = f"{labels:,} labels ({minutes} more)"
-    few = "too few labels to decide" if labels else "too few to decide"
-    return f"{reason}: {few}; if the {what} stays at {mean}, about {needed} would decide it"
+    few, needed = "too few", f"{decision.samples_needed:,}{', with labels in proportion,' if labels else ''}"
+    if needed_labels:
+        minutes = math.ceil((needed_labels - labels) * pace / 60)
+        few, needed = "too few labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
+    return f"{reason}: {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
 
 
 def signed(value: float) -> str:

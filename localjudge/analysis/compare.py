@@ -250,10 +250,11 @@ class MetricChange(Record):
     @property
     def interval(self) -> Interval | None:
         """The difference that counts with all that is known of its interval; None where there is none."""
-        own, corrected = self.judge_interval, self.headline
-        if own is None or corrected is None or corrected.ci95 is None or corrected.difference is None:
-            return own
-        return Interval(corrected.difference, *corrected.ci95, "corrected by labels", self.compared, corrected.clusters)
+        judge, corrected = self.judge_interval, self.corrected
+        if judge is None or corrected is None or corrected.difference is None or corrected.ci95 is None:
+            return judge
+        low, high = corrected.ci95
+        return judge._replace(mean=corrected.difference, low=low, high=high, clusters=corrected.clusters)
 
     @property
     def judge_interval(self) -> Interval | None:
@@ -394,7 +395,7 @@ class _BothRuns:
         self._grouped = groups is not None
         names: dict[object, int] = {}
         self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
-        self._labels = BothLabels.of(before.run, after.run)
+        self._labels = BothLabels(before.run, after.run)
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         """One metric over all pairs."""
@@ -411,14 +412,11 @@ class _BothRuns:
         )
 
     def _corrected(self, metric: str, pairs: Sequence[Pair]) -> CorrectedDifference | None:
-        if self._labels is None or not pairs:
-            return None
-        numbers: dict[int, int] = {}
-        old, new = dict[str, int](), dict[str, int]()
+        numbers, old, new = dict[int, int](), dict[str, int](), dict[str, int]()
         for pair in pairs:
             number = numbers.setdefault(self._clusters[pair.after], len(numbers))
             old[self.before.samples[pair.before].id] = new[self.after.samples[pair.after].id] = number
-        return self._labels.difference(metric, old, new)
+        return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
         old, new = self.before.scores[metric], self.after.scores[metric]

@@ -340,7 +340,7 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
             for part, change in parts
         ]
         yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
-    yield Table(notes=[f"slices are those of B; {EACH_ALONE}"])
+    yield Table(notes=[f"slices are those of B, as the judge has them; {EACH_ALONE}"])
 
 
 def _change_rows(name: str, change: compare.MetricChange) -> Iterator[tuple[str, ...]]:
