@@ -192,10 +192,7 @@ def signed(value: float) -> str:
 
 
 class Check(Record):
-    """The comparison with the baseline, if there is one, the decision on each gate, in their order, and the labels.
-
-    `labels` are those of the run and those of the baseline that serve it; None for none.
-    """
+    """The comparison with the baseline, if any, the decision on each gate in their order, and the labels of both runs."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]

@@ -44,10 +44,7 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics: corrected means first, where there are some.
-
-    `labels` defaults to those of the run.
-    """
+    """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own."""
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
     headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
