@@ -192,7 +192,7 @@ def signed(value: float) -> str:
 
 
 class Check(Record):
-    """The comparison with the baseline, if any, the decision on each gate in their order, and the labels of both runs."""
+    """The comparison with the baseline, if any, the decision on each gate in their order, and labels of both runs."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
