@@ -133,7 +133,7 @@ class Run(record.Run):
         return polars_frame(self, rows)
 
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
-        """What changed from the baseline to this run, by paired intervals.
+        """What changed from the baseline to this run, by paired intervals, corrected by labels of both if they suffice.
 
         `by` names a column of this run's data: each metric is then also compared by its values. At most `moved` samples
         of each metric are listed. Raises RunDirectoryError for a directory without a finished run, InputError for a

@@ -1,23 +1,27 @@
-"""Gates about a finished run, decided on the interval and not on the mean alone.
+"""Gates about a finished run, decided on the interval and not on the mean alone: the corrected one if labels suffice.
 
 context_recall>=0.8            the mean is at least 0.8
 context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
 
 pass         every value in the 95 % interval meets it
 fail         none does, or more samples failed than are allowed: there is no mean to decide on
-undecided    some do: too few samples; counts as failed by default, otherwise having few samples would pass
+undecided    some do: too few samples or labels; counts as failed by default, otherwise having few samples would pass
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
 from localjudge.analysis.compare import RunComparison, compare
+from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.errors import InputError
+from localjudge.record.labels import stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Comparison, decide
+from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
 from localjudge.types import Record
 from localjudge.words import numbered, option, suggestion
 
@@ -28,6 +32,7 @@ _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
+_Corrected = CorrectedMean | CorrectedDifference
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -46,8 +51,9 @@ class Gate(Record):
 class GateDecision(Record):
     """The outcome of a gate, on which value, and why. `passed` is what counts for the exit code.
 
-    About `samples_needed` samples would decide it, if the mean stays where it is. `unpaired` samples of either run have
-    no partner in the other, and no part in a difference.
+    If the mean stays where it is, about `samples_needed` samples would decide it; of a value that is `corrected` by
+    `labels`, about `labels_needed` labels, or else so many samples with labels in proportion. `unpaired` samples of
+    either run have no partner in the other, and no part in a difference.
     """
 
     gate: str
@@ -59,6 +65,9 @@ class GateDecision(Record):
     samples: int
     unpaired: int = 0
     samples_needed: int | None
+    corrected: bool = False
+    labels: int | None = None
+    labels_needed: int | None = None
     reason: str
 
 
@@ -94,55 +103,87 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
+def _value_of(
+    gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None
+) -> tuple[Interval | None, Interval | None, _Corrected | None]:
+    """What a gate is decided on, the judge's own interval, and where labels suffice what they make of it."""
+    if gate.delta and comparison:
+        change = comparison.metrics[gate.metric]
+        return change.interval, change.judge_interval, change.headline
+    judge = run.summary.metrics[gate.metric].interval
+    corrected = labels.corrected.get(gate.metric) if labels else None
+    if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
+        return judge, judge, None
+    low, high = corrected.ci95
+    return judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters), judge, corrected
+
+
 def decide_gate(
-    gate: Gate, run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
+    gate: Gate,
+    run: Run,
+    comparison: RunComparison | None = None,
+    labels: RunLabels | None = None,
+    *,
+    undecided: Undecided = "fail",
 ) -> GateDecision:
     """Decide a gate on a finished run that has its metric; one about a difference on its comparison with the baseline.
 
-    Raises InputError for such a one without a comparison.
+    `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
     """
-    metric = run.summary.metrics[gate.metric]
-    failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
+    failed, unpaired, remark = run.summary.metrics[gate.metric].failed, 0, ""
     if gate.delta:
         if comparison is None or gate.metric not in comparison.metrics:
             raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
-        failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
+        failed, unpaired = max(failed, change.failed_in_baseline), change.unpaired
         remark = f"; {comparison.samples.without_partner}" if unpaired else ""
-    needed, reason = None, "there is no score to decide on"
-    outcome: Outcome = "undecided"
+    interval, judge, corrected = _value_of(gate, run, comparison, labels)
+    decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
-        outcome, reason = "fail", f"failed samples: {failed:,}, {allowed}"
-    elif interval:
-        outcome, needed = decide(interval, gate.comparison, gate.threshold)
-        reason = _reason(gate, interval, outcome, needed)
+        decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
+    elif interval and judge:
+        decision = decide(interval, gate.comparison, gate.threshold)
+        if decision.samples_needed and corrected:
+            more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
+        pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
+        reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
-        outcome=outcome,
-        passed=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
+        outcome=decision.outcome,
+        passed=decision.outcome == "pass" or (decision.outcome == "undecided" and undecided == "pass"),
         value=interval.mean if interval else None,
         ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
         unpaired=unpaired,
-        samples_needed=None if interval and interval.one_cluster else needed,
+        samples_needed=None if more or (interval and interval.one_cluster) else decision.samples_needed,
+        corrected=corrected is not None,
+        labels=corrected.labels if corrected else None,
+        labels_needed=more,
         reason=reason + remark,
     )
 
 
-def _reason(gate: Gate, interval: Interval, outcome: Outcome, needed: int | None) -> str:
+def _reason(
+    gate: Gate, interval: Interval, decision: Decision, labels: int, needed_labels: int | None, pace: float
+) -> str:
     shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
     mean, low, high = map(shape, interval[:3])
     samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
         return f"{mean}, {samples}, all in one group: more groups are needed to decide"
-    reason = f"{mean}, 95 % interval {low} to {high}, {samples}"
-    if outcome != "undecided":
+    by = f"corrected by {numbered(labels, 'label')}: " if labels else ""
+    reason = f"{by}{mean}, 95 % interval {low} to {high}, {samples}"
+    if decision.outcome != "undecided":
         return reason
-    if needed is None:
+    if decision.samples_needed is None:
         return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    return f"{reason}: too few to decide; if the {what} stays at {mean}, about {needed:,} would decide it"
+    few, needed = "too few", f"{decision.samples_needed:,}{', with labels in proportion,' if labels else ''}"
+    if needed_labels:
+        minutes = math.ceil((needed_labels - labels) * pace / 60)
+        few, needed = "too few labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
+    return f"{reason}: {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
 
 
 def signed(value: float) -> str:
@@ -151,10 +192,11 @@ def signed(value: float) -> str:
 
 
 class Check(Record):
-    """The comparison with the baseline, if there is one, and the decision on each gate, in their order."""
+    """The comparison with the baseline, if any, the decision on each gate in their order, and labels of both runs."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
+    labels: RunLabels | None = None
 
     @property
     def passed(self) -> bool:
@@ -169,7 +211,7 @@ def check(
     baseline: Run | str | Path | None = None,
     undecided: Undecided = "fail",
 ) -> Check:
-    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals.
+    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
     Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises InputError for what is
     not a gate, for a gate about a metric that was not computed, or about a difference without a baseline;
@@ -180,5 +222,6 @@ def check(
     check_baseline(parsed, before)
     comparison = compare(before, run) if before else None
     check_metrics(parsed, run.summary.metrics)
-    decisions = tuple(decide_gate(gate, run, comparison, undecided=undecided) for gate in parsed)
-    return Check(comparison=comparison, decisions=decisions)
+    labels = labels_of(run, stored_labels(before.directory) if before else ())
+    decisions = tuple(decide_gate(gate, run, comparison, labels, undecided=undecided) for gate in parsed)
+    return Check(comparison=comparison, decisions=decisions, labels=labels)

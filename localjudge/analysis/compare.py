@@ -12,8 +12,8 @@ Within a pair, judged units with the same text are the same unit, whatever their
 
 Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
 makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
-By the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new
-run.
+Labels of people correct a difference (`localjudge.analysis.corrected_change`), which then is the one that counts. By
+the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new run.
 
 The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
 only of the samples that moved most.
@@ -30,6 +30,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
 from localjudge.dataset.problems import MISSING, lookup
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
@@ -224,7 +225,7 @@ class MetricChange(Record):
     """One metric in both runs: `scores` are those of the `compared` samples, None if there are none.
 
     `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
-    `failed_in_baseline` counts all that failed there.
+    `failed_in_baseline` counts all that failed there. `corrected` is what labels make of the scores, None without any.
     """
 
     compared: int
@@ -234,6 +235,7 @@ class MetricChange(Record):
     scores: ScoreChanges | None
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
+    corrected: CorrectedDifference | None = None
 
     @property
     def missing(self) -> int:
@@ -241,8 +243,22 @@ class MetricChange(Record):
         return self.unpaired + self.unscored
 
     @property
+    def headline(self) -> CorrectedDifference | None:
+        """The corrected difference where labels suffice for its interval: it counts, and not the judge's."""
+        return self.corrected if self.corrected and self.corrected.ci95 else None
+
+    @property
     def interval(self) -> Interval | None:
-        """The difference with all that is known of its interval; None where there is none."""
+        """The difference that counts with all that is known of its interval; None where there is none."""
+        judge, corrected = self.judge_interval, self.corrected
+        if judge is None or corrected is None or corrected.difference is None or corrected.ci95 is None:
+            return judge
+        low, high = corrected.ci95
+        return judge._replace(mean=corrected.difference, low=low, high=high, clusters=corrected.clusters)
+
+    @property
+    def judge_interval(self) -> Interval | None:
+        """The judge's own difference, without labels."""
         if self.scores is None:
             return None
         low, high = self.scores.ci95 or (-1.0, 1.0)
@@ -379,6 +395,7 @@ class _BothRuns:
         self._grouped = groups is not None
         names: dict[object, int] = {}
         self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
+        self._labels = BothLabels(before.run, after.run)
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         """One metric over all pairs."""
@@ -391,7 +408,15 @@ class _BothRuns:
             scores=self._score_changes(metric, pairs),
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved(metric, pairs, moved)),
+            corrected=self._corrected(metric, pairs),
         )
+
+    def _corrected(self, metric: str, pairs: Sequence[Pair]) -> CorrectedDifference | None:
+        numbers, old, new = dict[int, int](), dict[str, int](), dict[str, int]()
+        for pair in pairs:
+            number = numbers.setdefault(self._clusters[pair.after], len(numbers))
+            old[self.before.samples[pair.before].id] = new[self.after.samples[pair.after].id] = number
+        return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
         old, new = self.before.scores[metric], self.after.scores[metric]

@@ -26,7 +26,7 @@ import numpy as np
 from localjudge.analysis.drawing import draw_statements, frame_of, metrics_of, seed_of
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError
-from localjudge.record.labels import LabelRow, stored_labels
+from localjudge.record.labels import LabelRow, merge_labels, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa
 from localjudge.stats.corrected import (
@@ -62,14 +62,15 @@ class CorrectedMean(Record):
     """A mean as labels correct it, with its 95 % interval: None where there are too few, or none that can.
 
     The judge is worth `worth_labels` labels: they alone would need so many more for an interval as narrow. `labels` are
-    of statements of this metric, in `clusters` samples or groups of samples; `needed` more are missing until there is
-    an interval, which take about `minutes`. `power` is how much weight the judge gets, from 0 to 1; `sensitivity` and
+    of its `statements`, in `clusters` samples or groups of samples; `needed` more are missing until there is an
+    interval, which take about `minutes`. `power` is how much weight the judge gets, from 0 to 1; `sensitivity` and
     `specificity` are the shares of 1 and of 0 that it gets right; `remark` says what else is to be known.
     """
 
     mean: float | None = None
     ci95: tuple[float, float] | None = None
     labels: int = 0
+    statements: int = 0
     worth_labels: int | None = None
     labels_alone: LabelsAlone | None = None
     clusters: int = 0
@@ -199,7 +200,7 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
     that localjudge does not write.
     """
     run = as_run(run)
-    rows = (*stored_labels(run.directory), *others)
+    rows = merge_labels(stored_labels(run.directory), others)
     return _run_labels(run, rows) if rows and run.so_far is None else None
 
 
@@ -248,6 +249,7 @@ def _corrected(
         mean=corrected.mean,
         ci95=corrected.limits,
         labels=labels,
+        statements=len(frame.by_key),
         worth_labels=worth,
         labels_alone=LabelsAlone(mean=alone.mean, ci95=alone.limits),
         clusters=corrected.clusters,

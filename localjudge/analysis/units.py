@@ -76,6 +76,21 @@ class UnitFrame:
             self._sizes.append(len(verdicts))
             self._clusters.append(cluster)
 
+    def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
+        """The frame of these samples alone, each with the number of its cluster."""
+        part = UnitFrame(self.metric)
+        part._shares, end = self._shares, 0
+        for sample_id, size in zip(self.sample_ids, self._sizes, strict=True):
+            units, end = slice(end, end + size), end + size
+            if sample_id in clusters:
+                part.sample_ids.append(sample_id)
+                part.keys += self.keys[units]
+                part._judged += self._judged[units]
+                part._p_yes += self._p_yes[units]
+                part._sizes.append(size)
+                part._clusters.append(clusters[sample_id])
+        return part
+
     def place(self, index: int) -> UnitPlace:
         """Where the unit with this index stands in the run."""
         sample = int(np.searchsorted(self._ends, index, side="right"))
@@ -121,12 +136,9 @@ class UnitFrame:
         return np.cumsum(self._sizes)
 
 
-def unit_frames(
-    run: Run, metrics: Collection[str] | None = None, *, clusters: Mapping[str, int] | None = None
-) -> dict[str, UnitFrame]:
+def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
     """The frame of each of the metrics, by default of all that a person can label verdicts of.
 
-    `clusters` are the samples to count, each with the number of its cluster; all by default, by the groups of the run.
     Raises RunDirectoryError for a run whose samples are not those that were scored.
     """
     rubrics = kept_rubrics(run.manifest)
@@ -138,11 +150,11 @@ def unit_frames(
     groups, numbers, evidence = run.cluster_of, dict[str, int](), Evidence(run)
     for sample, evaluations in _evaluated(run):
         group = sample.id if groups is None else groups[sample.id]
-        number = numbers.setdefault(group, len(numbers)) if clusters is None else clusters.get(sample.id)
-        for evaluation in evaluations if number is not None else ():
+        number = numbers.setdefault(group, len(numbers))
+        for evaluation in evaluations:
             if evaluation.metric in frames:
                 keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
-                frames[evaluation.metric].add(evaluation, number or 0, keys)
+                frames[evaluation.metric].add(evaluation, number, keys)
     return frames
 
 

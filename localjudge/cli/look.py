@@ -216,6 +216,7 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
     Samples are paired by id, those left by content, and those left then by question. Every difference is B - A.
+    Labels of both (localjudge label) correct it, if there are enough; the judge's own stands under it.
     """
     from localjudge.analysis.compare import compare
     from localjudge.report.tables import comparison_view

@@ -11,8 +11,9 @@ The numbers of the run do not depend on this file: it is not among those that it
 """
 
 import getpass
+import heapq
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from io import BufferedIOBase
 from pathlib import Path
@@ -83,6 +84,11 @@ def stored_labels(directory: Path) -> list[LabelRow]:
     with open_regular(path) as file:
         whole = _end_of_rows(file)
     return [row for _, row in placed_rows(path, _ROWS, end=whole)]
+
+
+def merge_labels(rows: Iterable[LabelRow], others: Iterable[LabelRow]) -> tuple[LabelRow, ...]:
+    """Decisions of two runs by their time; those of each stay in their order."""
+    return tuple(heapq.merge(rows, others, key=lambda row: row.when))
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
+from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import Agreement, RunLabels, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
@@ -26,6 +27,7 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, as_html, number, safe_text
 from localjudge.run.estimate import Estimate
+from localjudge.stats.paired import smallest_detectable_difference
 from localjudge.types import Label
 from localjudge.words import call, numbered, option, option_name, printable
 
@@ -42,9 +44,9 @@ _GIB = 1 << 30
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-def summary_view(run: Run, *, metric: str | None = None) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics: corrected means first, where there are some."""
-    labels = labels_of(run)
+def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None) -> Table:
+    """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own."""
+    labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
     headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
     notes = [*(label_lines(labels, metric) if labels else ()), *remarks(run, metric=metric), f"run {run.directory}"]
@@ -313,7 +315,7 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
 
 def comparison_view(comparison: compare.RunComparison) -> View:
     """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
-    scores = [(name, *score_cells(change.scores)) for name, change in comparison.metrics.items()]
+    scores = [row for name, change in comparison.metrics.items() for row in _change_rows(name, change)]
     counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
     count_headings = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     return View(
@@ -337,12 +339,19 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
             for part, change in parts
         ]
         yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
-    yield Table(notes=[f"slices are those of B; {EACH_ALONE}"])
+    yield Table(notes=[f"slices are those of B, as the judge has them; {EACH_ALONE}"])
 
 
-def score_cells(scores: compare.ScoreChanges | None) -> tuple[str, ...]:
+def _change_rows(name: str, change: compare.MetricChange) -> Iterator[tuple[str, ...]]:
+    """The difference of a metric; of a corrected one what the judge says alone under it."""
+    yield name, *score_cells(change.headline or change.scores)
+    if change.headline:
+        yield "  judge alone", *score_cells(change.scores)
+
+
+def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
     """What stands under the `SCORE_HEADINGS`; a dash for what there is not."""
-    if scores is None:
+    if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
     interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
     return number(scores.before), number(scores.after), signed(scores.difference), interval
@@ -383,21 +392,28 @@ def shared_samples(samples: compare.SharedSamples, runs: tuple[str, str] = _LETT
 
 def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
     """What the differences of a metric allow to say; `runs` are what baseline and new run are called there."""
-    if change.scores is None:
+    interval = change.interval
+    if interval is None:
         yield "no sample has a score in both runs"
         return
     compared = numbered(change.compared, "sample")
-    if change.scores.ci95 is None:
+    if corrected := change.headline:
+        both = f"{numbered(corrected.labels_before, 'label')} of {runs[0]} and {corrected.labels_after:,} of {runs[1]}"
+        compared += f" and {numbered(corrected.labels, 'label')}"
+        yield f"corrected by {both}"
+    elif change.corrected:
+        yield f"not corrected by labels: {change.corrected.remark}"
+    smallest = smallest_detectable_difference(interval)
+    if interval.limits is None:
         yield "not known to be significant: all samples are in one group"
-    elif change.scores.ci95[0] > 0 or change.scores.ci95[1] < 0:
-        better = (change.scores.ci95[0] > 0) != catalog.lower_is_better(name)
+    elif interval.low > 0 or interval.high < 0:
+        better = (interval.low > 0) != catalog.lower_is_better(name)
         yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
-    elif change.scores.smallest_detectable > 1:
+    elif smallest > 1:
         yield f"not significant; with {compared}, no difference can be detected"
     else:
-        smallest = number(change.scores.smallest_detectable)
-        yield f"not significant; with {compared}, differences of {smallest} or more can be detected"
-    if change.verdicts is not None and change.verdicts.mcnemar_p is not None:
+        yield f"not significant; with {compared}, differences of {number(smallest)} or more can be detected"
+    if change.verdicts is not None and change.verdicts.mcnemar_p is not None and not corrected:
         yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
         yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"

@@ -27,7 +27,12 @@ nothing does, and otherwise undecided. An arm shrinks with the square root of th
     samples needed = n * (arm / |mean - threshold|)^2
 
 would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2),
-with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do.
+with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do. The arm a of a mean that n
+labels correct is made of what samples leave open, about the arm s of the judge's own interval, and of what labels do:
+
+    labels needed = n * (a^2 - s^2) / (|mean - threshold|^2 - s^2)
+
+would decide it, unless s alone reaches the threshold: then only more samples would, with as many labels each.
 """
 
 import math
@@ -66,8 +71,25 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
         return Decision("undecided")
-    arm = interval.mean - interval.low if interval.mean > threshold else interval.high - interval.mean
+    arm = _arm(interval, interval.mean > threshold)
     return Decision("undecided", max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** 2)))
+
+
+def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
+    """How many labels in all would decide an undecided gate, formula above; None where no number of labels would.
+
+    `labels` of the `statements` are behind the corrected interval, `judge` is that without them.
+    """
+    below = corrected.mean > threshold
+    left = (corrected.mean - threshold) ** 2 - _arm(judge, below) ** 2
+    if left <= 0 or labels >= statements:
+        return None
+    needed = labels * (_arm(corrected, below) ** 2 - _arm(judge, below) ** 2) / left
+    return min(statements, max(labels + 1, math.ceil(needed)))
+
+
+def _arm(interval: Interval, below: bool) -> float:
+    return interval.mean - interval.low if below else interval.high - interval.mean
 
 
 # The last bits of a sum depend on the order in which it was taken; no score moves by so little.

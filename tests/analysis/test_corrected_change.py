@@ -1,0 +1,224 @@
+"""The difference of two runs, corrected by the labels of both."""
+
+import json
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localjudge import Run
+from localjudge.analysis.compare import MetricChange, compare
+from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.labels import NO_SHARE, labels_of
+from localjudge.record.labels import LABELS, append_labels, merge_labels, stored_labels
+from localjudge.report.tables import change_remarks, comparison_view
+from tests.analysis.conftest import human_of
+from tests.analysis.labelled_runs import METRIC, label, run_of, truth
+from tests.conftest import ScriptedRun
+from tests.report.conftest import lines_of
+
+
+def change(before: Run, after: Run) -> MetricChange:
+    return compare(before, after).metrics[METRIC]
+
+
+def corrected(before: Run, after: Run) -> CorrectedDifference:
+    found = change(before, after).corrected
+    assert found is not None
+    return found
+
+
+def interval(before: Run, after: Run) -> tuple[float, float]:
+    limits = corrected(before, after).ci95
+    assert limits is not None
+    return limits
+
+
+def other(number: int) -> str:
+    """Another retriever: something else for every third sample."""
+    return "All" if number % 3 else "Little"
+
+
+def test_labels_of_all_statements_give_the_difference_of_what_people_say(scripted_run: ScriptedRun) -> None:
+    """Four samples. A: 1 0, 1, 0 0, 1 are (1/2 + 1 + 0 + 1) / 4 = .625; B: 1 1, 1, 1 0, 1 are (1 + 1 + 1/2 + 1) / 4.
+
+    The judge says 1 of everything in A and of nothing but "A one." in B: 1 and (1/2) / 4.
+    """
+    sentences = {"a": ["A one.", "A two."], "b": ["B one."], "c": ["C one.", "C two."], "d": ["D one."]}
+    old, new = (
+        [
+            {"id": name, "reference": " ".join(texts), "retrieved_contexts": [context]}
+            for name, texts in sentences.items()
+        ]
+        for context in ("Old.", "New.")
+    )
+    said_of_new = dict.fromkeys(["A two.", "B one.", "C one.", "C two.", "D one."], 0.1)
+    before = label(scripted_run("a", old, {}), human_says=lambda text: text in ("A one.", "B one.", "D one."))
+    after = label(scripted_run("b", new, said_of_new), human_says=lambda text: text != "C two.")
+    both = change(before, after)
+    assert both.corrected is not None
+    assert both.corrected.difference == pytest.approx(0.875 - 0.625, abs=1e-12)
+    assert both.corrected.before == pytest.approx(0.625)
+    assert both.corrected.after == pytest.approx(0.875)
+    assert (both.corrected.labels_before, both.corrected.labels_after, both.corrected.labels) == (6, 6, 12)
+    assert both.scores is not None
+    assert (both.scores.before, both.scores.after) == (1, 0.125)
+
+
+def test_too_few_samples_give_no_interval_and_the_judge_s_difference_counts(scripted_run: ScriptedRun) -> None:
+    before, after = (label(run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b"))) for name in "ab")
+    both = change(before, after)
+    assert both.corrected is not None
+    assert (both.corrected.ci95, both.headline, both.corrected.clusters) == (None, None, 9)
+    assert both.interval == both.judge_interval
+    assert next(change_remarks(METRIC, both)) == (
+        "not corrected by labels: 10 samples (or groups of samples) of A and of B need labels, 9 have some"
+    )
+
+
+def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
+    run = label(run_of(scripted_run, "a"), 40)
+    itself = corrected(run, run)
+    low, high = interval(run, run)
+    assert itself.difference == 0
+    assert low == -high < 0
+    labels = labels_of(run)
+    assert labels is not None
+    assert itself.before == itself.after == labels.corrected[METRIC].mean
+
+
+def test_exchanging_the_runs_turns_the_interval_round(scripted_run: ScriptedRun) -> None:
+    a, b = label(run_of(scripted_run, "a"), 40), label(run_of(scripted_run, "b", other, surer=0.1), 30)
+    there, back = corrected(a, b), corrected(b, a)
+    assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
+    assert interval(a, b) == pytest.approx(tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12)
+    assert (there.labels_before, there.labels_after, there.labels) == (40, 30, back.labels)
+
+
+@pytest.fixture
+def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
+    """Both with 25 labels, of other statements."""
+    before, after = run_of(scripted_run, "before", samples=30), run_of(scripted_run, "after", other, samples=30)
+    return label(before, 25), label(after, 25)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(shuffle=st.randoms(use_true_random=False))
+def test_the_order_of_labels_moves_nothing(labelled_pair: tuple[Run, Run], shuffle: random.Random) -> None:
+    expected = corrected(*labelled_pair)
+    for run in labelled_pair:
+        rows = stored_labels(run.directory)
+        shuffle.shuffle(rows)
+        (run.directory / LABELS).unlink()
+        append_labels(run.directory, rows)
+    assert corrected(*labelled_pair) == expected
+
+
+def test_labels_of_one_run_serve_the_other_of_the_same_data(scripted_run: ScriptedRun) -> None:
+    """Another threshold asks the same of everything: people say the same of both, so nothing can have changed."""
+    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
+    both = change(before, after)
+    assert both.corrected is not None
+    assert both.scores is not None
+    assert (both.corrected.labels_before, both.corrected.labels_after, both.corrected.labels) == (50, 50, 50)
+    assert both.scores.ci95 is not None
+    assert both.scores.ci95[1] < 0
+    low, high = interval(before, after)
+    assert low < 0 < high
+    assert [line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line] == []
+
+
+def test_labels_of_all_that_both_runs_ask_tell_a_judge_from_a_change(scripted_run: ScriptedRun) -> None:
+    before, after = label(run_of(scripted_run, "a")), run_of(scripted_run, "b", threshold=0.7)
+    assert corrected(before, after).difference == pytest.approx(0, abs=1e-12)
+    assert corrected(before, after).after == pytest.approx(truth(60))
+
+
+def test_labels_that_were_not_drawn_for_the_other_run_do_not_serve_it_and_it_is_said(scripted_run: ScriptedRun) -> None:
+    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", other)
+    both = change(before, after)
+    labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
+    assert both.headline is None
+    assert both.interval == both.judge_interval
+    assert next(change_remarks(METRIC, both)) == (
+        f"not corrected by labels: {len(labelled)} of the 50 labels of A are of statements in B, which did not draw "
+        "them: `localjudge label B --read A` takes them, and `localjudge label B` asks for the rest"
+    )
+    backwards = change(after, before).corrected
+    assert backwards is not None
+    assert "labels of B are of statements in A" in (backwards.remark or "")
+
+
+def test_statements_that_are_all_others_say_that_nothing_corrects_that_run(scripted_run: ScriptedRun) -> None:
+    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", lambda _: "Nothing")
+    assert corrected(before, after).remark == "no label corrects B: `localjudge label B` asks for some"
+
+
+def test_runs_without_labels_are_not_corrected_and_not_read_again(
+    scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the statements were read")
+
+    monkeypatch.setattr("localjudge.analysis.corrected_change.unit_frames", refuse)
+    assert change(before, after).corrected is None
+
+
+def test_scores_that_are_not_shares_of_verdicts_are_not_corrected(scripted_run: ScriptedRun) -> None:
+    rows = [
+        {"id": f"s{n}", "reference": f"So {n}.", "response": f"It is {n}.", "retrieved_contexts": ["x"]}
+        for n in range(12)
+    ]
+    metric = "answer_correctness"
+    run = scripted_run("a", rows, {}, metrics=[metric])
+    found = compare(run, label(run, human_says=lambda _: 1, metrics=[metric])).metrics[metric]
+    assert found.corrected == CorrectedDifference(remark=NO_SHARE)
+    assert found.headline is None
+
+
+def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
+    """60 samples of 15 documents; if one of the runs names none, samples count one by one."""
+    grouped = [label(run_of(scripted_run, name, cluster_by="document"), 60) for name in "ab"]
+    alone = label(run_of(scripted_run, "c"), 60)
+    assert corrected(grouped[0], grouped[1]).clusters <= 15
+    assert corrected(alone, grouped[1]).clusters > 15
+
+
+def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
+    """Every statement is labelled; 20 of 60 samples are in one run only."""
+    before, after = label(run_of(scripted_run, "a")), label(run_of(scripted_run, "b", samples=40))
+    both = corrected(before, after)
+    assert both.before == pytest.approx(truth(40))
+    assert both.after == pytest.approx(truth(40))
+    assert both.statements == both.labels == sum(1 + number % 3 for number in range(40))
+
+
+def test_the_corrected_difference_stands_first_and_the_judge_s_own_under_it(scripted_run: ScriptedRun) -> None:
+    """People see a fall: the new retriever finds too little for every third sample. The judge sees none."""
+    before = label(run_of(scripted_run, "a"))
+    after = label(
+        run_of(scripted_run, "b", other), human_says=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0
+    )
+    comparison = compare(before, after)
+    lines = [line.split() for line in lines_of(comparison_view(comparison))]
+    first = next(place for place, line in enumerate(lines) if line[:1] == [METRIC])
+    found = corrected(before, after)
+    assert lines[first][3] == f"{found.difference:+.3f}"
+    assert lines[first + 1][:5] == ["judge", "alone", "0.650", "0.650", "0.000"]
+    words = list(change_remarks(METRIC, comparison.metrics[METRIC]))
+    assert words[:2] == ["corrected by 120 labels of A and 120 of B", "B is worse than A on samples like these"]
+    values = json.loads(comparison.model_dump_json())["metrics"][METRIC]
+    assert values["scores"]["difference"] == 0
+    assert values["corrected"]["difference"] == found.difference
+
+
+def test_decisions_of_two_runs_follow_each_other_in_time(scripted_run: ScriptedRun) -> None:
+    run = label(run_of(scripted_run, "a", samples=12), 4)
+    early, late = (
+        [row.model_copy(update={"when": f"2026-01-0{day}T00:00:00+00:00"}) for row in stored_labels(run.directory)]
+        for day in (1, 2)
+    )
+    assert merge_labels(late, early) == merge_labels(early, late) == (*early, *late)

@@ -1,0 +1,149 @@
+"""Gates on corrected means and differences: what is decided, on what, and what is said."""
+
+import math
+from xml.etree import ElementTree
+
+import pytest
+
+from localjudge import Run
+from localjudge.analysis.check import GateDecision, check
+from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, labels_of
+from localjudge.report.ci import finished, run_markdown
+from localjudge.stats.interval import Interval
+from localjudge.stats.paired import labels_needed
+from tests.analysis.labelled_runs import METRIC, label, run_of, truth
+from tests.conftest import ScriptedRun
+
+
+def corrected_mean(run: Run) -> CorrectedMean:
+    labels = labels_of(run)
+    assert labels is not None
+    return labels.corrected[METRIC]
+
+
+def limits(run: Run) -> tuple[float, float]:
+    found = corrected_mean(run).ci95
+    assert found is not None
+    return found
+
+
+def decided(run: Run, gate: str, baseline: Run | None = None) -> GateDecision:
+    [decision] = check(run, gates=[f"{METRIC}{gate}"], baseline=baseline).decisions
+    return decision
+
+
+def test_a_gate_is_decided_on_the_corrected_interval_and_says_so(scripted_run: ScriptedRun) -> None:
+    """The judge is too strict by far: by its own interval the gate fails, and by what people say it passes."""
+    run = run_of(scripted_run, "run", samples=200, threshold=0.8)
+    assert decided(run, ">=0.5").outcome == "fail"
+    label(run, 100)
+    mean, (low, high) = corrected_mean(run), limits(run)
+    decision = decided(run, ">=0.5")
+    assert (decision.outcome, decision.corrected, decision.labels) == ("pass", True, 100)
+    assert (decision.value, decision.ci95, decision.samples) == (mean.mean, mean.ci95, 200)
+    assert decision.reason == (
+        f"corrected by 100 labels: {mean.mean:.3f}, 95 % interval {low:.3f} to {high:.3f}, 200 samples"
+    )
+
+
+def test_at_the_edges_of_the_interval_touching_is_enough_for_or_equal(scripted_run: ScriptedRun) -> None:
+    run = label(run_of(scripted_run, "run"), 60)
+    low, high = limits(run)
+    outcomes = {gate: decided(run, gate).outcome for gate in (f">={low!r}", f">{low!r}", f">={high!r}", f">{high!r}")}
+    assert list(outcomes.values()) == ["pass", "undecided", "undecided", "fail"]
+    assert decided(run, f"<={high!r}").outcome == "pass"
+    assert decided(run, f"<{low!r}").outcome == "fail"
+
+
+def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: ScriptedRun) -> None:
+    run = label(run_of(scripted_run, "run", samples=300), 30)
+    (low, high), judge = limits(run), run[METRIC].interval
+    mean = corrected_mean(run).mean
+    assert judge is not None
+    assert mean is not None
+    threshold = round(low + 0.01, 3)
+    decision = decided(run, f">={threshold}")
+    expected = labels_needed(Interval(mean, low, high, "", 300, 30), judge, threshold, 30, 600)
+    assert expected is not None
+    assert (decision.outcome, decision.labels_needed, decision.samples_needed) == ("undecided", expected, None)
+    minutes = math.ceil((expected - 30) * SECONDS_A_LABEL / 60)
+    assert decision.reason.endswith(
+        f", 300 samples: too few labels to decide; if the mean stays at {mean:.3f}, about {expected} labels "
+        f"({minutes} minutes more) would decide it"
+    )
+
+
+def test_where_samples_leave_it_open_no_number_of_labels_is_promised(scripted_run: ScriptedRun) -> None:
+    """All 60 samples are labelled, and the mean of such samples may yet be anything near it."""
+    run = label(run_of(scripted_run, "run"))
+    decision = decided(run, f">={truth(60) - 0.01:.4f}")
+    assert (decision.outcome, decision.labels, decision.labels_needed) == ("undecided", 120, None)
+    assert decision.samples_needed is not None
+    assert decision.samples_needed > 60
+    assert decision.reason.endswith(
+        f"too few to decide; if the mean stays at {truth(60):.3f}, about {decision.samples_needed:,}, with labels in "
+        "proportion, would decide it"
+    )
+
+
+def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) -> None:
+    run = run_of(scripted_run, "run")
+    before = decided(run, ">=0.6")
+    assert decided(label(run, 5), ">=0.6") == before
+    assert (before.corrected, before.labels, before.labels_needed) == (False, None, None)
+
+
+def test_labels_of_the_baseline_serve_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
+    """The new run has none of its own: its mean and the difference are corrected where it is checked against A."""
+    before, after = label(run_of(scripted_run, "a"), 60), run_of(scripted_run, "b", threshold=0.7)
+    result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
+    mean, delta = result.decisions
+    assert result.comparison is not None
+    change = result.comparison.metrics[METRIC].corrected
+    assert change is not None
+    assert [decision.labels for decision in result.decisions] == [60, 60]
+    assert (delta.value, delta.ci95, delta.outcome) == (change.difference, change.ci95, "pass")
+    assert mean.ci95 is not None
+    assert delta.reason.startswith(f"corrected by 60 labels: {change.difference:+.3f}, 95 % interval -")
+    assert labels_of(after) is None
+    assert not decided(after, ">=0.5").corrected
+
+
+def test_labels_of_a_baseline_that_were_not_drawn_for_the_run_do_not(scripted_run: ScriptedRun) -> None:
+    before = label(run_of(scripted_run, "a"), 60)
+    after = run_of(scripted_run, "b", lambda number: "All" if number % 3 else "Little")
+    gates = [f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.1"]
+    assert [decision.corrected for decision in check(after, gates=gates, baseline=before).decisions] == [False, False]
+
+
+def test_labels_decide_nothing_where_too_many_samples_failed(scripted_run: ScriptedRun) -> None:
+    rows = [{"id": f"s{n}", "reference": f"So {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
+    run = label(scripted_run("run", rows, {"So 3.": "broken"}, metrics=[METRIC]), human_says=lambda _: 1)
+    decision = decided(run, ">=0.5")
+    assert (decision.outcome, decision.corrected) == ("fail", False)
+    assert decision.reason == "failed samples: 1, allowed: 0; the others alone decide nothing"
+
+
+@pytest.mark.parametrize("labels", [0, 60])
+def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, labels: int) -> None:
+    """And the table of the Markdown has the mean that the gate was decided on."""
+    before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b", threshold=0.7)
+    if labels:
+        label(before, labels)
+    result = check(after, gates=[f"{METRIC}>=0.99"], baseline=before)
+    text = run_markdown(after, result)
+    [decision] = result.decisions
+    case = ElementTree.fromstring(finished(result.decisions, {}).encode()).find(".//failure")
+    assert case is not None
+    assert (f"corrected by {labels} labels" in case.attrib["message"]) == bool(labels)
+    assert ("`  judge alone`" in text) == bool(labels)
+    assert f"| `{METRIC}` | {decision.value:.3f} |" in text
+
+
+def test_a_run_in_python_answers_likewise(scripted_run: ScriptedRun) -> None:
+    run = label(run_of(scripted_run, "run"), 60)
+    [decision] = run.check([f"{METRIC}>=0.5"]).decisions
+    corrected = run[METRIC].corrected
+    assert corrected is not None
+    assert (decision.value, decision.ci95, decision.labels) == (corrected.mean, corrected.ci95, corrected.labels)
+    assert corrected.statements == 120
