@@ -163,7 +163,8 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     """The questions with labels of statements in each run; of these metrics, if any are named."""
     rows = [row for run in runs for row in stored_labels(run.directory)]
     frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
-    drawn = next(filter(None, map(decisions.chances, frames)), dict[str, float]())
+    chances = [decisions.chances(of_run) for of_run in frames]
+    drawn = {key: chance for of_metric in next(filter(None, chances), {}).values() for key, chance in of_metric.items()}
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
     for asked in dict.fromkeys(map(question_of, metrics)):
         of_question = [
