@@ -29,7 +29,6 @@ from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record import run as record
 from localjudge.record.labels import LABELS, LabelRow, stored_labels
 from localjudge.record.manifest import (
     Calibration,
@@ -43,7 +42,7 @@ from localjudge.record.manifest import (
     save_calibration,
 )
 from localjudge.record.result_rows import VerdictRow
-from localjudge.record.run import Run, as_run
+from localjudge.record.run import Run, as_run, seconds_per_verdict
 from localjudge.record.store import canonical_sha256
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
@@ -163,8 +162,7 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     """The questions with labels of statements in each run; of these metrics, if any are named."""
     rows = [row for run in runs for row in stored_labels(run.directory)]
     frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
-    chances = [decisions.chances(of_run) for of_run in frames]
-    drawn = {key: chance for of_metric in next(filter(None, chances), {}).values() for key, chance in of_metric.items()}
+    drawn = next(filter(None, map(decisions.chances, frames)), dict[str, dict[str, float]]())
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
     for asked in dict.fromkeys(map(question_of, metrics)):
         of_question = [
@@ -188,12 +186,13 @@ def _of_verdicts(
     runs: Sequence[Run],
     frames: Sequence[Sequence[UnitFrame]],
     decisions: Decisions,
-    drawn: Mapping[str, float],
+    drawn: Mapping[str, Mapping[str, float]],
 ) -> _Question:
     """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
     labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
     every = all(frame.by_key.keys() <= decisions.human.keys() for of_run in frames for frame in of_run)
-    weights = {} if every else drawn
+    metrics = {} if every else dict.fromkeys(frame.metric for of_run in frames for frame in of_run)
+    weights = {key: chance for metric in metrics for key, chance in drawn.get(metric, {}).items()}
     for run, of_run in zip(runs, frames, strict=True):
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:
@@ -302,8 +301,7 @@ def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibrat
         combining_rule=weighed,
         **{field: getattr(figures, field) for field in _COPIED},
         worth=figures.worth if weigh or None in by_means else judge.worth,
-        # To be called by its name, and `record` no longer imported, once the record of a run has it.
-        seconds_per_verdict=record.seconds_per_verdict(judge.run),
+        seconds_per_verdict=seconds_per_verdict(judge.run),
         figures=figures.figures | gain,
         seed=SEED,
         resamples=STATISTIC_RESAMPLES,
