@@ -41,6 +41,7 @@ from localjudge.stats.corrected import (
 )
 from localjudge.stats.interval import Floats
 from localjudge.types import Label, Record
+from localjudge.words import numbered
 
 SECONDS_A_LABEL = 18.0
 """Until somebody has labelled a few: 50 in a quarter of an hour."""
@@ -110,7 +111,7 @@ class RunLabels(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each reason for caution."""
-        left = f"{self.passed_over:,} drawn statements have no label: corrected means hold if these are not harder"
+        left = f"{numbered(self.passed_over, 'drawn statement')} without a label: means hold if these are not harder"
         return (f"{left} than the others",) if self.passed_over else ()
 
 

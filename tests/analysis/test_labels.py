@@ -169,7 +169,7 @@ def test_what_was_passed_over_and_what_nobody_could_tell(judged_run: JudgedRun) 
     label(run, lambda _: next(said), 10)
     found = labels(run)
     assert (found.statements, found.unsure, found.passed_over) == (7, 1, 3)
-    assert "3 drawn statements have no label" in found.warnings[0]
+    assert "3 drawn statements without a label" in found.warnings[0]
     label(run, lambda _: 1, 10)
     assert (labels(run).passed_over, labels(run).unsure) == (1, 1)
     complete = label(judged_run("complete"), lambda _: 1, 10)
