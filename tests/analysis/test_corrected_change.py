@@ -82,9 +82,7 @@ def test_too_few_samples_give_no_interval_and_the_judge_s_difference_counts(scri
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "a"), 40)
     itself = corrected(run, run)
-    low, high = interval(run, run)
-    assert itself.difference == 0
-    assert low == -high < 0
+    assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     labels = labels_of(run)
     assert labels is not None
     assert itself.before == itself.after == labels.corrected[METRIC].mean
