@@ -82,19 +82,20 @@ class BothLabels:
         ]
         alike = sum(sides_judged[0][key] == judged for key, judged in sides_judged[1].items()) / corrected.labels
         change, (before, after) = corrected_difference(*units, alike=alike), map(prediction_powered, units)
-        few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of A and of B need labels, {change.clusters} have some"
+        few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of each run need labels, {change.clusters} have some"
         remark = None if change.limits else few
         values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
 
 
 def _missing(labelled: Sequence[Set[str]], side: int) -> str:
-    """What to do for the side without labels that count: 0 is the baseline, A, and 1 the new run, B."""
-    name, other = "AB"[side], "BA"[side]
+    """What to do for the side without labels that count: 0 is the baseline, and 1 this run."""
+    names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
+    name, path = names[side], paths[side]
     if not (shared := len(labelled[0] & labelled[1])):
-        return f"no label corrects {name}: `localjudge label {name}` asks for some"
+        return f"no label corrects {name}: `localjudge label {path}` asks for some"
     return (
-        f"{shared:,} of the {numbered(len(labelled[1 - side]), 'label')} of {other} are of statements in {name}, which "
-        f"did not draw them: `localjudge label {name} --read {other}` takes them, and `localjudge label {name}` asks "
-        "for the rest"
+        f"{shared:,} of the {numbered(len(labelled[1 - side]), 'label')} of {names[1 - side]} are of statements in "
+        f"{name}, which did not draw them: `localjudge label {path} --read {paths[1 - side]}` takes them, and "
+        f"`localjudge label {path}` asks for the rest"
     )

@@ -76,7 +76,7 @@ def page(
 ) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
-        first_screen = overview(run, checked, labels, title)
+        first_screen = overview(run, checked, labels or checked.labels, title)
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,

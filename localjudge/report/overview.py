@@ -156,10 +156,10 @@ def _comparison(comparison: RunComparison) -> Values:
     changes: list[Values] = [
         {
             "name": name,
-            "scores": tables.score_cells(change.scores),
+            "scores": tables.score_cells(change.headline or change.scores),
             "counts": tables.count_cells(name, change)[:4],
-            "difference": change.scores and change.scores.difference,
-            "interval": change.scores and change.scores.ci95,
+            "difference": change.interval and change.interval.mean,
+            "interval": change.interval and change.interval.limits,
             "remarks": list(tables.change_remarks(name, change, _RUNS)),
         }
         for name, change in comparison.metrics.items()

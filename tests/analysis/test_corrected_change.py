@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run
+from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import NO_SHARE, labels_of
 from localjudge.record.labels import LABELS, append_labels, merge_labels, stored_labels
+from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
 from tests.analysis.conftest import human_of
 from tests.analysis.labelled_runs import METRIC, label, run_of, truth
@@ -73,16 +75,14 @@ def test_too_few_samples_give_no_interval_and_the_judge_s_difference_counts(scri
     assert (both.corrected.ci95, both.headline, both.corrected.clusters) == (None, None, 9)
     assert both.interval == both.judge_interval
     assert next(change_remarks(METRIC, both)) == (
-        "not corrected by labels: 10 samples (or groups of samples) of A and of B need labels, 9 have some"
+        "not corrected by labels: 10 samples (or groups of samples) of each run need labels, 9 have some"
     )
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "a"), 40)
     itself = corrected(run, run)
-    low, high = interval(run, run)
-    assert itself.difference == 0
-    assert low == -high < 0
+    assert (itself.difference, *interval(run, run)) == (0, 0, 0)
     labels = labels_of(run)
     assert labels is not None
     assert itself.before == itself.after == labels.corrected[METRIC].mean
@@ -142,17 +142,18 @@ def test_labels_that_were_not_drawn_for_the_other_run_do_not_serve_it_and_it_is_
     assert both.headline is None
     assert both.interval == both.judge_interval
     assert next(change_remarks(METRIC, both)) == (
-        f"not corrected by labels: {len(labelled)} of the 50 labels of A are of statements in B, which did not draw "
-        "them: `localjudge label B --read A` takes them, and `localjudge label B` asks for the rest"
+        f"not corrected by labels: {len(labelled)} of the 50 labels of the baseline are of statements in this run, "
+        "which did not draw them: `localjudge label RUN --read BASELINE` takes them, and `localjudge label RUN` asks "
+        "for the rest"
     )
     backwards = change(after, before).corrected
     assert backwards is not None
-    assert "labels of B are of statements in A" in (backwards.remark or "")
+    assert "labels of this run are of statements in the baseline" in (backwards.remark or "")
 
 
 def test_statements_that_are_all_others_say_that_nothing_corrects_that_run(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", lambda _: "Nothing")
-    assert corrected(before, after).remark == "no label corrects B: `localjudge label B` asks for some"
+    assert corrected(before, after).remark == "no label corrects this run: `localjudge label RUN` asks for some"
 
 
 def test_runs_without_labels_are_not_corrected_and_not_read_again(
@@ -222,3 +223,16 @@ def test_decisions_of_two_runs_follow_each_other_in_time(scripted_run: ScriptedR
         for day in (1, 2)
     )
     assert merge_labels(late, early) == merge_labels(early, late) == (*early, *late)
+
+
+def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
+    """Labels of the baseline serve the run, which has none."""
+    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
+    checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
+    text = "".join(page(after, checked, before))
+    both = change(before, after)
+    assert both.scores is not None
+    assert both.interval is not None
+    assert f">{signed(both.interval.mean)}<" in text
+    assert f">{signed(both.scores.difference)}<" not in text
+    assert "corrected by 50 labels of the baseline and 50 of this run" in text
