@@ -201,23 +201,6 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
         rows_of(run, metrics=["tone"])
 
 
-@pytest.mark.parametrize(
-    ("how", "problem"),
-    [
-        ({"n": 0}, "at least 1"),
-        ({"seed": -1}, "at least 0"),
-        ({"n": 3, "minutes": 2}, "both say how many"),
-        ({"minutes": 0}, "more than 0"),
-        ({"minutes": float("nan")}, "more than 0"),
-        ({"minutes": float("inf")}, "more than 0"),
-        ({"metrics": ["context_recal"]}, "of 'context_recal' to label\n.*did you mean context_recall"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(judged_run: JudgedRun, how: dict[str, Any], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        Labelling(judged_run(samples=3), **how)
-
-
 @pytest.fixture
 def run(judged_run: JudgedRun) -> Run:
     return judged_run(samples=6)
