@@ -1,8 +1,10 @@
 """What Python's users see: help, progress, and runs that show themselves."""
 
 import copy
+import csv
 import inspect
 import io
+import json
 import re
 import sys
 from pathlib import Path
@@ -68,7 +70,10 @@ def test_progress_is_shown_on_terminals_and_in_notebooks_unless_it_is_wanted_or_
 def test_a_run_is_read_like_a_mapping_of_its_metrics(tmp_path: Path) -> None:
     run = evaluated(tmp_path, metrics=["context_recall"])
     assert (list(run), len(run)) == (["context_recall"], 1)
-    assert dict(run) == run.summary.metrics
+    assert {name: metric.model_dump(exclude={"corrected"}) for name, metric in dict(run).items()} == {
+        name: metric.model_dump() for name, metric in run.summary.metrics.items()
+    }
+    assert run["context_recall"].corrected is None
     assert "context_recall" in run
     assert "faithfulness" not in run
     assert len({run, Run.open(tmp_path)}) == 1
@@ -133,7 +138,20 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
     assert not run.check("context_recall>=0.9").passed
     assert run.report().name == "report.html"
     assert run.export(tmp_path / "scores.csv").read_text().startswith("sample_id,metric")
-    assert run.label_sheet(tmp_path / "sheet.csv", n=2).exists()
+    assert run.label(tmp_path / "page.html", n=2).exists()
+    assert run.label(tmp_path / "sheet.csv", n=2).exists()
+    with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = [{**row, "human": 1} for row in csv.DictReader(file)]
+    (tmp_path / "sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run.labels is None
+    assert run.read_labels(tmp_path / "sheet.jsonl", "ann") == (2, 0, 0)
+    assert run.labels is not None
+    assert run.labels.labellers == {"ann": 2}
+    corrected = run["context_recall"].corrected
+    assert corrected is not None
+    assert (corrected.mean, corrected.labels, corrected.ci95) == (1, 2, None)
+    with pytest.raises(localjudge.InputError, match="no drawn statement is left to label"):
+        run.label(tmp_path / "more.csv")
 
 
 def test_a_notebook_shows_tables(tmp_path: Path) -> None:

@@ -77,11 +77,7 @@ class BothLabels:
         )
         if not all(counted):
             return corrected.model_copy(update={"remark": _missing(labelled, 1 if counted[0] else 0)})
-        sides_judged = [
-            {key: frame.judged[frame.by_key[key][0]] for key in counted[0] & counted[1]} for frame in frames
-        ]
-        alike = sum(sides_judged[0][key] == judged for key, judged in sides_judged[1].items()) / corrected.labels
-        change, (before, after) = corrected_difference(*units, alike=alike), map(prediction_powered, units)
+        change, (before, after) = corrected_difference(*units), map(prediction_powered, units)
         few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of each run need labels, {change.clusters} have some"
         remark = None if change.limits else few
         values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}

@@ -97,9 +97,7 @@ class Labelling:
     def rows_to_send(self) -> list[SheetRow]:
         """The rows for somebody else to label. Raises InputError if none is left."""
         if not self.rows:
-            raise InputError(
-                f"all of {self.total:,} drawn statements are labelled", hint=f"draw more with {option('n')}"
-            )
+            raise InputError("no drawn statement is left to label", hint=f"draw more with {option('n')}")
         return self.rows
 
     def answer(self, label: Label | Literal["?"]) -> None:

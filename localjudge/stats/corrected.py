@@ -137,22 +137,22 @@ def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labe
     return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
 
 
-def corrected_difference(before: JudgedUnits, after: JudgedUnits, *, alike: float = 0.0) -> PredictionPowered:
+def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionPowered:
     """The corrected mean of `after` minus that of `before`; clusters have the same numbers in both.
 
-    A unit that both have, with one label, adds to it only what the judges and the weights make different. `alike` is
-    the share of labelled units, in [0, 1], that both have and both judge alike: of such no error can be unseen. Its
-    `power` is that of `after`. Raises DataError for no label in one of them.
+    A unit that both have, with one label, adds to it only what the judges and the weights make different: where no
+    cluster differs the difference is exact. Its `power` is that of `after`. Raises DataError for no label in one of them.
     """
     old, new = _estimate(before), _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
+    sides = (np.pad(side.contributions, (0, size - len(side.contributions))) for side in (new, old))
+    contributions = np.subtract(*sides)
     difference = _Estimate(
         mean=new.mean - old.mean,
         power=new.power,
-        contributions=np.pad(new.contributions, (0, size - len(new.contributions)))
-        - np.pad(old.contributions, (0, size - len(old.contributions))),
+        contributions=contributions,
         clusters=min(new.clusters, old.clusters),
-        unseen=(1 - alike) * (new.unseen + old.unseen),
+        unseen=new.unseen + old.unseen if np.abs(contributions).max() > _ROUNDING else 0.0,
         strata=max(new.strata, old.strata),
     )
     half_width, limits = difference.half_width(), None

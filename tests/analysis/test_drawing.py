@@ -115,7 +115,10 @@ def test_what_follows_without_a_judge_is_never_drawn(scripted_run: ScriptedRun) 
 def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
     """Whatever the judge says of them, and whatever its threshold is. A changed context makes another."""
     run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
-    rows = [{**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts]} for row in run.samples]
+    rows = [
+        {**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts or ()]}
+        for row in run.samples
+    ]
     other_judge = scripted_run("other", rows, {}, metrics=["context_recall"])
     assert frames_hash(run) == frames_hash(strict) == frames_hash(other_judge)
     keys = unit_frames(run)["context_recall"].keys
@@ -198,23 +201,6 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
         rows_of(run, metrics=["tone"])
 
 
-@pytest.mark.parametrize(
-    ("how", "problem"),
-    [
-        ({"n": 0}, "at least 1"),
-        ({"seed": -1}, "at least 0"),
-        ({"n": 3, "minutes": 2}, "both say how many"),
-        ({"minutes": 0}, "more than 0"),
-        ({"minutes": float("nan")}, "more than 0"),
-        ({"minutes": float("inf")}, "more than 0"),
-        ({"metrics": ["context_recal"]}, "of 'context_recal' to label\n.*did you mean context_recall"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(judged_run: JudgedRun, how: dict[str, Any], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        Labelling(judged_run(samples=3), **how)
-
-
 @pytest.fixture
 def run(judged_run: JudgedRun) -> Run:
     return judged_run(samples=6)
@@ -270,7 +256,7 @@ def test_a_second_opinion_is_asked_of_what_others_labelled(judged_run: JudgedRun
     run = judged_run()
     ann = Labelling(run, "ann", n=5)
     for label in (1, 0, "?", 1):
-        ann.answer(label)  # type: ignore[arg-type]
+        ann.answer(label)
     bob = Labelling(run, "bob", n=9, again=True)
     assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
     bob.answer(1)

@@ -1,5 +1,6 @@
 """`localjudge label`, and what `show` and `report` make of its labels: sheets, keys in a terminal, two people."""
 
+import csv
 import json
 import os
 import pty
@@ -9,13 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localjudge import Run
+from localjudge.record.labels import stored_labels
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
@@ -24,118 +25,150 @@ ROWS: list[dict[str, Any]] = [
     for n in range(12)
 ]
 SCRIPT = {f"Fact {n}.": 0.9 if n % 3 else 0.2 for n in range(12)}
+EVIL = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
 
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """Twelve samples of one sentence, in `run` below the working directory."""
+    """Twelve samples of one sentence, in `run` below the working directory; 8 of them are judged 1."""
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall"])
 
 
-def pressed(monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
-    monkeypatch.setattr(sys, "stdin", StringIO(keys))
+def sheet_of(path: str) -> list[dict[str, Any]]:
+    """The rows of a sheet."""
+    if path.endswith(".csv"):
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-def humans(path: Path) -> list[int | None]:
-    return [json.loads(line)["human"] for line in path.read_text().splitlines()]
+def fill(path: str, labels: dict[str, Any], **values: Any) -> None:
+    """Labels by text, 1 for all others; from the last row to the first."""
+    rows = [{**row, "human": labels.get(row["text"], 1), **values} for row in reversed(sheet_of(path))]
+    if path.endswith(".csv"):
+        with Path(path).open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        write_rows(path, *rows)
 
 
-def fill(call: Call, run: str, labels: dict[str, int], target: str = "l.jsonl") -> None:
-    """A sheet of the run with labels by text, 1 for all others."""
-    call("label", run, "--out", "s.jsonl")
-    rows = [json.loads(line) for line in Path("s.jsonl").read_text().splitlines()]
-    write_rows(target, *({**row, "human": labels.get(row["text"], 1)} for row in rows))
+def said(*, of: str = "run") -> list[Any]:
+    """What was decided, in the order in which it was."""
+    return [row.human for row in stored_labels(Path(of))]
 
 
-def test_a_sheet_is_written_and_never_written_over(run: Run, call: Call) -> None:
-    code, output, _ = call("label", "run", "--n", "5", "--out", "sheet.csv")
-    assert (code, output) == (0, "5 verdicts to label in sheet.csv: write 1 or 0 into the column human\n")
-    assert call("label", "run", "--n", "5", "--out", "more.jsonl", "--json")[1] == (
-        '{\n  "file": "more.jsonl",\n  "rows": 5\n}\n'
-    )
-    code, _, errors = call("label", "run", "--out", "sheet.csv")
-    assert (code, "is there already" in errors, "--out" in errors) == (1, True, True)
+def metric(call: Call, name: str = "context_recall") -> Any:
+    """What `show --json` has of a metric."""
+    return json.loads(call("show", "run", "--json")[1])["metrics"][name]
 
 
-def test_keys_of_a_pipe_label_and_the_same_command_goes_on(
-    run: Run, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """1, 0, a key that is none, skip, undo the skip, 1; then the pipe ends."""
-    pressed(monkeypatch, "1\n0 x s u 1")
-    code, output, _ = call("label", "run", "--n", "5", "--terminal")
-    assert code == 0
-    assert humans(Path("labels-run.jsonl")) == [1, 0, 1, None, None]
-    assert "3 of 5 labelled, in labels-run.jsonl" in output
-    assert "2 are left: the same command goes on" in output
-    assert "then: localjudge show run --labels labels-run.jsonl" in output
-    pressed(monkeypatch, "0 0")
-    code, output, _ = call("label", "run", "--terminal")
-    assert humans(Path("labels-run.jsonl")) == [1, 0, 1, 0, 0]
-    assert "3 of 5 labelled   context_recall" in output
-    assert "5 of 5 labelled, in labels-run.jsonl" in output
-    assert "p_yes" not in output
+@pytest.mark.parametrize("sheet", ["s.csv", "s.jsonl"])
+def test_a_sheet_goes_out_and_comes_back(run: Run, call: Call, sheet: str) -> None:
+    """People say 1 of all but two that are judged 1: 10/12 by labels of all. Read twice, there is nothing new."""
+    code, output, _ = call("label", "run", "--n", "50", "--seed", "7", "--out", sheet)
+    assert (code, output) == (0, f"12 statements to label in {sheet}; then: localjudge label run --read FILE\n")
+    rows = sheet_of(sheet)
+    assert {"human", "sample_id", "text", "label_id"} <= rows[0].keys()
+    assert not any("p_yes" in column or "judge" in column for column in rows[0])
+    assert (sorted(row["text"] for row in rows), {row["human"] for row in rows} <= {None, ""}) == (sorted(SCRIPT), True)
+    assert metric(call)["corrected"] is None
+    fill(sheet, {"Fact 1.": 0, "Fact 2.": 0})
+    code, output, _ = call("label", "run", "--read", sheet, "--labeller", "ann")
+    assert (code, output.splitlines()[0].strip()) == (0, f"{sheet}: 12 new labels")
+    assert "0.833" in output
+    assert "12 known already" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
+    corrected = metric(call)["corrected"]
+    assert corrected["mean"] == corrected["labels_alone"]["mean"] == pytest.approx(10 / 12)
+    assert len(corrected["ci95"]) == len(corrected["labels_alone"]["ci95"]) == 2
+    assert (corrected["labels"], isinstance(corrected["worth_labels"], int)) == (12, True)
+    assert metric(call)["mean"] == pytest.approx(8 / 12)
+    assert json.loads(call("show", "run", "--json")[1])["labels"]["labellers"] == {"ann": 12}
 
 
-def test_a_persons_sheet_cannot_act_on_the_terminal(run: Run, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that a sheet may hold comes escaped, whatever it is."""
-    evil = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
-    call("label", "run", "--n", "2", "--out", "s.jsonl")
-    first, second = Path("s.jsonl").read_text().splitlines()
-    row = json.loads(first)
-    row |= {"asks": evil, "user_input": [evil], "contexts": [evil, 3, None], "reference": evil, "response": {"a": 1}}
-    row |= {"text": evil, "metric": evil, "sample_id": evil}
-    Path("s.jsonl").write_text(f"{json.dumps(row)}\n{second}\n")
-    pressed(monkeypatch, "1")
-    code, output, errors = call("label", "run", "--terminal", "--out", "s.jsonl")
-    assert code == 0
-    assert not set("\x1b\x07\u202e") & set(output + errors)
-    assert "\\x1b[2J" in output
-    code, output, errors = call("show", "run", "--labels", "s.jsonl")
-    assert code == 1
-    assert not set("\x1b\x07\u202e") & set(output + errors)
+def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
+    arguments = ("label", "run", "--read", "s.jsonl", "--labeller", "ann", "--json")
+    assert json.loads(call(*arguments)[1]) == {"s.jsonl": {"new": 5, "known": 0, "unlabelled": 7}}
+    fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
+    output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
+    assert "s.jsonl: 12 new labels" in output
+    assert "5 statements labelled by two people: 80 % the same" in output
+    scripted_run("other", ROWS, {}, metrics=["context_recall"])
+    assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
+    assert "ann 5, bob 12" in call("show", "other")[1]
+    code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
+    assert (code, output, "none.csv" in errors) == (1, "", True)
+
+
+def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
+    """Then the judge's and that of the labels; who labelled; and, without labels, how to."""
+    assert "no person has checked these verdicts yet: localjudge label run" in call("show", "run")[1]
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {"Fact 1.": 0, "Fact 2.": 0})
+    call("label", "run", "--read", "s.jsonl", "--labeller", EVIL)
+    code, output, errors = call("show", "run")
+    assert (code, set("\x1b\x07\u202e") & set(output + errors)) == (0, set())
+    table = [line.split() for line in output.splitlines()]
+    at = next(number for number, row in enumerate(table) if row[:1] == ["context_recall"])
+    assert [row[:2] for row in (table[at], table[at + 1][1:], table[at + 2][1:])] == [
+        ["context_recall", "0.833"],
+        ["alone", "0.667"],
+        ["alone", "0.833"],
+    ]
+    assert "12 statements labelled by people" in output
+    # 6 of the 10 that people call 1 are judged so, and none of the other two is judged 0.
+    assert "sensitivity 60 %, specificity 0 %" in output
+    assert call("report", "run", "--json")[0] == 0
+
+
+def test_too_few_labels_say_how_many_are_missing(run: Run, call: Call) -> None:
+    call("label", "run", "--n", "4", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    output = call("label", "run", "--read", "s.jsonl")[1]
+    assert "no interval; 6 more would do, about 2 minutes" in " ".join(output.split())
+    assert "0.667" in output
+    assert (metric(call)["corrected"]["ci95"], metric(call)["corrected"]["needed"]) == (None, 6)
+
+
+def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run, scripted_run: ScriptedRun) -> None:
+    scripted_run("larger", [*ROWS, {**ROWS[0], "id": "more", "reference": "More."}], {}, metrics=["context_recall"])
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    call("label", "run", "--read", "s.jsonl")
+    call("label", "larger", "--read", "run")
+    assert "context_recall: its labels were not drawn from its statements" in call("show", "larger")[1]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "problem"),
     [
         (("label",), "Missing argument 'RUN'"),
         (("label", "none", "--out", "s.csv"), "none holds no run"),
         (("label", "run"), "no terminal to label in"),
-        (("label", "run", "--terminal", "--json"), "prints no JSON"),
-        (("label", "run", "--terminal", "--out", "s.csv"), "ends in .jsonl"),
+        (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--n", "0"), "Invalid value for '--n'"),
+        (("label", "run", "--seed", "-1", "--out", "s.csv"), "seed must be at least 0"),
+        (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
+        (("label", "run", "--minutes", "inf", "--out", "s.csv"), "minutes must be more than 0"),
+        (("label", "run", "--minutes", "0", "--out", "s.csv"), "minutes must be more than 0"),
+        (("label", "run", "--minutes", "5", "--n", "5", "--out", "s.csv"), "both say how many"),
         (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
-        (("show", "run", "s0", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
-        (("show", "run", "--by", "x", "--labels", "s.csv"), "SAMPLE, --by and --labels are three views"),
+        (("label", "run", "--out", "there.csv"), "is there already"),
+        (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
+        (("label", "run", "--again", "--out", "s.csv"), "no drawn statement is left to label"),
+        (("label", "run", "--read", "run"), "none of the 0 labels"),
+        (("show", "run", "s0", "--by", "x"), "SAMPLE and --by are two views"),
     ],
 )
-def test_what_cannot_be_done_is_said(
-    run: Run, call: Call, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
-) -> None:
-    pressed(monkeypatch, "")
+def test_what_cannot_be_done_is_said(run: Run, call: Call, arguments: tuple[str, ...], problem: str) -> None:
+    Path("there.csv").write_text("labels of a week")
     code, _, errors = call(*arguments)
-    assert (code, said in errors) == (1, True)
-
-
-def test_corrected_means_stand_beside_the_judges(run: Run, call: Call) -> None:
-    """8 of 12 are judged 1; people say 1 of all but two of these: 10/12 all told, by labels of all."""
-    fill(call, "run", {"Fact 1.": 0, "Fact 2.": 0})
-    code, output, _ = call("show", "run", "--labels", "l.jsonl")
-    assert code == 0
-    table = [line.split() for line in output.splitlines()]
-    assert ["context_recall", "0.667", "0.349", "-", "0.901", "-"] in table
-    assert [row[:2] for row in table if row[:1] == ["corrected"]] == [["corrected", "0.833"]]
-    assert "12 of 12 verdicts labelled, of 12 samples or groups" in output
-    corrected = json.loads(call("show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
-    assert corrected["metrics"]["context_recall"]["corrected"]["mean"] == pytest.approx(10 / 12)
-
-
-def test_labels_of_another_run_are_refused(run: Run, scripted_run: ScriptedRun, call: Call) -> None:
-    scripted_run("other", ROWS, SCRIPT, metrics=["context_recall"], threshold=0.95)
-    fill(call, "other", {"Fact 1.": 0})
-    code, output, errors = call("show", "run", "--labels", "l.jsonl")
-    assert (code, output) == (1, "")
-    assert "12 of 12 labels in l.jsonl are not of the run in run" in errors
+    assert (code, problem in errors) == (1, True), errors
+    assert not Path("run/labels.jsonl").exists()
+    assert Path("there.csv").read_text() == "labels of a week"
 
 
 @contextmanager
@@ -164,24 +197,38 @@ def seen(controller: int, words: str) -> str:
 
 
 @pytest.mark.engine
-def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Run) -> None:
+def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripted_run: ScriptedRun) -> None:
     """No Enter; an arrow and Home, which send digits in what they send, are no verdicts; killed after two labels."""
-    with in_a_terminal("label", "run", "--n", "4") as (process, controller):
-        seen(controller, "0 of 4 labelled")
+    rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
+    scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
+    with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
+        assert "\x1b[2J" not in seen(controller, "0 of 6 labelled")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
-        seen(controller, "1 of 4 labelled")
+        seen(controller, "1 of 6 labelled")
         os.write(controller, b"0")
-        seen(controller, "2 of 4 labelled")
+        assert "\\x1b[2J" in seen(controller, "2 of 6 labelled")
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert humans(Path("labels-run.jsonl")) == [1, 0, None, None]
-    with in_a_terminal("label", "run") as (process, controller):
-        seen(controller, "2 of 4 labelled")
+    assert said() == [1, 0]
+    with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
+        seen(controller, "2 of 6 labelled")
         os.write(controller, b"u")
-        seen(controller, "1 of 4 labelled")
-        os.write(controller, b"11q")
-        text = seen(controller, "then: localjudge show")
-        assert "3 of 4 labelled, in labels-run.jsonl" in text
+        seen(controller, "nothing to undo")
+        os.write(controller, b"?")
+        seen(controller, "3 of 6 labelled")
+        os.write(controller, b"x1us0q")
+        text = seen(controller, "signature")
+        assert "4 of 6 labelled, in" in text
+        assert "2 are left: the same command goes on" in text
         assert process.wait(timeout=60) == 0
-    assert humans(Path("labels-run.jsonl")) == [1, 1, 1, None]
+    assert said() == [1, 0, "?", 1, None, 0]
+    rows_kept = stored_labels(Path("run"))
+    assert {(row.labeller, row.way) for row in rows_kept} == {("ann", "terminal")}
+    # 1 was taken back and its statement left for the end: 0 is of the one after it.
+    assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
+    with in_a_terminal("label", "run", "--n", "6", "--again", "--labeller", "bob") as (process, controller):
+        seen(controller, "0 of 3 labelled")
+        os.write(controller, b"111")
+        assert "3 statements labelled by two people: 33 % the same" in seen(controller, "signature")
+        assert process.wait(timeout=60) == 0
