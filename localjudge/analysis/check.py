@@ -18,7 +18,7 @@ from localjudge.analysis.compare import RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.errors import InputError
-from localjudge.record.labels import stored_labels
+from localjudge.record.label_rows import stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed

@@ -15,7 +15,7 @@ import numpy as np
 
 from localjudge.analysis.labels import NO_SHARE, Decisions, labelled_units
 from localjudge.analysis.units import unit_frames
-from localjudge.record.labels import merge_labels, stored_labels
+from localjudge.record.label_rows import merge_labels, stored_labels
 from localjudge.record.run import Run
 from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, prediction_powered
 from localjudge.types import Record

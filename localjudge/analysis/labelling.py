@@ -23,7 +23,7 @@ from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, pace
 from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
 from localjudge.errors import DataError, InputError
-from localjudge.record.labels import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
+from localjudge.record.label_rows import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name

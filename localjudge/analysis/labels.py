@@ -26,7 +26,7 @@ import numpy as np
 from localjudge.analysis.drawing import draw_statements, frame_of, metrics_of, seed_of
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError
-from localjudge.record.labels import LabelRow, merge_labels, stored_labels
+from localjudge.record.label_rows import LabelRow, merge_labels, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa
 from localjudge.stats.corrected import (

@@ -29,7 +29,7 @@ from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.labels import LABELS, LabelRow, stored_labels
+from localjudge.record.label_rows import LABELS, LabelRow, stored_labels
 from localjudge.record.manifest import (
     Calibration,
     Figure,

@@ -50,6 +50,7 @@ FEWEST_CLUSTERS = 10
 _FEWEST_OF_STRATUM = 5
 STRATA = 5
 _DOUBT = 0.1
+_ROUNDING = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
 MOST_POINTS = 1 << 22
@@ -141,7 +142,9 @@ def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionP
     """The corrected mean of `after` minus that of `before`; clusters have the same numbers in both.
 
     A unit that both have, with one label, adds to it only what the judges and the weights make different: where no
-    cluster differs the difference is exact. Its `power` is that of `after`. Raises DataError for no label in one of them.
+    cluster differs the difference is exact. Its `power` is that of `after`.
+
+    Raises DataError for no label in one of them.
     """
     old, new = _estimate(before), _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
@@ -254,14 +257,14 @@ def uncertainty(p_yes: Floats) -> Floats:
     return unsure
 
 
-class Drawing(NamedTuple):
+class DrawnUnits(NamedTuple):
     """Indices of the drawn units in the order of drawing, and after how many points each was hit, from 1 on."""
 
     taken: Indices
     turns: Indices
 
 
-def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> Drawing:
+def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
     """Draw `count` units (or all) of these sizes (units,), above 0; those of a stratum lie together on the circle.
 
     Fewer where MOST_POINTS points do not hit as many.
@@ -278,7 +281,7 @@ def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> Drawing:
             break
         points = min(2 * points, MOST_POINTS)
     by_turn = np.argsort(first)[:count]
-    return Drawing(order[units[by_turn]], first[by_turn] + 1)
+    return DrawnUnits(order[units[by_turn]], first[by_turn] + 1)
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:

@@ -12,7 +12,7 @@ from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import NO_SHARE, labels_of
-from localjudge.record.labels import LABELS, append_labels, merge_labels, stored_labels
+from localjudge.record.label_rows import LABELS, append_labels, merge_labels, stored_labels
 from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
 from tests.analysis.conftest import human_of

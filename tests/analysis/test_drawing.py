@@ -14,7 +14,7 @@ from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import Decisions
 from localjudge.analysis.units import correctable, unit_frames
 from localjudge.metrics import catalog
-from localjudge.record.labels import stored_labels
+from localjudge.record.label_rows import stored_labels
 from tests.analysis.conftest import JudgedRun
 
 ScriptedRun = Callable[..., Run]

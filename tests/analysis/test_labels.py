@@ -28,7 +28,7 @@ from localjudge.analysis.labels import (
 )
 from localjudge.analysis.units import correctable
 from localjudge.record.files import RowsSoFar
-from localjudge.record.labels import LABELS, LabelRow, append_labels, stored_labels
+from localjudge.record.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, written
 
 METRIC = "context_recall"

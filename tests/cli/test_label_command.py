@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.record.labels import stored_labels
+from localjudge.record.label_rows import stored_labels
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 

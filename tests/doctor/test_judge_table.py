@@ -13,7 +13,7 @@ from localjudge.analysis.judge_figures import worth
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import labels_of
 from localjudge.errors import DataError
-from localjudge.record.labels import LABELS, append_labels, stored_labels
+from localjudge.record.label_rows import LABELS, append_labels, stored_labels
 from localjudge.record.manifest import Calibration, calibration_file
 from localjudge.report.checks import calibrations_view
 from localjudge.stats.corrected import (

@@ -12,8 +12,8 @@ import localjudge
 from localjudge import Run, ScriptedEngine, combine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import DataError, InputError
-from localjudge.record.labels import LABELS as LABELS_FILE
-from localjudge.record.labels import append_labels, stored_labels
+from localjudge.record.label_rows import LABELS as LABELS_FILE
+from localjudge.record.label_rows import append_labels, stored_labels
 from localjudge.record.manifest import Calibration, combination_of
 from localjudge.run.verify import verify_run as verify
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.analysis.labels import Decisions
-from localjudge.record.labels import LABELS, LabelRow, append_labels, now, stored_labels, user_name
+from localjudge.record.label_rows import LABELS, LabelRow, append_labels, now, stored_labels, user_name
 from localjudge.stats.corrected import MOST_POINTS
 
 VALUES: dict[str, Any] = {
