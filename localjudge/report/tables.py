@@ -110,13 +110,15 @@ def run_html(run: Run) -> str:
 
 
 def summary_values(run: Run) -> dict[str, Any]:
-    """The summary for programs, with the judge as `Run.judge` has it, and what labels make of each mean."""
+    """The summary for programs, with the judge as `Run.judge` has it, and if there are labels what they make of it."""
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
-    for name, metric in values["metrics"].items():
-        corrected = labels.corrected.get(name) if labels else None
-        metric["corrected"] = corrected.model_dump(mode="json") if corrected else None
-    people = labels.model_dump(mode="json", exclude={"corrected"}) if labels else None
-    return {**values, "judge": run.judge.model_dump(mode="json"), "labels": people}
+    values["judge"] = run.judge.model_dump(mode="json")
+    if labels:
+        people = labels.model_dump(mode="json")
+        for name, corrected in people.pop("corrected").items():
+            values["metrics"][name]["corrected"] = corrected
+        values["labels"] = people
+    return values
 
 
 def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
