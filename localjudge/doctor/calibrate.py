@@ -28,7 +28,7 @@ from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.label_rows import LABELS, LabelRow, stored_labels
+from localjudge.record.label_rows import LABELS, stored_labels
 from localjudge.record.manifest import (
     Calibration,
     Figure,
@@ -70,7 +70,7 @@ class _HumanLabel(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """What the judge of a run says of the labelled statements, and its worth by the run's corrected mean, if any."""
+    """What the judge of a run says of the labelled statements, and its worth by the corrected mean with most labels."""
 
     run: Run
     verdicts: Mapping[Any, VerdictRow]
@@ -193,7 +193,10 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
                 cluster = groups.get(place.sample_id, place.sample_id)
                 labels.setdefault(key, _HumanLabel(label, weights.get(key, 1.0), cluster))
                 places[place] = key
-        judges.append(_Answers(run, _verdicts(run, places), _worth(run, of_run, decisions.rows)))
+        corrected = of_labels.corrected if (of_labels := labels_of(run, decisions.rows)) else {}
+        means = [corrected[frame.metric] for frame in of_run if frame.metric in corrected]
+        worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
+        judges.append(_Answers(run, _verdicts(run, places), max(worths, key=lambda worth: worth.of, default=None)))
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
     first = runs[0][0]
@@ -206,14 +209,6 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
         "clustered_by": str(own or "the same sample"),
     }
     return _Question(asked, labels, judges, used, (remark,) if alone else ())
-
-
-def _worth(run: Run, frames: Sequence[UnitFrame], rows: Sequence[LabelRow]) -> Worth | None:
-    """What the corrected mean with the most labels says."""
-    labels = labels_of(run, rows)
-    means = [labels.corrected[frame.metric] for frame in frames if labels and frame.metric in labels.corrected]
-    worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
-    return max(worths, key=lambda worth: worth.of, default=None)
 
 
 def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:

@@ -14,7 +14,6 @@ is evaluated from scratch, which is slow and right.
 import hashlib
 import json
 import logging
-import math
 import os
 import signal
 import subprocess
@@ -62,8 +61,6 @@ _ALL_LAYERS = -1
 _GIB = 1 << 30
 _START_SECONDS, _SECONDS_A_GIB = 2, 10
 """Of a self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s; a file that is not in memory takes longer."""
-_TELLING_GIB = 0.25
-"""A smaller model says little about how long a larger one takes."""
 _TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -185,27 +182,19 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress 
     try:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        result = _try_with_progress(wanted, file.parent, progress)
+        result = _try_with_progress(wanted, progress)
     resources.remember(file, result.model_dump_json())
     return result
 
 
-def _try_with_progress(wanted: SelfCheckInput, folder: Path, progress: Progress | None) -> SelfCheckResult:
-    """Say how long it will take by the size of the file, and how long it has taken; in `folder` the pace is kept."""
-    gib = size_of(wanted.path) / _GIB
-    machine = hashlib.sha256(json.dumps(hardware.machine()).encode()).hexdigest()
-    memory = folder / f"seconds-a-gib-{machine[:16]}.txt"
-    seconds = float("nan")
-    with suppress(OSError, ValueError):  # as the last self-test of a large model took here
-        seconds = float(memory.read_text())
-    expected = _START_SECONDS + gib * (seconds if 0 < seconds < math.inf else _SECONDS_A_GIB)
+def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
+    """Say how long it will take by the size of the file, and how long it has taken."""
+    expected = _START_SECONDS + size_of(wanted.path) / _GIB * _SECONDS_A_GIB
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
     _log.info(text) if progress is None else progress.note(text)
     began, shown = time.monotonic(), progress or Silence()
     result = _try_in_child(wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected))
     shown.pause()
-    if gib >= _TELLING_GIB:
-        resources.remember(memory, f"{max(time.monotonic() - began - _START_SECONDS, 1) / gib:.3g}")
     return result
 
 
