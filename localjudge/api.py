@@ -9,7 +9,6 @@ What can be done with a run are its methods (`localjudge.result`).
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
@@ -220,11 +219,11 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     The others are those of `evaluate`. A list in `labels` or `judge` gives a list, also of one calibration. Raises
     DataError for labels that cannot be used, and what `evaluate` raises.
     """
-    options: Any = named_settings(locals()) | {"metrics": metrics, "weights": weights, "out": out}
+    options = named_settings(locals())
+    options |= {"metrics": metrics, "weights": weights, "out": out, "engine": engine}
     one = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else [*labels]
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
-        how: dict[str, Any] = {"judges": judges, "name": name, "one": one, "engine": engine, "progress": shown}
-        calibrations = measure_judges(sources, options, **how)
+        calibrations = measure_judges(sources, options, judges=judges, name=name, one=one, progress=shown)
     return calibrations[0] if one else calibrations

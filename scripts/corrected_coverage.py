@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.labelled_texts import LabelledStatement, read_labelled_texts
+from localjudge.analysis.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import (
     JudgedUnits,
     draw,
@@ -84,8 +84,7 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
 
 def recorded_pool(labels: Path, run: Path) -> Pool:
     """The verdicts in the directory of a run that `localjudge calibrate LABELS --judge ...` made, with the labels."""
-    texts = (text for text in read_labelled_texts(labels).texts if isinstance(text, LabelledStatement))
-    human = {str(text.columns["id"]): text.label for text in texts}
+    human = {str(text.columns["id"]): text.labels[0] for text in read_labelled_texts(labels).texts}
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
     return Pool(

@@ -18,20 +18,21 @@ arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.record.manifest import Figure, ReliabilityFigure, Worth
+from localjudge.record.manifest import Figure, Worth
 from localjudge.stats import agreement
 from localjudge.stats.corrected import STRATA, strata_by_score
-from localjudge.stats.interval import Floats, LabelledScores, Statistic, mean_interval, statistic_intervals
+from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
 
 _ONE_HALF = 0.5
 _WORTH_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
+_GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold mends that"
 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
@@ -51,38 +52,22 @@ _OF_DECISIONS: dict[str, Statistic] = {
     "mcc": agreement.matthews_correlation,
     "bias": agreement.bias,
 }
-_OF_BOTH_DECISIONS: dict[str, Statistic] = {
-    "gain": lambda labels, decisions, weights: (
-        agreement.balanced_accuracy(labels, decisions[:, 1], weights)
-        - agreement.balanced_accuracy(labels, decisions[:, 0], weights)
-    )
-}
 
 
-class JudgeFigures(NamedTuple):
-    """The fields of a `Calibration` that are measured; its docstring says what each is."""
+def judge_figures(rows: LabelledScores) -> dict[str, Any]:
+    """The measured fields of a `Calibration`, for labels (n,), probabilities (n,), weights and clusters (n,).
 
-    threshold: float
-    figures: dict[str, Figure]
-    at_one_half: dict[str, Figure]
-    held_out: dict[str, Figure]
-    undefined: dict[str, str]
-    fold_thresholds: tuple[float, ...]
-    reliability: tuple[ReliabilityFigure, ...]
-    worth: Worth
-    clusters: int
-    positives: int
-    remarks: tuple[str, ...]
-
-
-def judge_figures(rows: LabelledScores) -> JudgeFigures:
-    """Every figure, for labels (n,), probabilities (n,), weights and clusters.
-
-    Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
+    Of probabilities that are all equal, also where the rows of some clusters are left out, nothing is measured. Raises
+    DataError where all labels are equal, or a threshold cannot be tried on other clusters.
     """
     labels, scores, _ = rows.arrays()
-    threshold = agreement.best_threshold(rows)
-    decisions, thresholds = agreement.held_out_decisions(rows)
+    try:
+        threshold = agreement.best_threshold(rows)
+        decisions, thresholds = agreement.held_out_decisions(rows)
+    except DataError as error:
+        agreement.held_out_decisions(rows._replace(scores=labels))  # raises for labels that no judge can be measured on
+        unmeasured = {"figures": {}, "at_one_half": {}, "held_out": {}, "undefined": {"threshold": error.message}}
+        return {**unmeasured, "threshold": _ONE_HALF, "fold_thresholds": (), "worth": None, "remarks": (_GUESSES,)}
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
 
@@ -97,44 +82,25 @@ def judge_figures(rows: LabelledScores) -> JudgeFigures:
         intervals = statistic_intervals(sound, rows._replace(scores=values))
         return {name: Figure(value=each.mean, ci95=(each.low, each.high)) for name, each in intervals.items()}
 
-    by_one_half = measure(_OF_DECISIONS, at_one_half, "at_one_half.")
-    by_folds = measure(_OF_DECISIONS, decisions, "held_out.")
-    by_folds |= measure(_OF_BOTH_DECISIONS, np.column_stack([at_one_half, decisions]))
-    figures = measure(_OF_PROBABILITIES, scores)
-    clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
-    return JudgeFigures(
-        threshold=threshold,
-        figures=figures,
-        at_one_half=by_one_half,
-        held_out=by_folds,
-        undefined=undefined,
-        fold_thresholds=thresholds,
-        reliability=tuple(reliability(rows)),
-        worth=worth(rows),
-        clusters=clusters,
-        positives=int(labels.sum()),
-        remarks=tuple(_remarks(labels, clusters, figures["auc"], by_folds)),
-    )
+    measured = {
+        "at_one_half": measure(_OF_DECISIONS, at_one_half, "at_one_half."),
+        "held_out": measure(_OF_DECISIONS, decisions, "held_out.")
+        | {"gain": gain(agreement.balanced_accuracy, at_one_half, decisions, rows)},
+        "figures": measure(_OF_PROBABILITIES, scores),
+    }
+    remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
+    found = {"threshold": threshold, "fold_thresholds": thresholds, "worth": worth(rows)}
+    return {**measured, **found, "undefined": undefined, "remarks": remarks}
 
 
-def reliability(rows: LabelledScores) -> Iterator[ReliabilityFigure]:
-    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores.
+def gain(statistic: Statistic, before: Floats, after: Floats, rows: LabelledScores) -> Figure:
+    """How much greater a statistic is of other scores, both (n,), of the rows."""
 
-    What a bin holds is a matter of its own scores: rows that were drawn by their score need no weights here. Source:
-    A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
-    temperature, Applied Statistics 26, 41-47.
-    """
-    labels, scores, _ = rows.arrays()
-    group = agreement.equal_mass_bins(scores)
-    for number in range(group.max() + 1):
-        inside = group == number
-        clusters = None if rows.clusters is None else np.asarray(rows.clusters)[inside]
-        share = mean_interval(labels[inside], clusters=clusters)
-        ordered = np.sort(scores[inside])  # added up in one order, whatever that of the rows
-        low, high, mean_p = float(ordered[0]), float(ordered[-1]), float(ordered.mean())
-        yield ReliabilityFigure(
-            low=low, high=high, mean_p=mean_p, share=share.mean, ci95=share.limits, verdicts=share.n
-        )
+    def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+        return statistic(labels, scores[:, 1], weights) - statistic(labels, scores[:, 0], weights)
+
+    interval = statistic_intervals({"": more}, rows._replace(scores=np.column_stack([before, after])))[""]
+    return Figure(value=interval.mean, ci95=(interval.low, interval.high))
 
 
 def worth(rows: LabelledScores) -> Worth:
@@ -154,14 +120,15 @@ def worth(rows: LabelledScores) -> Worth:
     return Worth(labels=max(0, round(_WORTH_OF * (1 / left - 1))), of=_WORTH_OF)
 
 
-def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:
+def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:
+    labels = rows.arrays()[0]
     for kind in (1, 0):
         if (count := int((labels == kind).sum())) < FEW:
             yield f"warning: only {count} labelled {kind}: label {FEW} or more before you rely on any figure"
-    if clusters < FEW:
+    if (clusters := len(labels if rows.clusters is None else np.unique(np.asarray(rows.clusters)))) < FEW:
         yield f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow"
     if auc.ci95[0] <= _ONE_HALF:
-        yield "warning: this judge is not shown to be better than guessing, and no threshold mends that"
+        yield _GUESSES
     if held_out["gain"].ci95[0] <= 0:
         yield "the threshold is not shown to be better than 0.5 on labels that had no part in it"
     low, high = (bias := held_out["bias"]).ci95

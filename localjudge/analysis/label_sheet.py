@@ -72,14 +72,6 @@ class SheetLabel(NamedTuple):
     draw: str | None
 
 
-class SheetLabels(NamedTuple):
-    """The rows of a file called `name`, in their order; `unlabelled` of them have no label."""
-
-    name: str
-    labels: tuple[SheetLabel, ...]
-    unlabelled: int
-
-
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     """Write the rows in the format of the path's ending, the file whole or not at all, for its owner alone.
 
@@ -113,7 +105,7 @@ def _csv(rows: Sequence[SheetRow]) -> bytes:
     return table.getvalue().encode("utf-8-sig")
 
 
-def read_sheet(path: str | Path) -> SheetLabels:
+def read_sheet(path: str | Path) -> list[SheetLabel]:
     """The rows of a file, or of standard input (`-`), without those that are empty.
 
     Raises DataError for a file that cannot be read, lacks columns, or has rows that cannot be used (all are named) or
@@ -148,7 +140,7 @@ def read_sheet(path: str | Path) -> SheetLabels:
         raise problems.error(summary, "correct the rows")
     if not labels:
         raise DataError(f"{name} has no rows")
-    return SheetLabels(name, tuple(labels), sum(label.human is None for label in labels))
+    return labels
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
@@ -175,15 +167,11 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
         report(HUMAN, describe(cells[HUMAN]), LABEL_FORM)
     if texts["when"]:
         try:
-            texts["when"] = _in_utc(texts["when"])
+            moment = datetime.fromisoformat(texts["when"].strip())
+            texts["when"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
     return SheetLabel(place=str(row.place), position=int(whole[1]) if whole else None, human=human, **texts)
-
-
-def _in_utc(when: str) -> str:
-    moment = datetime.fromisoformat(when.strip())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
 def _as_text(value: Any) -> Any:
@@ -198,10 +186,9 @@ def _as_text(value: Any) -> Any:
         case datetime() | time():
             return value.isoformat().removesuffix("T00:00:00")
         case str():
-            return _NOT_UTF8.sub(_from_windows, value) if value.strip() else None
+            western = _NOT_UTF8.sub(
+                lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"), value
+            )
+            return western if value.strip() else None
         case _:
             return value
-
-
-def _from_windows(match: re.Match[str]) -> str:
-    return match[0].encode(errors="surrogateescape").decode("cp1252", "replace")

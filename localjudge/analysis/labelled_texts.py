@@ -14,13 +14,11 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.human_label import LABEL_FORM, parse_label
 from localjudge.dataset.formats import read
-from localjudge.dataset.problems import Problem, Problems, describe, shown
+from localjudge.dataset.problems import Problem, Problems, check_text, describe, shown
 from localjudge.dataset.rows import RawRow, read_cell
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
@@ -28,53 +26,22 @@ from localjudge.types import Label
 
 LabelShape = Literal["attribution", "relevance"]
 _LISTS = ("contexts", "sentences", "relevant")
+_STATEMENT, _SENTENCES = ("contexts", "statement", "label"), ("sentences", "question", "relevant")
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+class LabelledText(NamedTuple):
+    """A statement and its contexts, with one label; or the sentences of a passage, with a label for each.
 
-
-_Text = Annotated[str, Field(description="text")]
-_Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, description="texts")]
-_HumanLabel = Annotated[Label | None, BeforeValidator(parse_label), Field(description=LABEL_FORM)]
-
-
-class _Row(BaseModel):
-    """A row of a file of labels; `columns` is the row as it was read, whatever else it holds."""
-
-    model_config = ConfigDict(frozen=True)
+    A label says whether the statement is in the contexts, or the sentence answers the question; None: not labelled.
+    `columns` is the row as it was read, whatever else it holds.
+    """
 
     place: str
     columns: Mapping[str, Any]
-
-
-class LabelledStatement(_Row):
-    """Whether a person attributes a statement to its contexts; None where not labelled."""
-
-    contexts: _Texts
-    statement: _Text
-    label: _HumanLabel = None
-    question: _Text | None = Field(default=None, description="text")
-
-
-class LabelledSentences(_Row):
-    """Which sentences of a passage a person needs to answer the question; None where not labelled."""
-
-    question: _Text
-    sentences: _Texts
-    relevant: Annotated[tuple[_HumanLabel, ...], BeforeValidator(_listed)] = Field(
-        description="1, 0 or nothing for each sentence"
-    )
-
-    @field_validator("relevant")
-    @classmethod
-    def _one_for_each(cls, labels: tuple[Label | None, ...], info: ValidationInfo) -> tuple[Label | None, ...]:
-        if len(labels) != len(info.data.get("sentences", labels)):
-            raise ValueError("one label for each sentence")
-        return labels
-
-
-_KINDS: dict[str, Any] = {"attribution": LabelledStatement, "relevance": LabelledSentences}
+    texts: tuple[str, ...]
+    labels: tuple[Label | None, ...]
+    statement: str | None
+    question: str | None
 
 
 class LabelledTexts(NamedTuple):
@@ -86,7 +53,7 @@ class LabelledTexts(NamedTuple):
     name: str
     sha256: str
     shape: LabelShape
-    texts: tuple[LabelledStatement | LabelledSentences, ...]
+    texts: tuple[LabelledText, ...]
     unlabelled: int
 
 
@@ -103,23 +70,19 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
                 sha256.update(chunk)
         rows = [*read(source, {})]
     shape = _shape(rows, source.name)
-    texts: list[LabelledStatement | LabelledSentences] = []
-    problems, unlabelled = Problems(), 0
+    texts, problems = list[LabelledText](), Problems()
     for row in rows:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
-        label = None if isinstance(row, Problem) else _labelled(row, _KINDS[shape], wrong)
-        match label:
-            case LabelledSentences():
-                unlabelled += label.relevant.count(None)
-                texts.append(label)
-            case LabelledStatement():
-                unlabelled += label.label is None
-                texts += [label] if label.label is not None else []
-        if wrong:
+        text = None if isinstance(row, Problem) else _labelled(row, shape, wrong)
+        if text is None:
             problems.add_row(wrong)
+        else:
+            texts.append(text)
     if problems.count:
         raise problems.error(f"{problems.bad_rows} of {len(rows)} labelled rows cannot be used", "correct the rows")
-    return LabelledTexts(source.name, sha256.hexdigest(), shape, tuple(texts), unlabelled)
+    unlabelled = sum(text.labels.count(None) for text in texts)
+    usable = tuple(text for text in texts if shape == "relevance" or None not in text.labels)
+    return LabelledTexts(source.name, sha256.hexdigest(), shape, usable, unlabelled)
 
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
@@ -138,8 +101,8 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     )
 
 
-def _labelled(row: RawRow, kind: type[_Row], problems: list[Problem]) -> _Row | None:
-    """The row as its shape has it; what is wrong with it is added to the problems."""
+def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
+    """The row as its shape has it, or None; what is wrong with it is added to the problems."""
 
     def report(column: str, problem: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, problem, expected))
@@ -150,11 +113,28 @@ def _labelled(row: RawRow, kind: type[_Row], problems: list[Problem]) -> _Row | 
         cells["contexts"] = cells.pop("context")
     if not row.typed:
         cells |= {name: read_cell(cells[name], name, report) for name in _LISTS if name in cells}
-    try:
-        return kind.model_validate({**cells, "place": str(row.place), "columns": row.values})
-    except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            column = str(problem["loc"][0])
-            value = None if problem["type"] == "missing" else problem["input"]
-            report(column, describe(value), kind.model_fields[column].description or "")
-        return None
+    of_passage = shape == "relevance"
+    listed, named, labelled = _SENTENCES if of_passage else _STATEMENT
+    form = "1, 0 or nothing for each sentence" if of_passage else LABEL_FORM
+    texts, marks = _listed(cells.get(listed)), _listed(cells.get(labelled)) if of_passage else [cells.get(labelled)]
+    single = [named] if of_passage or "question" not in cells else [named, "question"]
+    for column, value in [*((listed, text) for text in texts), *((name, cells.get(name)) for name in single)]:
+        if check_text(value, column, report, "text") is None and value is None:
+            report(column, describe(None), "text")
+    if not texts:
+        report(listed, describe(texts), "texts")
+    if of_passage and len(marks) != len(texts):
+        report(labelled, describe(cells.get(labelled)), form)
+    labels: list[Label | None] = []
+    for mark in marks:
+        try:
+            labels.append(parse_label(mark))
+        except ValueError:
+            report(labelled, describe(mark), form)
+    statement, question = None if of_passage else cells.get("statement"), cells.get("question")
+    asked = LabelledText(str(row.place), row.values, tuple(texts), tuple(labels), statement, question)
+    return None if problems else asked
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

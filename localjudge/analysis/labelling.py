@@ -178,8 +178,8 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
             raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
     else:
         sheet = read_sheet(source)
-        before, rows = _decisions_in(run, frames, sheet.labels, labeller or user_name())
-        unlabelled = sheet.unlabelled
+        before, rows = _decisions_in(run, frames, sheet, labeller or user_name())
+        unlabelled = sum(label.human is None for label in sheet)
     kept = stored_labels(run.directory)
     last = {(row.labeller, row.key, row.draw): row.human for row in kept}
     same, new = set(kept), list[LabelRow]()

@@ -99,9 +99,7 @@ def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any
     units = _UNWRITABLE.sub(lambda match: f"_x{ord(match[0]):04X}_", value).encode("utf-16-le")
     mark = "" if len(units) <= 2 * _CELL else f"\n[... cut here: it has {len(value):,} characters]"
     if mark and column in whole:
-        problem = (
-            f"{column} has {len(value):,} characters in a row, and a cell of Excel cannot hold more than {_CELL:,}"
-        )
+        problem = f"{column} has {len(value):,} characters in a row, more than a cell of Excel can hold ({_CELL:,})"
         raise InputError(problem, hint="name a file that ends in .jsonl")
     return units[: 2 * (_CELL - len(mark))].decode("utf-16-le", errors="ignore") + mark
 

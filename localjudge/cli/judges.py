@@ -3,13 +3,17 @@
 import json
 import os
 import sys
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
-from localjudge.run.settings import settings_with
+from localjudge.run.settings import SETTINGS, settings_with
+
+if TYPE_CHECKING:
+    from localjudge.record.manifest import Calibration
 
 
 @cli.command("calibrate", "localjudge calibrate run-a run-b")
@@ -38,33 +42,38 @@ def calibrate_command(
     measured; 4 interrupted.
     """
     from localjudge.doctor.calibrate import measure_judges
-    from localjudge.doctor.fitness import admission_by_labels
-    from localjudge.record.manifest import calibration_file
     from localjudge.report.checks import calibrations_view
-    from localjudge.report.terminal import terminal
 
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
-    how: dict[str, Any] = {key: arguments[key] for key in ("metrics", "out", "weights") if key in arguments}
-    how |= {key: value for key, value in cli.settings_in(arguments).items() if value}
+    how = {key: value for key in ("metrics", "out", "weights", *SETTINGS) if (value := arguments.get(key))}
     named = arguments.get("judge") or ()
     judges = [named] if isinstance(named, str) else named  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(sources, how, judges=judges, name=options["name"], progress=progress)
     values = [calibration.model_dump(mode="json") for calibration in calibrations]
     cli.print_result(as_json, lambda: values, lambda: calibrations_view(calibrations))
+    fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
+    unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
+    _advise([] if quiet or as_json else calibrations, unfit, required)
+    return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
+
+
+def _advise(saved: "Sequence[Calibration]", unfit: "Sequence[Calibration]", required: str | None) -> None:
+    """Where calibrations are, and which are not fit for what is required."""
+    from localjudge.doctor.fitness import admission_by_labels
+    from localjudge.record.manifest import calibration_file
+    from localjudge.report.terminal import terminal
+
     console = terminal(stderr=True)
-    for calibration in () if quiet or as_json else calibrations:
+    for calibration in saved:
         advice = f"use it: localjudge run ... --calibration {calibration.name}"
         if calibration.guesses:
             advice = "do not use it: this judge is not shown to be better than guessing"
         console.print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
-    fit = {calibration.question for calibration in calibrations if required in calibration.fit_for}
-    unfit = [calibration for calibration in calibrations if required and calibration.question not in fit]
     for calibration in unfit:
         admission = admission_by_labels(calibration)
         console.print(f"fit for {required} is required: {calibration.name}: {admission}", soft_wrap=True)
-    return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:

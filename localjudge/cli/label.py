@@ -131,7 +131,7 @@ def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: 
 
 def _label(labelling: "Labelling") -> None:
     """Show a row, read a key, until there is nothing left or nobody goes on."""
-    from localjudge.report.checks import KEYS, ended_view, keys_line, row_view
+    from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, row_view
     from localjudge.report.tables import summary_view
     from localjudge.report.terminal import put, show
 
@@ -139,7 +139,7 @@ def _label(labelling: "Labelling") -> None:
         while row := labelling.current:
             show(row_view(row, labelling.labelled, labelling.total))
             while (key := next(pressed, "q")) not in KEYS:
-                put(f" {keys_line()}\n")
+                put(f" {KEYS_LINE}\n")
             put(f" {key} {KEYS[key]}\n")
             match key:
                 case "1" | "0":

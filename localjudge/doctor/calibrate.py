@@ -16,20 +16,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.judge_figures import judge_figures
-from localjudge.analysis.labelled_texts import LabelledSentences, LabelledStatement, LabelledTexts, read_labelled_texts
+from localjudge.analysis.judge_figures import gain, judge_figures
+from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, labels_of
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
-from localjudge.engine.protocol import Engine
 from localjudge.errors import DataError, InputError
 from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.label_rows import LABELS, LabelRow, stored_labels
+from localjudge.record.label_rows import LABELS, stored_labels
 from localjudge.record.manifest import (
     Calibration,
     Figure,
@@ -49,15 +48,17 @@ from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
 from localjudge.stats.agreement import fit_weights, roc_auc
-from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.interval import LabelledScores
 from localjudge.types import Context, Label, Sample
 from localjudge.words import call, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
-_COPIED = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
 _DIVIDED = 0.5
+
+
+_RunFrames = tuple[Run, list[UnitFrame]]
 
 
 class _HumanLabel(NamedTuple):
@@ -69,7 +70,7 @@ class _HumanLabel(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """What the judge of a run says of the labelled statements, and its worth by the run's corrected mean, if any."""
+    """What the judge of a run says of the labelled statements, and its worth by the corrected mean with most labels."""
 
     run: Run
     verdicts: Mapping[Any, VerdictRow]
@@ -93,7 +94,6 @@ def measure_judges(
     judges: Sequence[JudgeName] = (),
     name: str | None = None,
     one: bool = False,
-    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> list[Calibration]:
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
@@ -110,13 +110,14 @@ def measure_judges(
     if name is not None:
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
-    metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
+    metrics, weights = settings.pop("metrics", None), settings.pop("weights", None)
     runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
     if len(runs) < len(sources) != 1 or not sources:
         raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
-    if runs and (judges or any(value is not None for value in (engine, out, column)) or any(settings.values())):
+    if runs and any([judges, *settings.values()]):
         raise InputError("the judge of a run answered in it, and is not asked", hint="give nothing but the runs")
-    for option, value in {"name": name, "out": out, "engine": engine}.items():
+    how: dict[str, Any] = {key: settings.pop(key, None) for key in ("out", "engine")}
+    for option, value in {"name": name, **how}.items():
         if value is not None and (several := max(len(judges), len(runs))) > 1:
             raise InputError(f"{option_name(option)} is for one judge, got {several}", hint="leave it out")
     if runs:
@@ -125,14 +126,8 @@ def measure_judges(
         problem = f"{sources[0]} holds texts, not verdicts of a run: the judge is asked about them"
         raise InputError(problem, hint=f"leave out {option_name('metrics')}")
     else:
-        human = read_labelled_texts(str(sources[0]))
-        planned, labels = _plan(human, settings, column)
-        how: dict[str, Any] = {"out": out, "engine": engine, "progress": progress}
-        runs = [run_plan(planned, judge=judge, **how) for judge in judges or [DEFAULT_JUDGE]]
-        answers = [_Answers(run, _verdicts(run, {place: place for place in labels})) for run in runs]
-        used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
-        used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
-        questions = [_Question(question_of(planned.metrics[0].name), labels, answers, used)]
+        how["progress"] = progress
+        questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
     if len(questions) > 1 and (one or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
@@ -154,8 +149,8 @@ def _saved(questions: Sequence[_Question], name: str | None, *, weigh: bool) -> 
 
 
 def _rank(calibration: Calibration) -> tuple[bool, float, float]:
-    worth = calibration.worth
-    return calibration.guesses, -worth.labels / worth.of if worth else 0.0, -calibration.figures["auc"].value
+    worth, auc = calibration.worth, calibration.figures.get("auc")
+    return calibration.guesses, -worth.labels / worth.of if worth else 0.0, -auc.value if auc else 0.0
 
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
@@ -165,13 +160,11 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     drawn = next(filter(None, map(decisions.chances, frames)), dict[str, dict[str, float]]())
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
     for asked in dict.fromkeys(map(question_of, metrics)):
-        of_question = [
-            [frame for name, frame in of_run.items() if name in metrics and question_of(name) == asked]
-            for of_run in frames
-        ]
-        labelled = [any(frame.by_key.keys() & decisions.human.keys() for frame in of_run) for of_run in of_question]
+        names_of = {name for name in metrics if question_of(name) == asked}
+        of_runs = [[frame for name, frame in of_run.items() if name in names_of] for of_run in frames]
+        labelled = [any(frame.by_key.keys() & decisions.human.keys() for frame in of_run) for of_run in of_runs]
         if all(labelled):
-            questions.append(_of_verdicts(asked, runs, of_question, decisions, drawn))
+            questions.append(_of_verdicts(asked, [*zip(runs, of_runs, strict=True)], decisions, drawn))
         elif any(labelled):
             progress.note(f"{asked} is left out: not every run has a labelled statement of it")
     if not questions:
@@ -181,19 +174,14 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     return questions
 
 
-def _of_verdicts(
-    asked: str,
-    runs: Sequence[Run],
-    frames: Sequence[Sequence[UnitFrame]],
-    decisions: Decisions,
-    drawn: Mapping[str, Mapping[str, float]],
-) -> _Question:
+def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, drawn: Mapping[str, Any]) -> _Question:
     """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
     labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
-    every = all(frame.by_key.keys() <= decisions.human.keys() for of_run in frames for frame in of_run)
-    metrics = {} if every else dict.fromkeys(frame.metric for of_run in frames for frame in of_run)
+    frames = [frame for _, of_run in runs for frame in of_run]
+    every = all(frame.by_key.keys() <= decisions.human.keys() for frame in frames)
+    metrics = {} if every else dict.fromkeys(frame.metric for frame in frames)
     weights = {key: chance for metric in metrics for key, chance in drawn.get(metric, {}).items()}
-    for run, of_run in zip(runs, frames, strict=True):
+    for run, of_run in runs:
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:
             for key in [key for key in frame.by_key if decisions.of.get(key)]:
@@ -205,12 +193,16 @@ def _of_verdicts(
                 cluster = groups.get(place.sample_id, place.sample_id)
                 labels.setdefault(key, _HumanLabel(label, weights.get(key, 1.0), cluster))
                 places[place] = key
-        judges.append(_Answers(run, _verdicts(run, places), _worth(run, of_run, decisions.rows)))
+        corrected = of_labels.corrected if (of_labels := labels_of(run, decisions.rows)) else {}
+        means = [corrected[frame.metric] for frame in of_run if frame.metric in corrected]
+        worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
+        judges.append(_Answers(run, _verdicts(run, places), max(worths, key=lambda worth: worth.of, default=None)))
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
-    own = runs[0].manifest.environment["settings"].get("cluster_by") if runs[0].cluster_of is not None else None
+    first = runs[0][0]
+    own = first.manifest.environment["settings"].get("cluster_by") if first.cluster_of is not None else None
     used = {
-        "file": ", ".join(str(run.directory / LABELS) for run in runs if (run.directory / LABELS).exists()),
+        "file": ", ".join(str(run.directory / LABELS) for run, _ in runs if (run.directory / LABELS).exists()),
         "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
         "shape": "verdicts",
         "unlabelled": len(undecided),
@@ -219,55 +211,42 @@ def _of_verdicts(
     return _Question(asked, labels, judges, used, (remark,) if alone else ())
 
 
-def _worth(run: Run, frames: Sequence[UnitFrame], rows: Sequence[LabelRow]) -> Worth | None:
-    """What the corrected mean with the most labels says."""
-    labels = labels_of(run, rows)
-    means = [labels.corrected[frame.metric] for frame in frames if labels and frame.metric in labels.corrected]
-    worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
-    return max(worths, key=lambda worth: worth.of, default=None)
-
-
 def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
     """The verdicts of the run at these places."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {places[place]: row for place, row in rows if place in places}
 
 
-def _plan(human: LabelledTexts, options: Mapping[str, Any], column: str | None) -> tuple[Plan, dict[Any, _HumanLabel]]:
-    """A run that asks about the labelled texts, and the labels of its verdicts by their places.
+def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
+    """The labels of a file, by the places of verdicts, and what each judge is asked about them in a run.
 
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
-    settings = checked(options)
-    rows = human.texts
+    human, settings = read_labelled_texts(file), checked({**options, "cluster_by": None})
+    column, samples, labels = options.get("cluster_by"), list[Sample](), dict[Any, _HumanLabel]()
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
-    own = [row.columns.get("id") for row in rows]
+    own = [row.columns.get("id") for row in human.texts]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
-    samples = []
-    labels: dict[Any, _HumanLabel] = {}
-    for number, row in enumerate(rows, start=1):
-        sample_id = str(row.columns["id"] if unique else number)
-        judged: Sequence[Label | None]
-        if isinstance(row, LabelledStatement):
-            texts, judged, response = row.contexts, [row.label], row.statement
-        else:
-            texts, judged, response = row.sentences, row.relevant, None
-        contexts = tuple(Context.model_construct(text=text) for text in texts)
-        sample: Any = {"id": sample_id, "user_input": row.question, "retrieved_contexts": contexts}
-        samples.append(Sample.model_construct(**sample, response=response))  # `load` says what is wrong with it
-        cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        labels |= {
-            UnitPlace(sample_id, metric, position): _HumanLabel(label, 1.0, cluster)
-            for position, label in enumerate(judged)
-            if label is not None
-        }
+    for number, row in enumerate(human.texts, start=1):
+        contexts = tuple(Context.model_construct(text=text) for text in row.texts)
+        words: Any = {"user_input": row.question, "retrieved_contexts": contexts, "response": row.statement}
+        samples.append(Sample.model_construct(id=str(row.columns["id"] if unique else number), **words))
+        cluster = _cell(row, column) if column else hashlib.sha256("\0".join(row.texts).encode()).hexdigest()
+        for position, label in enumerate(row.labels):
+            if label is not None:
+                labels[UnitPlace(samples[-1].id, metric, position)] = _HumanLabel(label, 1.0, cluster)
     if not labels:
         raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
-    dataset = load(samples, name=human.name)
-    return Plan(dataset, (catalog.get(metric),), settings, len(samples)), labels
+    dataset = load(samples, name=human.name)  # says what is wrong with them
+    planned = Plan(dataset, (catalog.get(metric),), settings, len(samples))
+    runs = [run_plan(planned, judge=judge, **how) for judge in judges]
+    answers = [_Answers(run, _verdicts(run, {place: place for place in labels})) for run in runs]
+    used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
+    used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
+    return _Question(question_of(metric), labels, answers, used)
 
 
-def _cell(row: LabelledStatement | LabelledSentences, column: str) -> str:
+def _cell(row: LabelledText, column: str) -> str:
     """What groups the row. Raises InputError where the column has nothing."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
@@ -279,12 +258,20 @@ def _cell(row: LabelledStatement | LabelledSentences, column: str) -> str:
 def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibration:
     """The figures of one judge, not yet under a name that no other has."""
     rows, verdicts = _rows(question, judge)
-    rows, weighed, gain = _weigh(judge.run, rows, verdicts) if weigh else (rows, None, {})
-    figures = judge_figures(rows)
-    card, manifest, metric = judge.run.summary.judge, judge.run.manifest, verdicts[0].metric
-    failed, by_means = len(question.labels) - len(verdicts), [each.worth for each in question.judges]
-    unanswered = [f"{failed} labelled verdicts lack a probability, and are in no figure"] if failed else []
+    rows, weighed, gained = _weigh(judge.run, rows, verdicts) if weigh else (rows, None, {})
+    figures, card, manifest, metric = (
+        judge_figures(rows),
+        judge.run.summary.judge,
+        judge.run.manifest,
+        verdicts[0].metric,
+    )
+    failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
+    if failed:
+        remarks.append(f"{failed} labelled verdicts lack a probability, and are in no figure")
+    if not weigh and all(each.worth for each in question.judges):
+        figures["worth"] = judge.worth
     calibration = Calibration(
+        **figures | {"figures": figures["figures"] | gained, "remarks": tuple(remarks)},
         name=card.name,
         question=question.name,
         judge=measured_part(manifest.judge, kept_criteria(manifest).get(metric) or catalog.get(metric)),
@@ -295,17 +282,11 @@ def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibrat
             verdicts=len(verdicts),
             failed=failed,
             weighted=len(set(np.asarray(rows.weights))) > 1,
-            positives=figures.positives,
-            clusters=figures.clusters,
+            positives=int(np.sum(rows.labels)),
+            clusters=len(set(np.asarray(rows.clusters))),
         ),
         combining_rule=weighed,
-        **{field: getattr(figures, field) for field in _COPIED},
-        worth=figures.worth if weigh or None in by_means else judge.worth,
         seconds_per_verdict=seconds_per_verdict(judge.run),
-        figures=figures.figures | gain,
-        seed=SEED,
-        resamples=STATISTIC_RESAMPLES,
-        remarks=(*figures.remarks, *question.remarks, *unanswered),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     return calibration.model_copy(update={"fit_for": admission_by_labels(calibration).uses})
@@ -353,10 +334,7 @@ def _weigh(
         for row in verdicts
     ]
     fit = fit_weights(rows.labels, odds, rows.clusters)
-    both = rows._replace(scores=np.column_stack([np.asarray(rows.scores, dtype=np.float64), fit.held_out]))
-    aucs: dict[str, Statistic] = {"": lambda y, p, weight: roc_auc(y, p[:, 1], weight) - roc_auc(y, p[:, 0], weight)}
-    gain = statistic_intervals(aucs, both)[""]
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
-    figure = Figure(value=gain.mean, ci95=(gain.low, gain.high))
+    gained = gain(roc_auc, np.asarray(rows.scores, dtype=np.float64), fit.held_out, rows)
     rule = CombiningRule.weighted(weights, fit.intercept)
-    return rows._replace(scores=fit.held_out), rule, {"auc_gain": figure}
+    return rows._replace(scores=fit.held_out), rule, {"auc_gain": gained}

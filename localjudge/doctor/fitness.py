@@ -230,6 +230,8 @@ def admission_by_labels(calibration: Calibration) -> Admission:
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
         return Admission((), (f"it takes {FEW} labels of each kind in {FEW} groups, the fewest are {fewest}",))
+    if not calibration.figures:
+        return Admission((), ("all its probabilities are equal",))
     figures = {
         name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters)
         for name, figure in (calibration.figures | calibration.held_out).items()

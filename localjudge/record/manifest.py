@@ -227,20 +227,6 @@ class Figure(Record):
     ci95: tuple[FiniteFloat, FiniteFloat]
 
 
-class ReliabilityFigure(Record):
-    """Verdicts with a probability from `low` to `high`: its mean, and the share that people labelled 1.
-
-    `ci95` is None where all of them are in one group.
-    """
-
-    low: FiniteFloat
-    high: FiniteFloat
-    mean_p: FiniteFloat
-    share: FiniteFloat
-    ci95: tuple[FiniteFloat, FiniteFloat] | None
-    verdicts: int
-
-
 class LabelsUsed(Record):
     """The labels: their file and its checksum, how many, and how many independent groups of them.
 
@@ -292,9 +278,6 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
-    seed: int
-    resamples: int
-    reliability: tuple[ReliabilityFigure, ...]
     worth: Worth | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
@@ -342,18 +325,13 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
     for value in () if values is None else listed:
-        if isinstance(value, str | Path):
-            calibration = read_calibration(value)
-        elif isinstance(value, Calibration):
-            calibration = value
-        else:
+        if not isinstance(value, str | Path | Calibration):
             raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
+        calibration = value if isinstance(value, Calibration) else read_calibration(value)
         other = by_question.setdefault(calibration.question, calibration)
         if other != calibration:
-            raise InputError(
-                f"{other.name} and {calibration.name} are both calibrations of {calibration.question}",
-                hint="name one for each question",
-            )
+            problem = f"{other.name} and {calibration.name} are both calibrations of {calibration.question}"
+            raise InputError(problem, hint="name one for each question")
     return tuple(by_question.values())
 
 
@@ -383,7 +361,7 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
     return validated(Calibration, read_object(path.resolve()), str(path))
 
 
-def save_calibration(calibration: Calibration) -> Path:
+def save_calibration(calibration: Calibration) -> None:
     """Write it under its name, whole or not at all, for this user alone; one that was there is replaced.
 
     Raises InputError where it cannot be written, OutOfResource where there is no room.
@@ -391,7 +369,6 @@ def save_calibration(calibration: Calibration) -> Path:
     path = calibration_file(calibration.name)
     resources.make_private(path.parent)
     resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
-    return path
 
 
 def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:

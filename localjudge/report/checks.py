@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from localjudge.analysis.labelling import Labelling, LabelsRead
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
+KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
 _STYLE = {
     **{"ok": "green", "warning": "yellow", "failed": "red"},
     **{"bit-identical": "green", "same verdicts": "yellow", "different": "red"},
@@ -181,14 +182,9 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
             Table(titles=[f"{labelled:,} of {total:,} labelled   {metric}"], notes=[asks]),
             Table(rows=about),
             Table(titles=[f"> {unit}"]),
-            Table(notes=[Text(keys_line(), style="dim")]),
+            Table(notes=[Text(KEYS_LINE, style="dim")]),
         ]
     )
-
-
-def keys_line() -> str:
-    """What each key does."""
-    return ", ".join(f"{key} {what}" for key, what in KEYS.items())
 
 
 def ended_view(labelling: "Labelling") -> Table:
@@ -225,8 +221,8 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
     rows = [
         (
             judge.card.name if names[judge.card.name] == 1 else judge.name,
-            _lines(judge.figures["auc"], ".2f"),
-            _lines(judge.at_one_half["bias"], "+.2f"),
+            _lines(judge.figures.get("auc"), ".2f"),
+            _lines(judge.at_one_half.get("bias"), "+.2f"),
             "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
             "-" if judge.seconds_per_verdict is None else f"{judge.seconds_per_verdict:.2g}",
             judge.fit_for[-1] if judge.fit_for else "nothing",
@@ -253,8 +249,10 @@ def _advice(best: Calibration, name: str | Text) -> str:
     return f"take {name}: with it {of} labels do as much as {of + labels} alone; {fit}"
 
 
-def _lines(figure: Figure, form: str) -> Text:
+def _lines(figure: Figure | None, form: str) -> str | Text:
     """A figure, and below it its interval."""
+    if figure is None:
+        return "-"
     low, high = figure.ci95
     return Text(f"{figure.value:{form}}\n[{low:{form}}, {high:{form}}]", justify="right")
 
@@ -267,7 +265,7 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 
 def calibration_view(calibration: Calibration) -> View:
-    """All but the reliability of single probabilities, for a terminal of 80 columns."""
+    """All figures, for a terminal of 80 columns."""
     rule = calibration.combining_rule
     lines = [f"judge {calibration.card}"]
     if rule is not None:
@@ -282,6 +280,8 @@ def calibration_view(calibration: Calibration) -> View:
     threshold = (
         f"threshold {number(calibration.threshold)}, chosen on all labels; held out: decided by the thresholds of "
         f"{len(folds)} folds, {number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
+        if folds
+        else "no threshold is chosen"
     )
     notes = [*(f"{_words(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
     return View(

@@ -39,8 +39,7 @@ class Pace(Record):
 
 def pace_of(judge: OpenJudge, settings: RunSettings) -> Pace | None:
     """That of the judge when it is asked by these settings, if it is remembered."""
-    file = _file_of(judge, settings)
-    return _read(file) if file else None
+    return _read(_file_of(judge, settings))
 
 
 def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: EngineStats, when: str) -> None:
@@ -55,8 +54,7 @@ def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: 
 def latest_pace(sha256: str) -> Pace | None:
     """The last one of a model with this checksum on this machine, by whatever settings."""
     file = _file(sha256, "*")
-    paces = filter(None, map(_read, file.parent.glob(file.name)))
-    return max(paces, key=lambda pace: pace.when, default=None)
+    return max(filter(None, map(_read, file.parent.glob(file.name))), key=lambda pace: pace.when, default=None)
 
 
 def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
@@ -73,8 +71,8 @@ def _file(sha256: str, key: str) -> Path:
     return resources.state_directory() / "paces" / f"{sha256[:_DIGITS]}-{machine}-{key}.json"
 
 
-def _read(file: Path) -> Pace | None:
+def _read(file: Path | None) -> Pace | None:
     try:
-        return Pace.model_validate_json(file.read_bytes())
+        return Pace.model_validate_json(file.read_bytes()) if file else None
     except (OSError, ValidationError):
         return None

@@ -109,8 +109,7 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
     path.unlink(missing_ok=True)
     write_sheet(path, rows)
     sheet = read_sheet(path)
-    assert sheet.unlabelled == sum(row["human"] is None for row in rows)
-    for row, label in zip(rows, sheet.labels, strict=True):
+    for row, label in zip(rows, sheet, strict=True):
         for column in SheetLabel._fields[1:-2]:
             assert getattr(label, column) == (escape_formula(row[column]) if ending == ".csv" else row[column])
         assert (label.when, label.draw) == (None, row["draw"])
@@ -167,7 +166,7 @@ def test_what_no_cell_can_hold_is_cut_visibly_if_it_is_not_read_back(tmp_path: P
     assert cells["contexts"].endswith("xxx\n[... cut here: it has 40,004 characters]")  # with "[1] "
     assert cells["response"].endswith("𝔘𝔘\n[... cut here: it has 20,000 characters]")
     assert {len(cells[column].encode("utf-16-le")) // 2 for column in ("contexts", "text")} == {32_767}
-    assert read_sheet(tmp_path / "sheet.xlsx").labels[0].text == long["text"]
+    assert read_sheet(tmp_path / "sheet.xlsx")[0].text == long["text"]
     with pytest.raises(InputError, match=r"text has 32,768 characters in a row(?s:.*)ends in \.jsonl"):
         write_sheet(tmp_path / "other.xlsx", [sheet_row(text="y" * 32_768)])
     assert not (tmp_path / "other.xlsx").exists()
@@ -217,8 +216,8 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", "ä", "René", None]
     path = saved(tmp_path / name, [header, row, [None] * 8, [None] * 8], **form)
     sheet = read_sheet(path)
-    [label] = sheet.labels
-    assert (sheet.name, sheet.unlabelled) == (str(path), 0)
+    [label] = sheet
+    assert label.place.startswith(str(path))
     assert label[1:] == (None, "ä", "faithfulness", 0, row[2], 1, "René", None, None)
     assert label.place.endswith(", row 2")
 
@@ -228,7 +227,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
     path = tmp_path / "sheet.csv"
     header = "sample_id;metric;position;text;human;labeller\r\n"
     path.write_text(header + "s1;m;0;a;1;Ann\r\ns1;m;1;b\r\n\r\ns1;m;2;c;0;;;\r\n")
-    assert [label.human for label in read_sheet(path).labels] == [1, None, 0]
+    assert [label.human for label in read_sheet(path)] == [1, None, 0]
     path.write_text(header + 's1;m;0;"two\nlines";1;Ann\r\ns1;m;1;b;1;Ann;note\r\n')
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"):
         read_sheet(path)
@@ -252,7 +251,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
 def test_what_a_workbook_made_of_a_text_is_text_again(
     tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    [label] = read_sheet(saved(tmp_path / "sheet.xlsx", table_of({**LABELLED, **cells}))).labels
+    [label] = read_sheet(saved(tmp_path / "sheet.xlsx", table_of({**LABELLED, **cells})))
     assert label._asdict().items() >= expected.items()
 
 
@@ -260,7 +259,7 @@ def test_decimal_commas_and_thousands_in_text(tmp_path: Path) -> None:
     """1.000 is a thousand in German, and one in English: neither is taken for granted."""
     rows = [LABELLED | {"position": position} for position in ("0,0", "1.0", "2,00")]
     sheet = read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows), delimiter=";"))
-    assert [label.position for label in sheet.labels] == [0, 1, 2]
+    assert [label.position for label in sheet] == [0, 1, 2]
     with pytest.raises(DataError, match=r"position: found text '1\.000', expected a whole number"):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(LABELLED | {"position": "1.000"})))
 
@@ -305,7 +304,7 @@ EXCEL = {
 
 def test_a_workbook_is_read_as_excel_writes_it(tmp_path: Path) -> None:
     """Shared and rich strings, escapes, booleans, formulas with what they gave, gaps, and a dimension that is wrong."""
-    labels = read_sheet(zipped(tmp_path / "sheet.xlsx", **EXCEL)).labels
+    labels = read_sheet(zipped(tmp_path / "sheet.xlsx", **EXCEL))
     assert [(label.label_id, label.human, label.text) for label in labels] == [
         (ID, 1, "It rains."),
         ("f" + ID[:-1], 0, "a\r\nb _x0041_"),
@@ -320,7 +319,7 @@ def test_other_worksheets_do_not_matter_but_two_with_labels_do(tmp_path: Path) -
         for row in table_of(LABELLED):
             (book[title] if title in book.sheetnames else book.create_sheet(title)).append(row)
         book.save(tmp_path / f"{title}.xlsx")
-    assert len(read_sheet(tmp_path / "labels.xlsx").labels) == 1
+    assert len(read_sheet(tmp_path / "labels.xlsx")) == 1
     with pytest.raises(DataError, match=r"has 2 sheets with a column human.*\(labels, labels \(2\)\)"):
         read_sheet(tmp_path / "labels (2).xlsx")
 
@@ -332,16 +331,15 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"key": "x", "way": "page", **LABELLED}]))
     sheet = read_sheet(path)
-    assert [label.human for label in sheet.labels] == [1, 0, None, 1]
-    assert sheet.labels[1].when == "2026-01-31T09:30:01.500000+00:00"
-    assert sheet.unlabelled == 1
+    assert [label.human for label in sheet] == [1, 0, None, 1]
+    assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
 
 
 def test_the_same_is_not_both_one_and_zero(tmp_path: Path) -> None:
     """Two people may differ; a row that stands twice says what it says."""
     rows = [LABELLED | {"labeller": "Ann"}, LABELLED | {"labeller": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
-    assert len(read_sheet(saved(path, table_of(*rows, rows[0]))).labels) == 3
+    assert len(read_sheet(saved(path, table_of(*rows, rows[0])))) == 3
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same in .*:2, row 2, exp"):
         read_sheet(saved(path, table_of(*rows, rows[0] | {"human": 0})))
 
@@ -409,7 +407,7 @@ def test_a_workbook_may_say_that_it_is_enormous(tmp_path: Path) -> None:
     for row in (2**20, 2 * 10**9):
         cells = f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row></sheetData>'
         path = zipped(tmp_path / f"{row}.xlsx", **EXCEL | {sheet: EXCEL[sheet].replace("</sheetData>", cells)})
-        assert len(read_sheet(path).labels) == 2
+        assert len(read_sheet(path)) == 2
 
 
 def test_entities_are_not_expanded(tmp_path: Path) -> None:
@@ -437,7 +435,7 @@ def test_a_damaged_workbook_is_labels_or_a_data_error(tmp_path: Path, part: str,
     place %= len(content)
     path = zipped(tmp_path / "sheet.xlsx", **EXCEL | {part: content[:place] + other + content[place + 1 :]})
     with suppress(DataError):
-        assert len(read_sheet(path).labels) <= 2
+        assert len(read_sheet(path)) <= 2
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -446,5 +444,5 @@ def test_ten_thousand_rows_take_seconds(tmp_path: Path, ending: str) -> None:
     rows = [sheet_row(label_id=f"{number:032x}", contexts=["word " * 100] * 3) for number in range(10_000)]
     started = time.perf_counter()
     write_sheet(tmp_path / f"sheet{ending}", rows)
-    assert len(read_sheet(tmp_path / f"sheet{ending}").labels) == len(rows)
+    assert len(read_sheet(tmp_path / f"sheet{ending}")) == len(rows)
     assert time.perf_counter() - started < 20

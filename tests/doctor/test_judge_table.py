@@ -12,6 +12,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.analysis.judge_figures import worth
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import labels_of
+from localjudge.doctor.fitness import admission_by_labels
 from localjudge.errors import DataError
 from localjudge.record.label_rows import LABELS, append_labels, stored_labels
 from localjudge.record.manifest import Calibration, calibration_file
@@ -28,6 +29,7 @@ from localjudge.stats.interval import LabelledScores
 
 SAMPLES = 30
 METRICS = ["faithfulness", "context_relevancy"]
+TEXTS = [f"{word} {n}." for n in range(SAMPLES) for word in ("One", "Two", "Text")]
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +51,7 @@ def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None
         for n in range(SAMPLES)
     ]
     chance = random.Random(1)
-    texts = [f"{word} {n}." for n in range(SAMPLES) for word in ("One", "Two", "Text")]
-    p_yes = {text: (1 - noise) * (0.3 + 0.4 * human(text)) + noise * chance.uniform(0.1, 0.9) for text in texts}
+    p_yes = {text: (1 - noise) * (0.3 + 0.4 * human(text)) + noise * chance.uniform(0.1, 0.9) for text in TEXTS}
     engine = ScriptedEngine(p_yes | (script or {}))
     return localjudge.evaluate(rows, metrics=metrics, engine=engine, out=out)
 
@@ -164,6 +165,29 @@ def test_what_one_judge_failed_on_is_in_no_figure_of_any() -> None:
     other = judged("other", 0.3, metrics=["context_relevancy"])
     with pytest.raises(DataError, match="no labelled statement is in each of whole, other"):
         measured(whole, other)
+
+
+def test_a_judge_that_says_the_same_of_everything_has_a_row_without_figures() -> None:
+    """Also alone, and where all but one group say the same; labels that part nothing are still an error for all."""
+    good, same = judged("good", 0.2), judged("same", 0.0, script={t: 0.7 for t in TEXTS})
+    but_one = judged("but-one", 0.0, script={t: 0.1 if t == "One 0." else 0.7 for t in TEXTS})
+    label(good, metrics=["faithfulness"])
+    [best, *others] = measured(same, good, but_one)
+    assert best.run == good.manifest.signature
+    assert best.figures == measured(good)[0].figures
+    rows = calibrations_view([best, *others])[0].rows
+    assert [[str(cell) for cell in row[1:4]] for row in rows[1:]] == [["-"] * 3] * 2
+    assert [row[5] for row in rows[1:]] == ["nothing"] * 2
+    append_labels(same.directory, stored_labels(good.directory))
+    alone = cast("Calibration", localjudge.calibrate(same, name="alone"))
+    assert (alone.figures, alone.held_out, alone.threshold, alone.fit_for, alone.guesses) == ({}, {}, 0.5, (), True)
+    lines = str(calibrations_view([alone])[-1].notes[-1])
+    assert lines == "none is shown to be better than guessing: take another judge"
+    assert str(admission_by_labels(alone)) == "not fit (all its probabilities are equal)"
+    (good.directory / LABELS).unlink()
+    label(good, metrics=["faithfulness"], says=lambda _text: 1)
+    with pytest.raises(DataError, match="where all labels"):
+        measured(good, but_one)
 
 
 def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> None:

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.optimize import minimize
 
-from localjudge.analysis.judge_figures import reliability
 from localjudge.errors import DataError
 from localjudge.stats.agreement import balanced_accuracy, best_threshold, fit_weights, held_out_decisions
 from localjudge.stats.interval import Floats, LabelledScores
@@ -57,17 +55,6 @@ def test_a_cluster_has_no_part_in_the_threshold_that_decides_it() -> None:
     assert decisions.tolist() == [0, 0, 1, 1]
     with pytest.raises(DataError, match="of one cluster"):
         held_out_decisions(LabelledScores([0, 1], [0.1, 0.9], clusters=["a", "a"]))
-
-
-def test_reliability_by_hand() -> None:
-    """Twenty rows in two bins: mean .2 and .8, shares .1 and .9."""
-    labels = [1] + [0] * 9 + [1] * 9 + [0]
-    first, second = reliability(LabelledScores(labels, [0.2] * 10 + [0.8] * 10))
-    assert (first.low, first.high, first.share) == (0.2, 0.2, 0.1)
-    assert first.mean_p == pytest.approx(0.2)
-    exact = stats.binomtest(9, 10).proportion_ci(0.95, method="exact")
-    assert (second.share, second.verdicts) == (0.9, 10)
-    assert second.ci95 == pytest.approx((exact.low, exact.high))
 
 
 def made_up(rows: int, seed: int) -> tuple[Floats, Floats]:

@@ -14,14 +14,13 @@ is evaluated from scratch, which is slow and right.
 import hashlib
 import json
 import logging
-import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,8 +61,6 @@ _ALL_LAYERS = -1
 _GIB = 1 << 30
 _START_SECONDS, _SECONDS_A_GIB = 2, 10
 """Of a self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s; a file that is not in memory takes longer."""
-_TELLING_GIB = 0.25
-"""A smaller model says little about how long a larger one takes."""
 _TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
@@ -185,34 +182,20 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress 
     try:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        result = _try_with_progress(wanted, file.parent, progress)
+        result = _try_with_progress(wanted, progress)
     resources.remember(file, result.model_dump_json())
     return result
 
 
-def _try_with_progress(wanted: SelfCheckInput, folder: Path, progress: Progress | None) -> SelfCheckResult:
-    """Say how long it will take by the size of the file, and how long it has taken; in `folder` the pace is kept."""
-    gib = size_of(wanted.path) / _GIB
-    machine = hashlib.sha256(json.dumps(hardware.machine()).encode()).hexdigest()
-    memory = folder / f"seconds-a-gib-{machine[:16]}.txt"
-    expected = _START_SECONDS + gib * _seconds_a_gib(memory)
+def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
+    """Say how long it will take by the size of the file, and how long it has taken."""
+    expected = _START_SECONDS + size_of(wanted.path) / _GIB * _SECONDS_A_GIB
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
     _log.info(text) if progress is None else progress.note(text)
     began, shown = time.monotonic(), progress or Silence()
     result = _try_in_child(wanted, lambda: shown.elapsed("self-test", time.monotonic() - began, expected))
     shown.pause()
-    if gib >= _TELLING_GIB:
-        resources.remember(memory, f"{max(time.monotonic() - began - _START_SECONDS, 1) / gib:.3g}")
     return result
-
-
-def _seconds_a_gib(memory: Path) -> float:
-    """As the last self-test of a large model took here, or as it took where this was written."""
-    try:
-        seconds = float(memory.read_text())
-    except (OSError, ValueError):
-        return _SECONDS_A_GIB
-    return seconds if 0 < seconds < math.inf else _SECONDS_A_GIB
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
@@ -236,6 +219,7 @@ def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCh
 
 def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join(filter(None, sys.path))
+    request: str | None = wanted.model_dump_json()
     with subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],
         stdin=subprocess.PIPE,
@@ -246,22 +230,15 @@ def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subproce
         env={**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": path},
     ) as child:
         try:
-            output, errors = _communicate(child, wanted.model_dump_json(), on_tick)
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    output, errors = child.communicate(request, timeout=_TICK_SECONDS)
+                    return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
+                request = None  # it is sent
+                on_tick()
         except BaseException:
             child.kill()
             raise
-    return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
-
-
-def _communicate(child: "subprocess.Popen[str]", request: str, on_tick: Callable[[], None]) -> tuple[str, str]:
-    """What a child process writes, to its end."""
-    sent: str | None = request
-    while True:
-        try:
-            return child.communicate(sent, timeout=_TICK_SECONDS)
-        except subprocess.TimeoutExpired:
-            sent = None
-            on_tick()
 
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
