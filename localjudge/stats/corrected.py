@@ -73,6 +73,11 @@ class JudgedUnits(NamedTuple):
     clusters: Indices
     certain: Flags
 
+    @property
+    def labelled(self) -> Flags:
+        """Which units have a label that somebody gave."""
+        return (self.drawn > 0) & ~self.certain
+
 
 class PredictionPowered(NamedTuple):
     """The corrected mean, its limits (None where too few clusters have labels), lambda, and how many have labels."""
@@ -165,7 +170,7 @@ def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionP
 
 
 def _estimate(units: JudgedUnits) -> _Estimate:
-    labelled = _labelled(units)
+    labelled = units.labelled
     if not labelled.any():
         raise DataError("no unit is labelled", hint="label some of them")
     strata = _merged_strata(units)
@@ -185,14 +190,9 @@ def _estimate(units: JudgedUnits) -> _Estimate:
     )
 
 
-def _labelled(units: JudgedUnits) -> Flags:
-    labelled: Flags = (units.drawn > 0) & ~units.certain
-    return labelled
-
-
 def _merged_strata(units: JudgedUnits) -> Indices:
     """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
-    labels = _sums(_labelled(units).astype(np.float64), units.strata)
+    labels = _sums(units.labelled.astype(np.float64), units.strata)
     first = int(units.certain.any())
     number, seen, new = first, 0.0, [0] * first
     for count in labels[first:]:
