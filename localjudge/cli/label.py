@@ -141,16 +141,12 @@ def _label(labelling: "Labelling") -> None:
             while (key := next(pressed, "q")) not in KEYS:
                 put(f" {keys_line()}\n")
             put(f" {key} {KEYS[key]}\n")
-            match key:
-                case "1" | "0":
-                    labelling.answer(1 if key == "1" else 0)
-                case "?":
-                    labelling.answer("?")
-                case "s":
-                    labelling.skip()
-                case "u":
-                    if not labelling.undo():
-                        put(" there is nothing to undo\n")
-                case _:
-                    break
+            if key == "q":
+                break
+            if key == "s":
+                labelling.skip()
+            elif key != "u":
+                labelling.answer("?" if key == "?" else 1 if key == "1" else 0)
+            elif not labelling.undo():
+                put(" there is nothing to undo\n")
     show(ended_view(labelling), summary_view(labelling.run))

@@ -47,7 +47,11 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     if sample is not None and column is not None:
         raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
     if column is not None:
-        _show_slices(run, column, names, as_json)
+        from localjudge.analysis.compare import slices
+        from localjudge.report.tables import slices_view
+
+        parts = slices(run, column)
+        cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
@@ -79,14 +83,6 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
             for row, question, score in worst_samples(run, names, worst)
         ],
     }
-
-
-def _show_slices(run: "Run", column: str, names: Sequence[str] | None, as_json: bool) -> None:
-    from localjudge.analysis.compare import slices
-    from localjudge.report.tables import slices_view
-
-    parts = slices(run, column)
-    cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
 
 
 def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bool, as_json: bool) -> None:

@@ -123,9 +123,8 @@ def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     Raises DataError for no label.
     """
     estimate = _estimate(units)
-    half_width, limits = estimate.half_width(), None
-    if half_width is not None:
-        limits = _logit_limits(estimate.mean, half_width, math.sqrt(estimate.unseen) / 2)
+    half_width, least = estimate.half_width(), math.sqrt(estimate.unseen) / 2
+    limits = None if half_width is None else _logit_limits(estimate.mean, half_width, least)
     return PredictionPowered(min(1.0, max(0.0, estimate.mean)), limits, estimate.power, estimate.clusters)
 
 
