@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from localjudge.errors import InputError
 from localjudge.resources import write_output
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from localjudge.record.run import Run
     from localjudge.report.export import Format, Rows
 
@@ -55,18 +54,15 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
-        worst = options["worst"]
-        cli.print_result(as_json, lambda: _values(run, names, worst), lambda: _views_of_run(run, names, worst))
+        from localjudge.report.tables import summary_view, worst_view
 
-
-def _views_of_run(run: "Run", names: Sequence[str] | None, worst: int) -> "list[RenderableType]":
-    from localjudge.report.tables import summary_view, worst_view
-
-    views: list[RenderableType] = []
-    for metric in names or (None,):
-        views.append(summary_view(run, metric=metric))
-        views += [worst_view(run, metric=metric, count=worst)] if worst else []
-    return views
+        worst, metrics = options["worst"], names or (None,)
+        shown = (summary_view, partial(worst_view, count=worst)) if worst else (summary_view,)
+        cli.print_result(
+            as_json,
+            lambda: _values(run, names, worst),
+            lambda: [view(run, metric=metric) for metric in metrics for view in shown],
+        )
 
 
 def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, Any]:

@@ -101,16 +101,13 @@ class _Estimate(NamedTuple):
     unseen: float
     strata: int
 
-    @property
-    def variance(self) -> float:
-        clusters = len(self.contributions)
-        return float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
-
     def half_width(self) -> float | None:
         """Half of the interval of a normal mean; None where too few clusters have labels."""
         if self.clusters < FEWEST_CLUSTERS:
             return None
-        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(self.variance)
+        clusters = len(self.contributions)
+        variance = float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
+        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(variance)
 
 
 def prediction_powered(units: JudgedUnits) -> PredictionPowered:
