@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from localjudge.analysis.compare import RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
@@ -32,7 +32,6 @@ _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*"
     r"(?P<threshold>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*"
 )
-_Corrected = CorrectedMean | CorrectedDifference
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -103,19 +102,30 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
         raise InputError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
-def _value_of(
-    gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None
-) -> tuple[Interval | None, Interval | None, _Corrected | None]:
-    """What a gate is decided on, the judge's own interval, and where labels suffice what they make of it."""
-    if gate.delta and comparison:
+class _Basis(NamedTuple):
+    """What a gate is decided on, the judge's own interval, where labels suffice what they say, and what failed."""
+
+    interval: Interval | None
+    judge: Interval | None
+    corrected: CorrectedMean | CorrectedDifference | None
+    failed: int
+    unpaired: int = 0
+
+
+def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Basis:
+    summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
+    if gate.delta:
+        if comparison is None or gate.metric not in comparison.metrics:
+            raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
-        return change.interval, change.judge_interval, change.headline
-    judge = run.summary.metrics[gate.metric].interval
-    corrected = labels.corrected.get(gate.metric) if labels else None
+        failed = max(summary.failed, change.failed_in_baseline)
+        return _Basis(change.interval, change.judge_interval, change.headline, failed, change.unpaired)
+    judge = summary.interval
     if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
-        return judge, judge, None
+        return _Basis(judge, judge, None, summary.failed)
     low, high = corrected.ci95
-    return judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters), judge, corrected
+    interval = judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters)
+    return _Basis(interval, judge, corrected, summary.failed)
 
 
 def decide_gate(
@@ -130,14 +140,7 @@ def decide_gate(
 
     `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
     """
-    failed, unpaired, remark = run.summary.metrics[gate.metric].failed, 0, ""
-    if gate.delta:
-        if comparison is None or gate.metric not in comparison.metrics:
-            raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
-        change = comparison.metrics[gate.metric]
-        failed, unpaired = max(failed, change.failed_in_baseline), change.unpaired
-        remark = f"; {comparison.samples.without_partner}" if unpaired else ""
-    interval, judge, corrected = _value_of(gate, run, comparison, labels)
+    interval, judge, corrected, failed, unpaired = _basis_of(gate, run, comparison, labels)
     decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
@@ -148,6 +151,8 @@ def decide_gate(
             more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
         reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
+    if unpaired and comparison:
+        reason += f"; {comparison.samples.without_partner}"
     return GateDecision(
         gate=str(gate),
         metric=gate.metric,
@@ -161,7 +166,7 @@ def decide_gate(
         corrected=corrected is not None,
         labels=corrected.labels if corrected else None,
         labels_needed=more,
-        reason=reason + remark,
+        reason=reason,
     )
 
 

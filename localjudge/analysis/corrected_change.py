@@ -11,8 +11,6 @@ drawn from the statements of the run (`localjudge.analysis.labels`), or all if e
 
 from collections.abc import Mapping, Sequence, Set
 
-import numpy as np
-
 from localjudge.analysis.labels import NO_SHARE, Decisions, labelled_units
 from localjudge.analysis.units import unit_frames
 from localjudge.record.label_rows import merge_labels, stored_labels
@@ -64,11 +62,9 @@ class BothLabels:
         if not any(labelled) or not all(frame.share_of for frame in frames):
             return CorrectedDifference(remark=NO_SHARE) if any(labelled) else None
         sides = zip(frames, self._chances, strict=True)
-        units = [labelled_units(frame, self._decisions, chances).units for frame, chances in sides]
-        counted = [
-            {frame.keys[unit] for unit in np.flatnonzero((of_run.drawn > 0) & ~of_run.certain)}
-            for frame, of_run in zip(frames, units, strict=True)
-        ]
+        units, counted = zip(
+            *(labelled_units(of_run, self._decisions, chances) for of_run, chances in sides), strict=True
+        )
         corrected = CorrectedDifference(
             labels_before=len(counted[0]),
             labels_after=len(counted[1]),

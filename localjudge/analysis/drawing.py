@@ -98,31 +98,32 @@ def metrics_of(drawing: str) -> list[str]:
     return parts[2].split(_AND) if parts else []
 
 
-def seed_of(drawing: str) -> int:
-    """The seed of a drawing of this name, 0 if no drawing has such a name."""
-    parts = _NAME.fullmatch(drawing)
-    return int(parts[1]) if parts else 0
+def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
+    """The first statements of the drawing of this name; None if it is not of these frames."""
+    parts, of_drawing = (
+        _NAME.fullmatch(name),
+        {metric: frames[metric] for metric in metrics_of(name) if metric in frames},
+    )
+    drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
+    return drawing if drawing and drawing.name == name else None
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
     """What a person is asked and shown of the statements, row by row, and not what the judge said."""
     places = {statement.place: statement for statement in statements}
-    samples, metrics = {place.sample_id for place in places}, {place.metric for place in places}
+    asked = {place.sample_id for place in places}
+    samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
     evidence, rows = Evidence(run), dict[str, SheetRow]()
-    verdicts = {
-        UnitPlace(row.sample_id, row.metric, row.position or 0): row
-        for row in run.iter_verdicts()
-        if row.sample_id in samples and row.metric in metrics
-    }
-    texts = {sample.id: sample for sample in run.iter_samples() if sample.id in samples}
-    for place, statement in places.items():
-        rows[statement.key] = {
-            "label_id": statement.key,
-            "draw": drawing.name,
-            **place._asdict(),
-            **evidence.shown(texts[place.sample_id], verdicts[place]),
-            "text": verdicts[place].text,
-            "human": None,
-            "labeller": None,
-        }
+    for verdict in run.iter_verdicts():
+        place = UnitPlace(verdict.sample_id, verdict.metric, verdict.position or 0)
+        if statement := places.get(place):
+            rows[statement.key] = {
+                "label_id": statement.key,
+                "draw": drawing.name,
+                **place._asdict(),
+                **evidence.shown(samples[place.sample_id], verdict),
+                "text": verdict.text,
+                "human": None,
+                "labeller": None,
+            }
     return [rows[statement.key] for statement in statements]

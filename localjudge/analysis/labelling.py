@@ -5,20 +5,12 @@ that the run has already, of another drawing or from another run, is not asked f
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge.analysis.drawing import (
-    Drawing,
-    DrawnStatement,
-    SheetRow,
-    draw_statements,
-    metrics_of,
-    seed_of,
-    sheet_rows,
-)
+from localjudge.analysis.drawing import Drawing, SheetRow, draw_again, draw_statements, sheet_rows
 from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, pace
 from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
@@ -64,25 +56,21 @@ class Labelling:
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
         if minutes is not None:
-            more = max(1, round(60 * minutes / pace(self._own_rows())))
+            rows = [row for row in self._decisions.rows if row.labeller == self.labeller]
+            more = max(1, round(60 * minutes / pace(rows)))
             n = more + len(self._decisions.of)
         self._drawing = draw_statements(frames, DEFAULT_COUNT if n is None else n, seed)
-        asked = [drawn for drawn in self._drawing.statements if not again or self._others_labelled(drawn)]
-        left = [drawn for drawn in asked if self._is_open(drawn, again=again)][:more]
+        asked = [drawn for drawn in self._drawing.statements if not again or self._others_labelled(drawn.key)]
+        own = {key for key, people in self._decisions.of.items() if self.labeller in people}
+        left = [drawn for drawn in asked if drawn.key not in own and (again or not self._others_labelled(drawn.key))]
+        left = left[:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self._passed: list[SheetRow] = []
 
-    def _own_rows(self) -> list[LabelRow]:
-        return [row for row in self._decisions.rows if row.labeller == self.labeller]
-
-    def _others_labelled(self, statement: DrawnStatement) -> bool:
-        people = self._decisions.of.get(statement.key, {})
+    def _others_labelled(self, key: str) -> bool:
+        people = self._decisions.of.get(key, {})
         return any(label is not None for name, label in people.items() if name != self.labeller)
-
-    def _is_open(self, statement: DrawnStatement, *, again: bool) -> bool:
-        people = self._decisions.of.get(statement.key, {})
-        return self.labeller not in people and (again or not self._others_labelled(statement))
 
     @property
     def labelled(self) -> int:
@@ -169,20 +157,20 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     not of statements in the run; of another run the others are left there.
     """
     run = as_run(run)
-    frames = unit_frames(run)
+    frames, stored, unlabelled = unit_frames(run), stored_labels(run.directory), 0
     if Path(source).is_dir():
         other = stored_labels(Path(source))
         keys = {key for frame in frames.values() for key in frame.by_key}
-        before, rows, unlabelled = list[LabelRow](), [row for row in other if row.key in keys], 0
+        before, rows = list[LabelRow](), [row for row in other if row.key in keys]
         if not rows:
             raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
     else:
         sheet = read_sheet(source)
-        before, rows = _decisions_in(run, frames, sheet, labeller or user_name())
-        unlabelled = sum(label.human is None for label in sheet)
-    kept = stored_labels(run.directory)
-    last = {(row.labeller, row.key, row.draw): row.human for row in kept}
-    same, new = set(kept), list[LabelRow]()
+        labels = [label for label in sheet if label.human is not None]
+        unlabelled = len(sheet) - len(labels)
+        before, rows = _decisions_in(run, frames, labels, labeller or user_name(), Decisions(stored))
+    last = {(row.labeller, row.key, row.draw): row.human for row in stored}
+    same, new = set(stored), list[LabelRow]()
     for row in rows:
         who = row.labeller, row.key, row.draw
         if row not in same and last.get(who, -1) != row.human:
@@ -194,64 +182,56 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
 
 
 def _decisions_in(
-    run: Run, frames: Mapping[str, UnitFrame], labels: Iterable[SheetLabel], labeller: str
+    run: Run, frames: Mapping[str, UnitFrame], labels: Sequence[SheetLabel], labeller: str, decisions: Decisions
 ) -> tuple[list[LabelRow], list[LabelRow]]:
     """What is `carried` over to the drawings of a sheet, and its labels as decisions about statements of the run."""
-    given = [label for label in labels if label.human is not None]
-    if not given:
+    if not labels:
         raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
-    places = _Places(run, frames)
-    keys, drawings = [places.key(label) for label in given], dict[str, dict[str, dict[str, Any]]]()
-    when, before, rows, others = now(), list[LabelRow](), list[LabelRow](), list[SheetLabel]()
-    decisions = Decisions(stored_labels(run.directory))
-    for name in sorted({label.draw for label in given if label.draw}):
-        of_name = {key for key, label in zip(keys, given, strict=True) if key and label.draw == name}
-        if drawing := places.drawn(name, of_name):
-            drawings[name] = {drawn.key: drawing.of(drawn) for drawn in drawing.statements if drawn.key in of_name}
-            before += carried(drawing, max((row["turn"] for row in drawings[name].values()), default=0), decisions)
-    for key, label in zip(keys, given, strict=True):
-        if key is None:
-            others.append(label)
-            continue
-        place, drawn = places.first[key], drawings.get(label.draw or "", {}).get(key, {})
-        way: Way = "page" if label.when else "sheet"
-        who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
-        text = places.texts[key]
-        rows.append(LabelRow.model_validate({"key": key, **place._asdict(), "text": text, **who, **drawn}))
-    if others:
-        where = ", ".join(label.place for label in others[:_SHOWN])
+    statements = _Statements(run, frames)
+    matches = [(label, key) for label in labels if (key := statements.key_of(label))]
+    if len(matches) < len(labels):
+        matched = {id(label) for label, _ in matches}
+        others = [label.place for label in labels if id(label) not in matched]
         raise DataError(
-            f"{numbered(len(others), 'label')} of {len(given):,} are not of statements in {run.directory}: {where}",
+            f"{numbered(len(others), 'label')} of {len(labels):,} are not of statements in {run.directory}: "
+            f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
+    before, drawn, when = list[LabelRow](), dict[tuple[str, str], dict[str, Any]](), now()
+    for name in sorted({label.draw for label in labels if label.draw}):
+        if drawing := draw_again(name, frames, len(statements.first)):
+            keys = {key for label, key in matches if label.draw == name}
+            of_name = [statement for statement in drawing.statements if statement.key in keys]
+            drawn |= {(name, statement.key): drawing.of(statement) for statement in of_name}
+            before += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
+    rows = []
+    for label, key in matches:
+        way: Way = "page" if label.when else "sheet"
+        who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
+        where = {"key": key, **statements.first[key]._asdict(), "text": statements.texts[key]}
+        rows.append(LabelRow.model_validate({**where, **who, **drawn.get((label.draw or "", key), {})}))
     return before, rows
 
 
-class _Places:
-    """Where the statements of a run stand, to match labels with."""
+class _Statements:
+    """The statements of a run by their keys: where each stands first, and what it says."""
 
     def __init__(self, run: Run, frames: Mapping[str, UnitFrame]) -> None:
-        self._run, self._frames = run, frames
+        self._run = run
         self.first: dict[str, UnitPlace] = {}
-        """The first verdict about each statement."""
         self._keys: dict[tuple[str, str, int], str] = {}
         for frame in frames.values():
             for key, indices in frame.by_key.items():
-                for index in indices:
-                    place = frame.place(index)
+                for place in map(frame.place, indices):
                     self.first.setdefault(key, place)
                     self._keys[escape_formula(place.sample_id), escape_formula(place.metric), place.position] = key
 
-    def key(self, label: SheetLabel) -> str | None:
-        """The statement that a label is of; None if the run has no such."""
-        if label.label_id in self.first:
-            return label.label_id
+    def key_of(self, label: SheetLabel) -> str | None:
+        """The key of the statement that a label is of; None if the run has no such."""
         if label.label_id is not None or label.position is None:
-            return None
+            return label.label_id if label.label_id in self.first else None
         key = self._keys.get((escape_formula(label.sample_id), escape_formula(label.metric), label.position))
-        if key is None:
-            return None
-        return key if escape_formula(self.texts[key]) == escape_formula(label.text) else None
+        return key if key and escape_formula(self.texts[key]) == escape_formula(label.text) else None
 
     @cached_property
     def texts(self) -> dict[str, str]:
@@ -259,16 +239,3 @@ class _Places:
         keys = {place: key for key, place in self.first.items()}
         rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
         return {keys[place]: row.text for place, row in rows if place in keys}
-
-    def drawn(self, name: str, keys: Set[str]) -> Drawing | None:
-        """The drawing of this name, as far as it has these statements; None if it is not of this run."""
-        frames = {metric: self._frames[metric] for metric in metrics_of(name) if metric in self._frames}
-        count = DEFAULT_COUNT
-        while frames:
-            drawing = draw_statements(frames, count, seed_of(name))
-            if drawing.name != name:
-                break
-            if keys <= {drawn.key for drawn in drawing.statements} or count >= len(self.first):
-                return drawing
-            count *= 4
-        return None

@@ -12,18 +12,18 @@ Where two drawings were made, each is a sample, and both together count by the n
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from localjudge.analysis.drawing import draw_statements, frame_of, metrics_of, seed_of
+from localjudge.analysis.drawing import draw_again, frame_of, metrics_of
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError
 from localjudge.record.label_rows import LabelRow, merge_labels, stored_labels
@@ -163,16 +163,13 @@ class Decisions:
         return chances
 
 
-class LabelledUnits(NamedTuple):
-    """The units of a metric with what labels say of them, and how many statements have one."""
+def labelled_units(
+    frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]]
+) -> tuple[JudgedUnits, Set[str]]:
+    """The units of one metric with what labels say of them, and the keys of the statements whose labels count.
 
-    units: JudgedUnits
-    labels: int
-    remark: str | None
-
-
-def labelled_units(frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]]) -> LabelledUnits:
-    """The units of one metric. Labels of all its statements count in full; else those that were drawn count."""
+    Labels of all its statements count in full; else those that were drawn count.
+    """
     stands_for = chances.get(frame.metric, {})
     human, drawn = np.zeros(len(frame.judged)), np.zeros(len(frame.judged))
     keys = frame.by_key.keys() & decisions.human.keys()
@@ -191,7 +188,7 @@ def labelled_units(frame: UnitFrame, decisions: Decisions, chances: Mapping[str,
     units = JudgedUnits(frame.judged, frame.weights, human, drawn, strata, frame.clusters, certain)
     if frame.share_of == "zeros":
         units = units._replace(judged=1 - units.judged, human=1 - units.human)
-    return LabelledUnits(units, len(counted), NOT_DRAWN if keys and not counted else None)
+    return units, counted
 
 
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
@@ -237,19 +234,20 @@ def _corrected(
         return CorrectedMean(remark="too many of its samples failed")
     if frame.share_of is None:
         return CorrectedMean(remark=NO_SHARE)
-    units, labels, remark = labelled_units(frame, decisions, chances)
-    if not labels:
-        return CorrectedMean(remark=remark, **_missing(frame, 0, seconds))
+    units, counted = labelled_units(frame, decisions, chances)
+    if not counted:
+        known = frame.by_key.keys() & decisions.human.keys()
+        return CorrectedMean(remark=NOT_DRAWN if known else None, **_missing(frame, 0, seconds))
     corrected, alone = prediction_powered(units), labels_alone(units)
-    worth = worth_in_labels(corrected, alone, labels)
+    worth, remark = worth_in_labels(corrected, alone, len(counted)), None
     if corrected.limits is None:
         remark = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
-    elif not worth and labels < len(frame.by_key):
+    elif not worth and len(counted) < len(frame.by_key):
         remark = NO_SAVING
     return CorrectedMean(
         mean=corrected.mean,
         ci95=corrected.limits,
-        labels=labels,
+        labels=len(counted),
         statements=len(frame.by_key),
         worth_labels=worth,
         labels_alone=LabelsAlone(mean=alone.mean, ci95=alone.limits),
@@ -272,11 +270,9 @@ def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
 def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "specificity") -> dict[str, Any]:
     """The judge's sensitivity and specificity, of those of the two that labels tell."""
     weights: Floats = np.where(units.certain, 0.0, units.drawn)
+    sides = {of_ones: (units.human, units.judged), of_zeros: (1 - units.human, 1 - units.judged)}
     rates = {}
-    for name, human, right in (
-        (of_ones, units.human, units.judged),
-        (of_zeros, 1 - units.human, 1 - units.judged),
-    ):
+    for name, (human, right) in sides.items():
         if total := float((weights * human).sum()):
             rates[name] = float((weights * human * right).sum()) / total
     return rates
@@ -286,12 +282,10 @@ def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
     """How many statements were drawn before one that is labelled, and have no label."""
     keys: set[str] = set()
     for (name, frame), statements in decisions.drawn.items():
-        of_drawing = {metric: frames[metric] for metric in metrics_of(name) if metric in frames}
-        turns = [turn for key, (_, turn) in statements.items() if key in decisions.human]
-        if turns and frame == frame_of(list(of_drawing.values())):
-            drawing = draw_statements(of_drawing, max(turns), seed_of(name))
-            if drawing.name == name:  # and not one by what another judge was unsure of
-                keys.update(drawn.key for drawn in drawing.statements if drawn.turn <= max(turns))
+        last = max((turn for key, (_, turn) in statements.items() if key in decisions.human), default=0)
+        drawing = draw_again(name, frames, last) if last else None
+        if drawing and drawing.frame == frame:
+            keys.update(drawn.key for drawn in drawing.statements if drawn.turn <= last)
     return len(keys - decisions.human.keys())
 
 

@@ -15,7 +15,7 @@ in two runs: it is labelled once.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import zip_longest
@@ -44,24 +44,29 @@ class UnitPlace(NamedTuple):
     position: int
 
 
+class _SampleUnits(NamedTuple):
+    """The counted verdicts of one sample: keys, labels of the judge, probabilities of 1 (NaN without a judge)."""
+
+    sample_id: str
+    cluster: int
+    keys: Sequence[str]
+    labels: Sequence[int]
+    p_yes: Sequence[float]
+
+
 class UnitFrame:
     """The counted verdicts of one metric, in the order of the run, and of which samples they are."""
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
-        self.sample_ids: list[str] = []
-        self.keys: list[str] = []
-        self._judged: list[int] = []
-        self._p_yes: list[float] = []
-        self._sizes: list[int] = []
-        self._clusters: list[int] = []
+        self._samples: list[_SampleUnits] = []
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
     def add(self, evaluation: Evaluation, cluster: int, keys: Sequence[str]) -> None:
         """Count the verdicts of one more sample, of this cluster: all if it was scored, none otherwise."""
-        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
         if not isinstance(evaluation.outcome, Scored):
             return
+        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
         if len(verdicts) < len(evaluation.units):
             verdicts = []
         labels = [verdict.label for verdict in verdicts]
@@ -69,59 +74,52 @@ class UnitFrame:
         counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
         self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
         if verdicts:
-            self.sample_ids.append(evaluation.sample_id)
-            self.keys += keys
-            self._judged += labels
-            self._p_yes += [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-            self._sizes.append(len(verdicts))
-            self._clusters.append(cluster)
+            p_yes = [np.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
+            self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
         """The frame of these samples alone, each with the number of its cluster."""
         part = UnitFrame(self.metric)
-        part._shares, end = self._shares, 0
-        for sample_id, size in zip(self.sample_ids, self._sizes, strict=True):
-            units, end = slice(end, end + size), end + size
-            if sample_id in clusters:
-                part.sample_ids.append(sample_id)
-                part.keys += self.keys[units]
-                part._judged += self._judged[units]
-                part._p_yes += self._p_yes[units]
-                part._sizes.append(size)
-                part._clusters.append(clusters[sample_id])
+        part._shares = self._shares
+        samples = (sample for sample in self._samples if sample.sample_id in clusters)
+        part._samples = [sample._replace(cluster=clusters[sample.sample_id]) for sample in samples]
         return part
 
     def place(self, index: int) -> UnitPlace:
         """Where the unit with this index stands in the run."""
         sample = int(np.searchsorted(self._ends, index, side="right"))
         start = int(self._ends[sample - 1]) if sample else 0
-        return UnitPlace(self.sample_ids[sample], self.metric, index - start)
+        return UnitPlace(self._samples[sample].sample_id, self.metric, index - start)
 
     @cached_property
     def share_of(self) -> ShareOf | None:
         """Which verdicts its scores are shares of; None where they are something else."""
-        return next((name for name in ("ones", "zeros") if self._judged and name in self._shares), None)
+        return next((name for name in ("ones", "zeros") if self._samples and name in self._shares), None)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Keys of the units."""
+        return [key for sample in self._samples for key in sample.keys]
 
     @cached_property
     def judged(self) -> Floats:
         """Labels of the judge (units,)."""
-        return np.array(self._judged, dtype=np.float64)
+        return np.array([label for sample in self._samples for label in sample.labels], dtype=np.float64)
 
     @cached_property
     def p_yes(self) -> Floats:
         """Probabilities of 1 (units,), NaN where a label follows without a judge."""
-        return np.array(self._p_yes, dtype=np.float64)
+        return np.array([p_yes for sample in self._samples for p_yes in sample.p_yes], dtype=np.float64)
 
     @cached_property
     def weights(self) -> Floats:
         """Shares of the units (units,) in the mean of the metric, 1 in all."""
-        sizes = np.array(self._sizes, dtype=np.float64)
-        return np.repeat(1 / (sizes * len(sizes)), self._sizes)
+        return np.repeat(1 / (self._sizes * float(len(self._sizes))), self._sizes)
 
     @cached_property
     def clusters(self) -> Indices:
         """Number of each unit's cluster (units,): its sample, or the group of that, as all frames of a run count."""
-        return np.repeat(np.array(self._clusters, dtype=np.intp), self._sizes)
+        return np.repeat(np.array([sample.cluster for sample in self._samples], dtype=np.intp), self._sizes)
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
@@ -130,6 +128,10 @@ class UnitFrame:
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
             indices.setdefault(self.keys[index], []).append(index)
         return indices
+
+    @cached_property
+    def _sizes(self) -> Indices:
+        return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
 
     @cached_property
     def _ends(self) -> Indices:
@@ -148,7 +150,9 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
         if name not in rubrics and (metrics is None or name in metrics)
     }
     groups, numbers, evidence = run.cluster_of, dict[str, int](), Evidence(run)
-    for sample, evaluations in _evaluated(run):
+    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
+        if sample is None or evaluations is None or evaluations[0].sample_id != sample.id:
+            raise unknown_sample(run, evaluations[0].sample_id if evaluations else sample.id)
         group = sample.id if groups is None else groups[sample.id]
         number = numbers.setdefault(group, len(numbers))
         for evaluation in evaluations:
@@ -156,14 +160,6 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
                 keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
-
-
-def _evaluated(run: Run) -> Iterator[tuple[Sample, list[Evaluation]]]:
-    """Each sample with its evaluations, in the order of the data."""
-    for sample, evaluations in zip_longest(run.iter_samples(), run.iter_evaluations()):
-        if sample is None or evaluations is None or evaluations[0].sample_id != sample.id:
-            raise unknown_sample(run, evaluations[0].sample_id if evaluations else sample.id)
-        yield sample, evaluations
 
 
 def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
@@ -188,30 +184,17 @@ class Evidence:
 
     def __init__(self, run: Run) -> None:
         self._criteria = kept_criteria(run.manifest)
-        self._metrics: dict[str, Metric | None] = {}
-        self._questions: dict[str, str] = {}
-
-    def _metric(self, name: str) -> Metric | None:
-        """The metric of this name; None for that of a package that is not installed."""
-        if name not in self._metrics:
-            self._metrics[name] = self._criteria.get(name)
-            with suppress(InputError):
-                self._metrics[name] = self._criteria.get(name) or catalog.get(name)
-        return self._metrics[name]
-
-    def _question(self, name: str) -> str:
-        """What the metrics that share a question have in common; of a criterion its text."""
-        if name not in self._questions:
-            criterion = self._criteria.get(name)
-            self._questions[name] = catalog.question_of(name) if criterion is None else criterion.question
-        return self._questions[name]
+        self._metrics: dict[str, Metric] = dict(self._criteria)
+        for name in run.summary.metrics.keys() - self._criteria.keys():
+            with suppress(InputError):  # of a package that is not installed
+                self._metrics[name] = catalog.get(name)
 
     def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
         """The question, and what a person compares the unit with, without the unit itself; None for what has no part.
 
         Its keys are asks, user_input, contexts, reference, response.
         """
-        contexts, metric = context_texts(sample.retrieved_contexts), self._metric(verdict.metric)
+        contexts, metric = context_texts(sample.retrieved_contexts), self._metrics.get(verdict.metric)
         needed: Collection[str] = ("retrieved_contexts", "reference", "response")
         if metric is not None:
             needed = metric.required_fields
@@ -234,5 +217,7 @@ class Evidence:
 
     def key(self, sample: Sample, verdict: VerdictRow) -> str:
         """The hash (hexadecimal, 32 digits) of the question and of all that is shown, whatever the metric is called."""
-        shown = {**self.shown(sample, verdict), "asks": self._question(verdict.metric)}
+        criterion = self._criteria.get(verdict.metric)
+        asks = criterion.question if criterion else catalog.question_of(verdict.metric)
+        shown = {**self.shown(sample, verdict), "asks": asks}
         return hashlib.sha256(json.dumps([*shown.values(), verdict.text]).encode()).hexdigest()[:_KEY_DIGITS]

@@ -95,24 +95,19 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label(labelling)
         return
-    for name, file in files.items():
-        _write(labelling, file, as_page=name == "page")
-    rows, names = len(labelling.rows), " and ".join(printable(str(file)) for file in files.values())
+    from localjudge.analysis.label_sheet import write_sheet
+    from localjudge.report.label_page import write_label_page
+
+    rows = labelling.rows_to_send()
+    if "out" in files:
+        write_sheet(files["out"], rows)
+    if "page" in files:
+        write_label_page(files["page"], rows, title=run.directory.name)
+    names = " and ".join(printable(str(file)) for file in files.values())
     then = printable(call("label", str(directory), "read", "FILE"))
-    text = f"{numbered(rows, 'statement')} to label in {names}; then: {then}"
-    written = {"file": str(next(iter(files.values()))), "rows": rows}
+    text = f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}"
+    written = {"file": str(next(iter(files.values()))), "rows": len(rows)}
     click.echo(json.dumps(written, indent=2) if as_json else text)
-
-
-def _write(labelling: "Labelling", file: Path, *, as_page: bool) -> None:
-    if as_page:
-        from localjudge.report.label_page import write_label_page
-
-        write_label_page(file, labelling.rows_to_send(), title=labelling.run.directory.name)
-    else:
-        from localjudge.analysis.label_sheet import write_sheet
-
-        write_sheet(file, labelling.rows_to_send())
 
 
 def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
@@ -141,16 +136,12 @@ def _label(labelling: "Labelling") -> None:
             while (key := next(pressed, "q")) not in KEYS:
                 put(f" {KEYS_LINE}\n")
             put(f" {key} {KEYS[key]}\n")
-            match key:
-                case "1" | "0":
-                    labelling.answer(1 if key == "1" else 0)
-                case "?":
-                    labelling.answer("?")
-                case "s":
-                    labelling.skip()
-                case "u":
-                    if not labelling.undo():
-                        put(" there is nothing to undo\n")
-                case _:
-                    break
+            if key == "q":
+                break
+            if key == "s":
+                labelling.skip()
+            elif key != "u":
+                labelling.answer("?" if key == "?" else 1 if key == "1" else 0)
+            elif not labelling.undo():
+                put(" there is nothing to undo\n")
     show(ended_view(labelling), summary_view(labelling.run))

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from localjudge.errors import InputError
 from localjudge.resources import write_output
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from localjudge.record.run import Run
     from localjudge.report.export import Format, Rows
 
@@ -47,22 +46,23 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     if sample is not None and column is not None:
         raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
     if column is not None:
-        _show_slices(run, column, names, as_json)
+        from localjudge.analysis.compare import slices
+        from localjudge.report.tables import slices_view
+
+        parts = slices(run, column)
+        cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
-        worst = options["worst"]
-        cli.print_result(as_json, lambda: _values(run, names, worst), lambda: _views_of_run(run, names, worst))
+        from localjudge.report.tables import summary_view, worst_view
 
-
-def _views_of_run(run: "Run", names: Sequence[str] | None, worst: int) -> "list[RenderableType]":
-    from localjudge.report.tables import summary_view, worst_view
-
-    views: list[RenderableType] = []
-    for metric in names or (None,):
-        views.append(summary_view(run, metric=metric))
-        views += [worst_view(run, metric=metric, count=worst)] if worst else []
-    return views
+        worst, metrics = options["worst"], names or (None,)
+        shown = (summary_view, partial(worst_view, count=worst)) if worst else (summary_view,)
+        cli.print_result(
+            as_json,
+            lambda: _values(run, names, worst),
+            lambda: [view(run, metric=metric) for metric in metrics for view in shown],
+        )
 
 
 def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, Any]:
@@ -79,14 +79,6 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
             for row, question, score in worst_samples(run, names, worst)
         ],
     }
-
-
-def _show_slices(run: "Run", column: str, names: Sequence[str] | None, as_json: bool) -> None:
-    from localjudge.analysis.compare import slices
-    from localjudge.report.tables import slices_view
-
-    parts = slices(run, column)
-    cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
 
 
 def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bool, as_json: bool) -> None:

@@ -8,11 +8,11 @@ not count as verified. Nothing signs this file: a reader who doubts it verifies 
 
 import os
 import platform
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from localjudge.record.directory import MANIFEST, read_object, validated
+from localjudge.record.label_rows import now
 from localjudge.record.run import file_sha256
 from localjudge.resources import write_output
 from localjudge.types import Record
@@ -41,7 +41,7 @@ def keep_verification(directory: Path, result: Result, *, asked_again: int, stor
     """Write it. Raises InputError (OutOfResource where there is no room) if the directory cannot be written."""
     verification = LastVerification(
         result=result,
-        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        when=now(),
         asked_again=asked_again,
         stored=stored,
         machine=f"{platform.system()} {platform.machine()}",

@@ -15,7 +15,7 @@ The same run, and the same baseline and gates, give the same bytes (with the sam
 import base64
 import gzip
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,12 +67,7 @@ def write_report(
 
 
 def page(
-    run: Run,
-    checked: Check,
-    baseline: Run | None = None,
-    labels: RunLabels | None = None,
-    *,
-    title: str | None = None,
+    run: Run, checked: Check, baseline: Run | None = None, labels: RunLabels | None = None, *, title: str | None = None
 ) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
@@ -129,7 +124,7 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
 
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    """Row of the list and details of each sample."""
+    """Row of the list and details of each sample: why it has its outcome, unless that says it, and the verdicts."""
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     before = _Baseline(baseline, side) if baseline is not None else None
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
@@ -137,7 +132,15 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
         asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
         outcomes = [_outcome(scores.get(metric)) for metric in metrics]
         row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
-        values = _sample_values(sample, scores, verdicts)
+        details = {
+            name: {
+                "outcome": outcome_of(score),
+                "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
+                "verdicts": [_verdict_values(sample, verdict) for verdict in verdicts[name]],
+            }
+            for name, score in scores.items()
+        }
+        values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
         if before:
             row.append([before.score(position, metric) for metric in metrics])
             values["before"] = before.values(position, sample, verdicts)
@@ -148,21 +151,6 @@ def _outcome(score: ScoreRow | None) -> float | str | None:
     if score is None:
         return None
     return score.status[0] if score.score is None else round(score.score, _SCORE_DIGITS)
-
-
-def _sample_values(
-    sample: Sample, scores: Mapping[str, ScoreRow], verdicts: Mapping[str, Sequence[VerdictRow]]
-) -> Values:
-    """Texts, and of each metric the outcome, one line why unless the outcome says it, and the verdicts."""
-    metrics = {
-        name: {
-            "outcome": outcome_of(score),
-            "why": tables.why(score, verdicts[name]) if score.status == "scored" else "",
-            "verdicts": [_verdict_values(sample, verdict) for verdict in verdicts[name]],
-        }
-        for name, score in scores.items()
-    }
-    return {"id": sample.id, "texts": _text_values(sample), "metrics": metrics}
 
 
 def _text_values(sample: Sample) -> Values:

@@ -30,14 +30,8 @@ def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: st
     another file of that name, and for one that cannot be written.
     """
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
-    config = {"key": _storage_key(shown), "rows": shown}
+    # Under this key a browser keeps the decisions: the same labels of the same draw, in the same order.
+    digest = hashlib.sha256("".join(f"{row['draw']}\n{row['label_id']}\n" for row in shown).encode()).hexdigest()
+    config = {"key": f"localjudge-labels-{digest}", "rows": shown}
     parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, config=config, title=title, count=len(shown))
     write_page(path, parts, kind="page")
-
-
-def _storage_key(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Under which a browser keeps the decisions: the same labels of the same draw, in the same order."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(f"{row['draw']}\n{row['label_id']}\n".encode())
-    return f"localjudge-labels-{digest.hexdigest()}"

@@ -48,7 +48,8 @@ class MeanRow(NamedTuple):
 def overview(run: Run, checked: Check, labels: RunLabels | None = None, title: str | None = None) -> Values:
     """The values of the template that stand for the run, its labels, its gates and its comparison."""
     environment, verification = run.manifest.environment, last_verification(run.directory)
-    metrics = list(_metrics(run, labels, [parse_gate(decision.gate) for decision in checked.decisions]))
+    gates = [parse_gate(decision.gate) for decision in checked.decisions]
+    metrics = list(_metrics(run, labels, gates))
     sentences = [metric for metric in metrics if metric["sentence"]]
     return {
         "title": title or ", ".join(Path(source).name for source in environment.get("sources", ())),
@@ -60,13 +61,8 @@ def overview(run: Run, checked: Check, labels: RunLabels | None = None, title: s
         "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
         "metrics": metrics,
         "gates": [
-            (
-                decision,
-                _OUTCOMES[decision.outcome],
-                gate_in_words(parse_gate(decision.gate)),
-                tables.reason_of(decision),
-            )
-            for decision in checked.decisions
+            (decision, _OUTCOMES[decision.outcome], gate_in_words(gate), tables.reason_of(decision))
+            for decision, gate in zip(checked.decisions, gates, strict=True)
         ],
         "comparison": checked.comparison and _comparison(checked.comparison),
         "labels": labels,
@@ -147,9 +143,8 @@ def gate_in_words(gate: Gate) -> str:
         return f"{name} is {_EQUALS[gate.comparison]} than in the baseline"
     is_least, is_strict = gate.comparison.startswith(">") == (gate.threshold > 0), "=" not in gate.comparison
     bound = ("more than" if is_least else "less than") if is_strict else ("at least" if is_least else "at most")
-    return (
-        f"{name} is {bound} {abs(gate.threshold):g} {'higher' if gate.threshold > 0 else 'lower'} than in the baseline"
-    )
+    direction = "higher" if gate.threshold > 0 else "lower"
+    return f"{name} is {bound} {abs(gate.threshold):g} {direction} than in the baseline"
 
 
 def _comparison(comparison: RunComparison) -> Values:

@@ -16,7 +16,7 @@ from rich.text import Text
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.labels import Agreement, RunLabels, labels_of
+from localjudge.analysis.labels import RunLabels, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample
@@ -28,7 +28,6 @@ from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, as_html, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import smallest_detectable_difference
-from localjudge.types import Label
 from localjudge.words import call, numbered, option, option_name, printable
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
@@ -77,31 +76,23 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
     for name, corrected in labels.corrected.items():
         if metric not in (None, name):
             continue
-        rates = ", ".join(
-            f"{word} {100 * rate:.0f} %"
-            for word, rate in (("sensitivity", corrected.sensitivity), ("specificity", corrected.specificity))
-            if rate is not None
-        )
+        named = {"sensitivity": corrected.sensitivity, "specificity": corrected.specificity}
+        rates = ", ".join(f"{word} {100 * rate:.0f} %" for word, rate in named.items() if rate is not None)
         worth, minutes = corrected.worth_labels, numbered(corrected.minutes or 0, "minute")
-        said = (
+        parts = (
             f"corrected; the judge is as good as {numbered(worth, 'label')} more" if worth else None,
             corrected.remark or (None if corrected.labels else "no labels"),
             f"{corrected.needed:,} more would do, about {minutes}" if corrected.needed else None,
             rates or None,
         )
-        yield f"{name}: {'; '.join(filter(None, said))}"
+        yield f"{name}: {'; '.join(filter(None, parts))}"
     people = ", ".join(f"{printable(name)} {count:,}" for name, count in labels.labellers.items())
     lines = [f"{numbered(labels.statements, 'statement')} labelled by people ({people}), {labels.last[:10]}"]
-    if labels.agreement:
-        lines.append(agreement_line(labels.agreement))
+    if agreement := labels.agreement:
+        kappa = "" if agreement.kappa is None else f", Cohen's kappa {number(agreement.kappa)}"
+        both = numbered(agreement.statements, "statement")
+        lines.append(f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}")
     yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
-
-
-def agreement_line(agreement: Agreement) -> str:
-    """How far two people agree, on one line."""
-    kappa = "" if agreement.kappa is None else f", Cohen's kappa {number(agreement.kappa)}"
-    both = numbered(agreement.statements, "statement")
-    return f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}"
 
 
 def run_html(run: Run) -> str:
@@ -216,10 +207,8 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
 
 def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterator[str]:
     if verdicts.near_threshold is not None and verdicts.near_threshold >= _HARDLY_DECIDED:
-        yield (
-            "warning: this judge hardly decides, and may be at chance level: `localjudge doctor` tries it on obvious "
-            "cases"
-        )
+        advice = "`localjudge doctor` tries it on obvious cases"
+        yield f"warning: this judge hardly decides, and may be at chance level: {advice}"
     if verdicts.windowed:
         yield (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context with all that they are "
@@ -317,7 +306,10 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
 
 def comparison_view(comparison: compare.RunComparison) -> View:
     """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
-    scores = [row for name, change in comparison.metrics.items() for row in _change_rows(name, change)]
+    scores = []
+    for name, change in comparison.metrics.items():
+        scores.append((name, *score_cells(change.headline or change.scores)))
+        scores += [("  judge alone", *score_cells(change.scores))] if change.headline else []
     counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
     count_headings = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     return View(
@@ -342,13 +334,6 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
         ]
         yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
     yield Table(notes=[f"slices are those of B, as the judge has them; {EACH_ALONE}"])
-
-
-def _change_rows(name: str, change: compare.MetricChange) -> Iterator[tuple[str, ...]]:
-    """The difference of a metric; of a corrected one what the judge says alone under it."""
-    yield name, *score_cells(change.headline or change.scores)
-    if change.headline:
-        yield "  judge alone", *score_cells(change.scores)
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
@@ -415,8 +400,6 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
         yield f"not significant; with {compared}, no difference can be detected"
     else:
         yield f"not significant; with {compared}, differences of {number(smallest)} or more can be detected"
-    if change.verdicts is not None and change.verdicts.mcnemar_p is not None and not corrected:
-        yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
         yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
 
@@ -428,7 +411,7 @@ def _moved(metric: str, sample: compare.SampleChange) -> Table:
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
     rows = [
         (
-            f"{label_cell(unit.before)} -> {label_cell(unit.after)}",
+            " -> ".join("-" if label is None else str(label) for label in (unit.before, unit.after)),
             Text(f"{number(unit.p_before)} -> {number(unit.p_after)}", style="dim"),
             unit.text,
         )
@@ -437,11 +420,6 @@ def _moved(metric: str, sample: compare.SampleChange) -> Table:
     if len(sample.units) > _UNITS_SHOWN:
         rows.append(("", Text(), f"and {len(sample.units) - _UNITS_SHOWN:,} more"))
     return Table(rows=rows, titles=[safe_text(heading, style=f"bold {style}")], indent=2)
-
-
-def label_cell(label: Label | None) -> str:
-    """The label, or a dash where there is none."""
-    return "-" if label is None else str(label)
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:

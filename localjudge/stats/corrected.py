@@ -73,6 +73,11 @@ class JudgedUnits(NamedTuple):
     clusters: Indices
     certain: Flags
 
+    @property
+    def labelled(self) -> Flags:
+        """Which units have a label that somebody gave."""
+        return (self.drawn > 0) & ~self.certain
+
 
 class PredictionPowered(NamedTuple):
     """The corrected mean, its limits (None where too few clusters have labels), lambda, and how many have labels."""
@@ -96,16 +101,13 @@ class _Estimate(NamedTuple):
     unseen: float
     strata: int
 
-    @property
-    def variance(self) -> float:
-        clusters = len(self.contributions)
-        return float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
-
     def half_width(self) -> float | None:
         """Half of the interval of a normal mean; None where too few clusters have labels."""
         if self.clusters < FEWEST_CLUSTERS:
             return None
-        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(self.variance)
+        clusters = len(self.contributions)
+        variance = float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
+        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(variance)
 
 
 def prediction_powered(units: JudgedUnits) -> PredictionPowered:
@@ -118,9 +120,8 @@ def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     Raises DataError for no label.
     """
     estimate = _estimate(units)
-    half_width, limits = estimate.half_width(), None
-    if half_width is not None:
-        limits = _logit_limits(estimate.mean, half_width, math.sqrt(estimate.unseen) / 2)
+    half_width, least = estimate.half_width(), math.sqrt(estimate.unseen) / 2
+    limits = None if half_width is None else _logit_limits(estimate.mean, half_width, least)
     return PredictionPowered(min(1.0, max(0.0, estimate.mean)), limits, estimate.power, estimate.clusters)
 
 
@@ -165,7 +166,7 @@ def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionP
 
 
 def _estimate(units: JudgedUnits) -> _Estimate:
-    labelled = _labelled(units)
+    labelled = units.labelled
     if not labelled.any():
         raise DataError("no unit is labelled", hint="label some of them")
     strata = _merged_strata(units)
@@ -185,14 +186,9 @@ def _estimate(units: JudgedUnits) -> _Estimate:
     )
 
 
-def _labelled(units: JudgedUnits) -> Flags:
-    labelled: Flags = (units.drawn > 0) & ~units.certain
-    return labelled
-
-
 def _merged_strata(units: JudgedUnits) -> Indices:
     """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
-    labels = _sums(_labelled(units).astype(np.float64), units.strata)
+    labels = _sums(units.labelled.astype(np.float64), units.strata)
     first = int(units.certain.any())
     number, seen, new = first, 0.0, [0] * first
     for count in labels[first:]:

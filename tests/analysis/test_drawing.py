@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run
-from localjudge.analysis.drawing import draw_statements, frame_of, metrics_of, seed_of, sheet_rows
+from localjudge.analysis.drawing import draw_again, draw_statements, frame_of, metrics_of, sheet_rows
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import Decisions
 from localjudge.analysis.units import correctable, unit_frames
@@ -44,7 +44,10 @@ def test_a_row_is_blind_and_says_where_it_is_from(judged_run: JudgedRun) -> None
     assert len({row["label_id"] for row in rows}) == 20
     assert {(row["human"], row["labeller"]) for row in rows} == {(None, None)}
     [name] = {row["draw"] for row in rows}
-    assert (seed_of(name), metrics_of(name)) == (7, ["context_recall"])
+    assert metrics_of(name) == ["context_recall"]
+    again = draw_again(name, unit_frames(judged_run()), 20)
+    assert again is not None
+    assert [(again.name, drawn.key) for drawn in again.statements] == [(name, row["label_id"]) for row in rows]
     assert rows_of(judged_run("same"), 20, seed=7) == rows
     assert rows_of(judged_run("same"), 30, seed=7)[:20] == rows
     assert rows_of(judged_run("same"), 20, seed=8) != rows
@@ -53,7 +56,7 @@ def test_a_row_is_blind_and_says_where_it_is_from(judged_run: JudgedRun) -> None
 @pytest.mark.parametrize("name", ["", "x", "1", "x: context_recall 0123abcd", f"{'9' * 5000}: m 0123abcd", "-1: m 0"])
 def test_a_name_that_no_drawing_has_is_of_nothing(name: str) -> None:
     """It stands in a sheet that people send back, and in a file that somebody else may have made."""
-    assert (metrics_of(name), seed_of(name)) == ([], 0)
+    assert (metrics_of(name), draw_again(name, {}, 1)) == ([], None)
 
 
 def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
