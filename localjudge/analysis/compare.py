@@ -40,7 +40,7 @@ from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import paired_difference
+from localjudge.stats.paired import mcnemar, paired_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
 from localjudge.words import suggestion
 
@@ -208,7 +208,8 @@ class SampleChange(Record):
 class VerdictChanges(Record):
     """Verdicts on the same text in both runs, and how many flipped, up being from 0 to 1.
 
-    `difference` is that of the shares of 1, with its interval over samples, or over groups.
+    `difference` is that of the shares of 1, with its interval. `mcnemar_p` is given where each sample has one verdict
+    and stands alone; elsewhere the interval, over samples or groups, decides.
     """
 
     paired: int
@@ -217,6 +218,7 @@ class VerdictChanges(Record):
     down: int
     difference: float
     ci95: tuple[float, float] | None
+    mcnemar_p: float | None
 
 
 class MetricChange(Record):
@@ -446,23 +448,28 @@ class _BothRuns:
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
-        units = [
-            (self._clusters[pair.after], unit.before, unit.after)
-            for pair in pairs
-            for unit in self._units(metric, pair)
-        ]
-        both = [unit for unit in units if None not in unit]
-        if not both:
+        before, after, clusters = list[int](), list[int](), list[int]()
+        units, single = 0, not self._grouped
+        for pair in pairs:
+            changes = self._units(metric, pair)
+            units += len(changes)
+            single = single and len(changes) <= 1
+            for change in changes:
+                if change.before is not None and change.after is not None:
+                    before.append(change.before)
+                    after.append(change.after)
+                    clusters.append(self._clusters[pair.after])
+        if not before:
             return None
-        clusters, before, after = zip(*both, strict=True)
         shares = paired_difference(before, after, clusters=clusters)
         return VerdictChanges(
-            paired=len(both),
-            unpaired=len(units) - len(both),
+            paired=len(before),
+            unpaired=units - len(before),
             up=shares.improved,
             down=shares.worsened,
             difference=shares.difference.mean,
             ci95=shares.difference.limits,
+            mcnemar_p=mcnemar(shares.improved, shares.worsened) if single else None,
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:

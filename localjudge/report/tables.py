@@ -400,6 +400,8 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
         yield f"not significant; with {compared}, no difference can be detected"
     else:
         yield f"not significant; with {compared}, differences of {number(smallest)} or more can be detected"
+    if change.verdicts is not None and change.verdicts.mcnemar_p is not None and not corrected:
+        yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
         yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
 

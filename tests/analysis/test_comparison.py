@@ -7,7 +7,7 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.compare import MetricChange, ScoreChanges, UnitChange, compare
-from localjudge.stats.paired import paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 
 
@@ -48,23 +48,24 @@ def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(chang
 
 
 def test_verdicts_that_flip_are_counted_and_judged_over_samples(changed: MetricChange) -> None:
-    """Up: "A two.", "C one."; down: "B one."; eight verdicts on four samples."""
+    """Up: "A two.", "C one."; down: "B one."; eight verdicts on four samples, so no McNemar test."""
     assert changed.verdicts is not None
     assert (changed.verdicts.paired, changed.verdicts.up, changed.verdicts.down) == (8, 2, 1)
     expected = paired_difference([1, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], clusters=list("aabbccdd"))
     assert changed.verdicts.difference == 0.125
     assert changed.verdicts.ci95 == (expected.difference.low, expected.difference.high)
+    assert changed.verdicts.mcnemar_p is None
 
 
-def test_the_interval_of_one_verdict_a_sample_is_that_of_the_scores(scripted_run: ScriptedRun) -> None:
-    """Four of six go up, one goes down."""
+def test_one_verdict_per_sample_is_mcnemar_s_test(scripted_run: ScriptedRun) -> None:
+    """Four go up, one goes down: 2 P(X <= 1), X ~ Binomial(5, 1/2) = 2 (1 + 5) / 32 = 0.375."""
     rows = [row(str(number), f"Sentence {number}.") for number in range(6)]
     old = scripted_run("old", rows, {f"Sentence {number}.": 0.0 for number in range(4)})
     new = scripted_run("new", rows, {"Sentence 5.": 0.0})
-    change = compare(old, new).metrics["context_recall"]
-    assert change.verdicts is not None
-    assert (change.verdicts.up, change.verdicts.down) == (4, 1)
-    assert change.verdicts.ci95 == scores(change).ci95
+    verdicts = compare(old, new).metrics["context_recall"].verdicts
+    assert verdicts is not None
+    assert (verdicts.up, verdicts.down) == (4, 1)
+    assert verdicts.mcnemar_p == mcnemar(4, 1) == pytest.approx(0.375)
 
 
 def test_samples_that_share_a_document_are_compared_by_document(scripted_run: ScriptedRun) -> None:
@@ -77,7 +78,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
     assert scores(change).ci95 == (expected.difference.low, expected.difference.high)
     assert (scores(change).clusters, scores(change).method) == (2, "clustered skewness-adjusted t")
     assert change.verdicts is not None
-    assert change.verdicts.ci95 == scores(change).ci95
+    assert (change.verdicts.mcnemar_p, change.verdicts.ci95) == (None, scores(change).ci95)
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,13 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
 def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
+    """Twenty of twenty verdicts flip: p = 2 / 2^20."""
     rows = one_each(20)
     runs = [scripted_run("none", rows, {f"Sentence {number}.": 0.0 for number in range(20)})]
     runs.append(scripted_run("all", rows, {}))
     lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
     assert f"context_recall: B is {word} than A on samples like these" in lines
+    assert "context_recall: one verdict a sample: McNemar's test gives p = 1.91e-06" in lines
 
 
 def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:
