@@ -67,6 +67,9 @@ class Labelling:
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self._passed: list[SheetRow] = []
+        self._again = again
+        statements = {key for frame in frames.values() for key in frame.by_key}
+        self._complete = statements <= self._decisions.human.keys()
 
     def _others_labelled(self, key: str) -> bool:
         people = self._decisions.of.get(key, {})
@@ -85,7 +88,12 @@ class Labelling:
     def rows_to_send(self) -> list[SheetRow]:
         """The rows for somebody else to label. Raises InputError if none is left."""
         if not self.rows:
-            raise InputError("no drawn statement is left to label", hint=f"draw more with {option('n')}")
+            hint = f"draw more with {option('n')}"
+            if self._again:
+                hint = f"a second opinion is of what others have labelled, and {self.labeller} has not"
+            elif self._complete:
+                hint = f"all have a label; {option('again')} asks for a second opinion"
+            raise InputError("no drawn statement is left to label", hint=hint)
         return self.rows
 
     def answer(self, label: Label | Literal["?"]) -> None:

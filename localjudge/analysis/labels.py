@@ -49,6 +49,7 @@ _LONGEST_PAUSE = 300.0
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts: labels of some cannot correct them"
 NOT_DRAWN = "its labels were not drawn from its statements, and do not correct its mean"
+TOO_SMALL = f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples): labels give no interval"
 NO_SAVING = "this judge saves no labels: they alone say as much"
 
 
@@ -178,7 +179,8 @@ def labelled_units(
     for key in counted:
         indices = frame.by_key[key]
         human[indices] = decisions.human[key]
-        drawn[indices] = frame.weights[indices] * (1.0 if every else stands_for[key])
+        # One label, however many samples have the statement: its first unit stands for all of them.
+        drawn[indices[0]] = frame.weights[indices].sum() * (1.0 if every else stands_for[key])
     certain = np.isnan(frame.p_yes)
     human[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
     strata = np.zeros(len(human), dtype=np.intp)
@@ -240,7 +242,9 @@ def _corrected(
         return CorrectedMean(remark=NOT_DRAWN if known else None, **_missing(frame, 0, seconds))
     corrected, alone = prediction_powered(units), labels_alone(units)
     worth, remark = worth_in_labels(corrected, alone, len(counted)), None
-    if corrected.limits is None:
+    if corrected.limits is None and _clusters_to_label(frame) < FEWEST_CLUSTERS:
+        remark = TOO_SMALL
+    elif corrected.limits is None:
         remark = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
     elif not worth and len(counted) < len(frame.by_key):
         remark = NO_SAVING
@@ -262,9 +266,14 @@ def _corrected(
 def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
     """How many labels are missing, and how long they take; nothing where labels of all would not do."""
     missing = FEWEST_CLUSTERS - clusters
-    if missing <= 0 or len(np.unique(frame.clusters[~np.isnan(frame.p_yes)])) < FEWEST_CLUSTERS:
+    if missing <= 0 or _clusters_to_label(frame) < FEWEST_CLUSTERS:
         return {}
     return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
+
+
+def _clusters_to_label(frame: UnitFrame) -> int:
+    """How many samples (or groups of samples) labels can be of: a statement that several have is labelled in one."""
+    return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
 
 
 def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "specificity") -> dict[str, Any]:

@@ -175,7 +175,12 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     texts = {"user_input": row.get("user_input")}
     texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
     texts |= {name: row.get(name) for name in ("reference", "response")}
-    about = [(Text(name, style="dim"), text) for name, text in texts.items() if text and isinstance(text, str)]
+    about = [
+        (Text("" if number else name, style="dim"), line)
+        for name, text in texts.items()
+        if isinstance(text, str)
+        for number, line in enumerate(filter(str.strip, text.splitlines()))
+    ]
     metric, asks, unit = (str(row.get(name)) for name in ("metric", "asks", "text"))
     return View(
         [
@@ -189,7 +194,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
 
 def ended_view(labelling: "Labelling") -> Table:
     """How many statements are done, and where the labels are."""
-    lines = [f"{len(labelling.rows):,} are left: the same command goes on"] if labelling.rows else []
+    lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
         lines.append(f"{call('label', str(labelling.run.directory), 'n', str(2 * labelling.total))} draws more")
     title = f"{labelling.labelled:,} of {labelling.total:,} labelled, in {labelling.run.directory / LABELS}"

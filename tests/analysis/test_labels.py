@@ -20,6 +20,7 @@ from localjudge.analysis.labels import (
     NO_SHARE,
     NOT_DRAWN,
     SECONDS_A_LABEL,
+    TOO_SMALL,
     CorrectedMean,
     Decisions,
     RunLabels,
@@ -33,6 +34,14 @@ from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, wr
 
 METRIC = "context_recall"
 ScriptedRun = Callable[..., Run]
+
+
+FEW = [
+    {"id": f"{copy}{n}", "reference": f"Fact {n} of sample 1 is so.", "retrieved_contexts": ["x"]}
+    for copy in "ab"
+    for n in range(9)
+]
+"""Nine samples, each of them twice."""
 
 
 def labels(run: Run) -> RunLabels:
@@ -88,6 +97,32 @@ def test_labels_of_some_come_nearer_to_the_truth_with_an_interval(judged_run: Ju
     assert mean.ci95[0] < truth(400) < mean.ci95[1]
 
 
+def test_a_statement_that_samples_share_is_one_label(scripted_run: ScriptedRun) -> None:
+    """Every sample three times: 20 labels say as much as of 30 samples, not as of 90."""
+    texts = [f"Fact {n}." for n in range(30)]
+    runs = [
+        scripted_run(
+            f"{copies} copies",
+            [
+                {"id": f"{n}-{text}", "reference": text, "retrieved_contexts": ["x"]}
+                for n in range(copies)
+                for text in texts
+            ],
+            {text: 0.3 + 0.02 * n for n, text in enumerate(texts)},
+            metrics=[METRIC],
+        )
+        for copies in (1, 3)
+    ]
+    alone, copied = (corrected(label(run, lambda text: int(text[-2] in "0127"), 20)) for run in runs)
+    assert alone.ci95 is not None
+    assert copied.ci95 is not None
+    assert (copied.labels, copied.clusters) == (alone.labels, alone.clusters) == (20, 20)
+    assert copied.mean == pytest.approx(alone.mean)
+    assert copied.ci95[1] - copied.ci95[0] == pytest.approx(alone.ci95[1] - alone.ci95[0], rel=0.05)
+    few = corrected(label(scripted_run("few", FEW, {}, metrics=[METRIC]), n=30))
+    assert (few.clusters, few.ci95, few.needed, few.remark) == (9, None, None, TOO_SMALL)
+
+
 def test_what_the_judge_gets_right_by_hand(scripted_run: ScriptedRun) -> None:
     """Twenty samples of one statement, all labelled. Judged 1 are 12: 9 of them are 1. Of the 8 others 2 are 1.
 
@@ -113,7 +148,7 @@ def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRu
     assert "no interval" in (mean.remark or "")
     # Of a run of six samples, labels of all would not do.
     few = corrected(label(judged_run("few", samples=6)))
-    assert (few.clusters, few.ci95, few.needed, few.minutes) == (6, None, None, None)
+    assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (6, None, None, None, TOO_SMALL)
     # Forty samples of five groups are five draws.
     rows = [
         {"id": f"s{n}", "group": n % 5, "reference": f"Fact 0 of sample {n} is so.", "retrieved_contexts": ["x"]}

@@ -17,6 +17,8 @@ import pytest
 
 from localjudge import Run
 from localjudge.record.label_rows import stored_labels
+from localjudge.report.checks import row_view
+from localjudge.report.terminal import show
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
@@ -171,6 +173,28 @@ def test_what_cannot_be_done_is_said(run: Run, call: Call, arguments: tuple[str,
     assert Path("there.csv").read_text() == "labels of a week"
 
 
+def test_what_to_do_where_nothing_is_left_to_label(call: Call, run: Run) -> None:
+    """Draw more, ask somebody else, or be done: which one is right depends on what has a label."""
+    call("label", "run", "--n", "2", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
+    assert "draw more with --n" in call("label", "run", "--n", "2", "--out", "more.csv")[2]
+    again = call("label", "run", "--n", "2", "--again", "--labeller", "ann", "--out", "more.csv")[2]
+    assert "what others have labelled, and ann has not" in again
+    call("label", "run", "--out", "all.jsonl")
+    fill("all.jsonl", {})
+    call("label", "run", "--read", "all.jsonl")
+    assert "all have a label; --again asks for a second opinion" in call("label", "run", "--out", "more.csv")[2]
+
+
+def test_a_text_in_the_terminal_has_its_own_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"metric": "m", "asks": "a?", "text": "t", "contexts": ["One\x1b[2J.\n\n  Two.\n"], "response": None}
+    show(row_view(row, 0, 1))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["context", "1", "One\\x1b[2J."] in lines
+    assert ["Two."] in lines
+
+
 @contextmanager
 def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The command in a terminal of its own: the process, and what somebody types into."""
@@ -220,7 +244,7 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripte
         os.write(controller, b"x1us0q")
         text = seen(controller, "signature")
         assert "4 of 6 labelled, in" in text
-        assert "2 are left: the same command goes on" in text
+        assert "2 left: run the same command to resume" in text
         assert process.wait(timeout=60) == 0
     assert said() == [1, 0, "?", 1, None, 0]
     rows_kept = stored_labels(Path("run"))

@@ -363,8 +363,10 @@ def test_open_statements_are_found_again(open_page: Open, written: Written) -> N
     assert place(page) == "Statement 1 of 4"
     press(page, "0")
     assert place(page) == "Statement 3 of 4"
-    press(page, "00")
+    press(page, "0?")
     expect(page.get_by_role("heading", name="All done.")).to_be_visible()
+    expect(page.get_by_text("3 statements have a label, 1 stays without one")).to_be_visible()
+    expect(page.locator("#status")).to_have_text("Statement 4: cannot tell. Now: All done. Thank you.")
     page.get_by_role("button", name="Back to the last statement").press("Enter")
     assert place(page) == "Statement 4 of 4"
 

@@ -76,7 +76,8 @@ function contextList(texts, marked) {
 function showEnd() {
   const { labelled, unlabelled, open } = decisions.counts;
   part("end-heading").textContent = open ? `${counted(open, "statement")} without an answer` : "All done. Thank you.";
-  const without = unlabelled ? `, ${grouped(unlabelled)} stay without one because you could not tell` : "";
+  const stay = unlabelled === 1 ? "stays" : "stay";
+  const without = unlabelled ? `, ${grouped(unlabelled)} ${stay} without one because you could not tell` : "";
   part("summary").textContent = `${counted(labelled, "statement")} ${labelled === 1 ? "has" : "have"} a label${without}.`;
   part("resume").hidden = !open;
   show("end", "end-heading");
@@ -84,7 +85,7 @@ function showEnd() {
 
 /** Say what happened; which statement is next is seen, and said to who hears it. */
 function say(happened) {
-  const next = at === rows.length ? part("end-heading").textContent : part("place").textContent;
+  const next = part(at === rows.length ? "end-heading" : "place").textContent.replace(/\.$/, "");
   part("status").replaceChildren(`${happened}.`, element("span", { class: "heard" }, ` Now: ${next}.`));
 }
 
