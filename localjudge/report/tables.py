@@ -25,7 +25,7 @@ from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict
 from localjudge.record.manifest import kept_calibrations, kept_rubrics
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table, View, as_html, number, safe_text
+from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import smallest_detectable_difference
 from localjudge.words import call, numbered, option, option_name, printable
@@ -93,11 +93,6 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
         both = numbered(agreement.statements, "statement")
         lines.append(f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}")
     yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
-
-
-def run_html(run: Run) -> str:
-    """The same as a notebook shows it."""
-    return as_html(summary_view(run))
 
 
 def summary_values(run: Run) -> dict[str, Any]:
