@@ -60,15 +60,14 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
     judge = interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
     corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
-    if labels is None:
-        yield name, *judge, *counts
-    elif corrected is None or corrected.ci95 is None:
-        yield name, *judge, f"{corrected.labels:,}" if corrected else "", *counts
-    else:
-        yield name, *interval_cells(corrected.mean, corrected.ci95), f"{corrected.labels:,}", *counts
-        yield "  judge alone", *judge, "", *nothing
-        if alone := corrected.labels_alone:
-            yield "  labels alone", *interval_cells(alone.mean, alone.ci95), f"{corrected.labels:,}", *nothing
+    used = (f"{corrected.labels:,}" if corrected else "",) if labels else ()
+    if corrected is None or corrected.ci95 is None:
+        yield name, *judge, *used, *counts
+        return
+    yield name, *interval_cells(corrected.mean, corrected.ci95), *used, *counts
+    yield "  judge alone", *judge, "", *nothing
+    if alone := corrected.labels_alone:
+        yield "  labels alone", *interval_cells(alone.mean, alone.ci95), *used, *nothing
 
 
 def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
