@@ -310,9 +310,10 @@ class Run(record.Run):
         return read_labels(self, file, labeller)
 
     def _repr_html_(self) -> str:
-        from localjudge.report.tables import run_html
+        from localjudge.report.tables import summary_view
+        from localjudge.report.terminal import as_html
 
-        return run_html(self)
+        return as_html(summary_view(self))
 
 
 def directory_for(out: object) -> tuple[Path | None, _Folder | None]:

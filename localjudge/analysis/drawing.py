@@ -58,12 +58,10 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
         raise InputError(f"{option_name('n')} must be at least 1, got {count}")
     if seed < 0:
         raise InputError(f"{option_name('seed')} must be at least 0, got {seed}")
-    numbers: dict[str, int] = {}
-    places: list[UnitPlace] = []
+    places: dict[str, UnitPlace] = {}
     for frame in frames.values():
-        for key, units in frame.by_key.items():
-            if numbers.setdefault(key, len(places)) == len(places):
-                places.append(frame.place(units[0]))
+        places |= {key: frame.place(units[0]) for key, units in frame.by_key.items() if key not in places}
+    numbers = {key: number for number, key in enumerate(places)}
     squares, p_yes, kinds = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places), dtype=np.intp)
     for kind, frame in enumerate(frames.values()):
         of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
@@ -73,14 +71,14 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
         kinds[list(set(of_units))] += 1 << kind
     sizes = np.sqrt(squares) * uncertainty(p_yes)
     drawing = draw(sizes, kinds * _STRATA + strata_by_score(p_yes, _STRATA), count, seed)
-    shares, keys = sizes / sizes.sum(), list(numbers)
+    shares, keys = sizes / sizes.sum(), list(places)
     # In single precision: another machine may add up to other last bits.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
     return Drawing(
         name=f"{seed}: {_AND.join(frames)} {digest}",
         frame=frame_of(frames.values()),
         statements=[
-            DrawnStatement(keys[number], places[number], float(shares[number]), int(turn))
+            DrawnStatement(keys[number], places[keys[number]], float(shares[number]), turn)
             for number, turn in zip(drawing.taken.tolist(), drawing.turns.tolist(), strict=True)
         ],
     )

@@ -60,20 +60,20 @@ class Labelling:
             more = max(1, round(60 * minutes / pace(rows)))
             n = more + len(self._decisions.of)
         self._drawing = draw_statements(frames, DEFAULT_COUNT if n is None else n, seed)
-        asked = [drawn for drawn in self._drawing.statements if not again or self._others_labelled(drawn.key)]
-        own = {key for key, people in self._decisions.of.items() if self.labeller in people}
-        left = [drawn for drawn in asked if drawn.key not in own and (again or not self._others_labelled(drawn.key))]
-        left = left[:more]
+        people = self._decisions.of.items()
+        own = {key for key, labels in people if self.labeller in labels}
+        others = {
+            key for key, labels in people if any(labels[name] is not None for name in {*labels} - {self.labeller})
+        }
+        asked = [drawn for drawn in self._drawing.statements if not again or drawn.key in others]
+        done = own if again else own | others
+        left = [drawn for drawn in asked if drawn.key not in done][:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
         self._passed: list[SheetRow] = []
         self._again = again
         statements = {key for frame in frames.values() for key in frame.by_key}
         self._complete = statements <= self._decisions.human.keys()
-
-    def _others_labelled(self, key: str) -> bool:
-        people = self._decisions.of.get(key, {})
-        return any(label is not None for name, label in people.items() if name != self.labeller)
 
     @property
     def labelled(self) -> int:

@@ -149,12 +149,11 @@ class Decisions:
             metrics = metrics_of(name)
             labelled = {key: drawn for key, drawn in statements.items() if key in self.human}
             if labelled and frames.keys() >= set(metrics) and frame == frame_of(frames[name] for name in metrics):
-                shares = np.array([share for share, _ in labelled.values()])
-                turns = max(turn for _, turn in labelled.values())
-                probabilities = dict(zip(labelled, inclusion_probabilities(shares, turns).tolist(), strict=True))
+                shares, turns = zip(*labelled.values(), strict=True)
+                probabilities = inclusion_probabilities(np.array(shares), max(turns)).tolist()
+                by_key = list(zip(labelled, probabilities, strict=True))
                 for metric in metrics:
-                    known = probabilities.keys() & frames[metric].by_key.keys()
-                    reached[metric].append({key: probabilities[key] for key in known})
+                    reached[metric].append({key: pi for key, pi in by_key if key in frames[metric].by_key})
         chances: dict[str, dict[str, float]] = defaultdict(dict)
         for metric, drawings in reached.items():
             count = sum(map(len, drawings))

@@ -25,7 +25,7 @@ from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict
 from localjudge.record.manifest import kept_calibrations, kept_rubrics
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table, View, as_html, number, safe_text
+from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import smallest_detectable_difference
 from localjudge.words import call, numbered, option, option_name, printable
@@ -60,15 +60,14 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
     judge = interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
     corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
-    if labels is None:
-        yield name, *judge, *counts
-    elif corrected is None or corrected.ci95 is None:
-        yield name, *judge, f"{corrected.labels:,}" if corrected else "", *counts
-    else:
-        yield name, *interval_cells(corrected.mean, corrected.ci95), f"{corrected.labels:,}", *counts
-        yield "  judge alone", *judge, "", *nothing
-        if alone := corrected.labels_alone:
-            yield "  labels alone", *interval_cells(alone.mean, alone.ci95), f"{corrected.labels:,}", *nothing
+    used = (f"{corrected.labels:,}" if corrected else "",) if labels else ()
+    if corrected is None or corrected.ci95 is None:
+        yield name, *judge, *used, *counts
+        return
+    yield name, *interval_cells(corrected.mean, corrected.ci95), *used, *counts
+    yield "  judge alone", *judge, "", *nothing
+    if alone := corrected.labels_alone:
+        yield "  labels alone", *interval_cells(alone.mean, alone.ci95), *used, *nothing
 
 
 def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
@@ -93,11 +92,6 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
         both = numbered(agreement.statements, "statement")
         lines.append(f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}")
     yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
-
-
-def run_html(run: Run) -> str:
-    """The same as a notebook shows it."""
-    return as_html(summary_view(run))
 
 
 def summary_values(run: Run) -> dict[str, Any]:

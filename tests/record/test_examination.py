@@ -15,7 +15,7 @@ from localjudge.cli.gates import Checks
 from localjudge.record.manifest import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
-from localjudge.report.tables import comparison_lines, remarks, run_html, summary_values
+from localjudge.report.tables import comparison_lines, remarks, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
@@ -54,7 +54,7 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
         "report": "".join(page(run, decisions)),
         "Markdown": run_markdown(run, decisions),
         "JUnit": (folder / "gates.xml").read_text(),
-        "notebook": run_html(run),
+        "notebook": run._repr_html_(),
         "comparison": "\n".join(comparison_lines(compare(run, run))),
     }
     assert check(run).passed
