@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.drawing import Drawing, SheetRow, draw_again, draw_statements, sheet_rows
 from localjudge.analysis.label_sheet import SheetLabel, read_sheet
-from localjudge.analysis.labels import Decisions, pace
+from localjudge.analysis.labels import Decisions, cannot_correct, pace
 from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
@@ -27,7 +27,8 @@ _SHOWN = 3
 class Labelling:
     """The statements of a run that are drawn for one person, what is left of them, and what is decided.
 
-    `rows` are those left to label, in their order; of `total` drawn statements `labelled` are done.
+    `rows` are those left to label, in their order; of `total` drawn statements `labelled` are done. `remarks` say which
+    means they cannot correct, and why.
     """
 
     def __init__(  # as they are typed
@@ -70,6 +71,7 @@ class Labelling:
         left = [drawn for drawn in asked if drawn.key not in done][:more]
         self.rows = sheet_rows(self.run, self._drawing, left)
         self.total = asked.index(left[-1]) + 1 if left and more else len(asked)
+        self.remarks = [f"{name}: {why}" for name, frame in frames.items() if (why := cannot_correct(frame))]
         self._passed: list[SheetRow] = []
         self._again = again
         statements = {key for frame in frames.values() for key in frame.by_key}
@@ -201,7 +203,7 @@ def _decisions_in(
         matched = {id(label) for label, _ in matches}
         others = [label.place for label in labels if id(label) not in matched]
         raise DataError(
-            f"{numbered(len(others), 'label')} of {len(labels):,} are not of statements in {run.directory}: "
+            f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )

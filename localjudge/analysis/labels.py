@@ -241,10 +241,9 @@ def _corrected(
         return CorrectedMean(remark=NOT_DRAWN if known else None, **_missing(frame, 0, seconds))
     corrected, alone = prediction_powered(units), labels_alone(units)
     worth, remark = worth_in_labels(corrected, alone, len(counted)), None
-    if corrected.limits is None and _clusters_to_label(frame) < FEWEST_CLUSTERS:
-        remark = TOO_SMALL
-    elif corrected.limits is None:
-        remark = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
+    if corrected.limits is None:
+        few = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
+        remark = cannot_correct(frame) or few
     elif not worth and len(counted) < len(frame.by_key):
         remark = NO_SAVING
     return CorrectedMean(
@@ -268,6 +267,13 @@ def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
     if missing <= 0 or _clusters_to_label(frame) < FEWEST_CLUSTERS:
         return {}
     return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
+
+
+def cannot_correct(frame: UnitFrame) -> str | None:
+    """Why labels of all its statements would not correct the mean of a metric; None if they would."""
+    if frame.share_of is None:
+        return NO_SHARE
+    return TOO_SMALL if _clusters_to_label(frame) < FEWEST_CLUSTERS else None
 
 
 def _clusters_to_label(frame: UnitFrame) -> int:

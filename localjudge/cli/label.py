@@ -92,6 +92,8 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files and not sys.stdin.isatty():
         raise InputError("there is no terminal to label in", hint="name a sheet to write with --out, or a page")
     labelling = Labelling(run, **how)
+    for remark in labelling.remarks:
+        click.echo(printable(remark), err=True)
     if not files:
         _label(labelling)
         return

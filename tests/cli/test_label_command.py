@@ -187,6 +187,16 @@ def test_what_to_do_where_nothing_is_left_to_label(call: Call, run: Run) -> None
     assert "all have a label; --again asks for a second opinion" in call("label", "run", "--out", "more.csv")[2]
 
 
+def test_who_labels_in_vain_is_told_before(call: Call, scripted_run: ScriptedRun) -> None:
+    """Of few samples, or of scores that are no shares; the run of twelve has nothing to say."""
+    scripted_run("few", ROWS[:9], {}, metrics=["context_recall"])
+    assert "context_recall: the run has fewer than 10 samples" in call("label", "few", "--out", "few.csv")[2]
+    scripted_run("ranks", ROWS, {}, metrics=["context_precision", "context_recall"])
+    named = call("label", "ranks", "--metrics", "context_precision", "--out", "ranks.csv")[2]
+    assert "context_precision: its scores are not shares of its verdicts" in named
+    assert call("label", "ranks", "--out", "shares.csv")[2] == ""
+
+
 def test_a_text_in_the_terminal_has_its_own_lines(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"metric": "m", "asks": "a?", "text": "t", "contexts": ["One\x1b[2J.\n\n  Two.\n"], "response": None}
     show(row_view(row, 0, 1))
