@@ -450,6 +450,15 @@ def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
     assert (label["text"], label["human"]) == (text, 1)
 
 
+@pytest.mark.parametrize("width", [1100, 1025, 1024, 900, 400])
+def test_buttons_hold_their_words(open_page: Open, sixty: Path, width: int) -> None:
+    page = begin(open_page(sixty, viewport={"width": width, "height": 860}))
+    tight = (
+        "[...document.querySelectorAll('.answers button')].filter((button) => button.scrollWidth > button.clientWidth)"
+    )
+    assert page.evaluate(f"{tight}.map((button) => button.textContent)") == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, scheme: str, width: int) -> None:
