@@ -151,6 +151,11 @@ def decide_gate(
             more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
         reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
+        if corrected and labels:
+            decision = Decision("undecided") if labels.is_incomplete else decision
+            reason = "; ".join([reason, *labels.warnings])
+        elif labels:
+            reason = f"by the judge alone: {reason}"
     if unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
     return GateDecision(

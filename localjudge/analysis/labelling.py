@@ -238,10 +238,13 @@ class _Statements:
 
     def key_of(self, label: SheetLabel) -> str | None:
         """The key of the statement that a label is of; None if the run has no such."""
-        if label.label_id is not None or label.position is None:
-            return label.label_id if label.label_id in self.first else None
-        key = self._keys.get((escape_formula(label.sample_id), escape_formula(label.metric), label.position))
-        return key if key and escape_formula(self.texts[key]) == escape_formula(label.text) else None
+        place = (escape_formula(label.sample_id), escape_formula(label.metric), label.position or 0)
+        key = self._keys.get(place) if label.label_id is None else label.label_id
+        if key not in self.first:
+            return None
+        texts = (label.text or self.texts[key], self.texts[key])  # a column that was sorted alone has others
+        said, says = (escape_formula(text).split() for text in texts)
+        return key if said == says else None
 
     @cached_property
     def texts(self) -> dict[str, str]:

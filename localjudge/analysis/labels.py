@@ -110,6 +110,11 @@ class RunLabels(Record):
     corrected: dict[str, CorrectedMean]
 
     @property
+    def is_incomplete(self) -> bool:
+        """Whether more than a tenth of the drawn statements have no label: the others may not be like them."""
+        return 10 * self.passed_over > self.statements + self.passed_over
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each reason for caution."""
         left = f"{numbered(self.passed_over, 'drawn statement')} without a label: means hold if these are not harder"
@@ -290,6 +295,30 @@ def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "sp
         if total := float((weights * human).sum()):
             rates[name] = float((weights * human * right).sum()) / total
     return rates
+
+
+def altered_rows(run: Run) -> list[int]:
+    """Numbers, from 1 on, of the labels that name a drawing of this run, but not what it drew.
+
+    Raises RunDirectoryError as `labels_of` does.
+    """
+    rows = stored_labels(run.directory)
+    frames = unit_frames(run) if rows else {}
+    count = sum(len(frame.by_key) for frame in frames.values())
+    drawings = {name: draw_again(name, frames, count) for name in {row.draw for row in rows if row.draw} if count}
+    drawn = {
+        (drawing.name, statement.key): (drawing.frame, statement.turn, f"{statement.share:.9g}")
+        for drawing in drawings.values()
+        if drawing
+        for statement in drawing.statements
+    }
+    return [
+        number
+        for number, row in enumerate(rows, 1)
+        if row.draw
+        and drawings[row.draw]
+        and (row.frame, row.turn, f"{row.share or 0:.9g}") != drawn.get((row.draw, row.key))
+    ]
 
 
 def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:

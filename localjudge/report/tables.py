@@ -28,7 +28,7 @@ from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import smallest_detectable_difference
-from localjudge.words import call, numbered, option, option_name, printable
+from localjudge.words import call, numbered, option, option_name
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
@@ -85,8 +85,8 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
             rates or None,
         )
         yield f"{name}: {'; '.join(filter(None, parts))}"
-    people = ", ".join(f"{printable(name)} {count:,}" for name, count in labels.labellers.items())
-    lines = [f"{numbered(labels.statements, 'statement')} labelled by people ({people}), {labels.last[:10]}"]
+    people = "a person" if len(labels.labellers) == 1 else f"{len(labels.labellers):,} people"
+    lines = [f"{numbered(labels.statements, 'statement')} labelled by {people}, {labels.last[:10]}"]
     if agreement := labels.agreement:
         kappa = "" if agreement.kappa is None else f", Cohen's kappa {number(agreement.kappa)}"
         both = numbered(agreement.statements, "statement")

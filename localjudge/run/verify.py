@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge import model_registry
+from localjudge.analysis.labels import altered_rows
 from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
@@ -29,6 +30,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
 from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
+from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
@@ -86,7 +88,8 @@ class Verification(Record):
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
     `altered_requests` counts stored requests that are not what was asked; `files` are those that the stored answers do
-    not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary.
+    not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary,
+    labels that were not drawn as they say.
     `combined_from` are the runs of a combined run, each to be verified, too. Unless its judge is `isolated`, bits may
     depend on what else it is asked, as behind a server.
     """
@@ -223,7 +226,7 @@ class _Replay:
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
-        files = changed_files(run.directory, evaluated, totals, self._summary)
+        files = changed_files(run.directory, evaluated, totals, self._summary) | _changed_labels(run)
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
@@ -283,11 +286,21 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
         run=str(run.directory),
         signature=run.manifest.signature,
         judge=combined.combination.card,
-        files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary),
+        files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary)
+        | _changed_labels(run),
         judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
         data_changes=_data_changes(run),
         combined_from=tuple(str(source.directory) for source in combined.runs),
     ).decide()
+
+
+def _changed_labels(run: Run) -> dict[str, tuple[str, ...]]:
+    """The file of labels, with the first rows that are not of the drawing that they name."""
+    try:
+        places = [f"row {number}" for number in altered_rows(run)]
+    except RunDirectoryError:
+        places = [_UNREADABLE]
+    return {LABELS: tuple(places[:_MOST_PLACES])} if places else {}
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:

@@ -24,6 +24,7 @@ from localjudge.analysis.labels import (
     CorrectedMean,
     Decisions,
     RunLabels,
+    altered_rows,
     labels_of,
     pace,
 )
@@ -297,6 +298,8 @@ def test_labels_that_are_not_of_the_run_are_refused_and_none_is_taken(
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
     assert not (run.directory / LABELS).exists()
+    with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):  # a column that was sorted alone
+        read_labels(run, written(sheet, {**first, "text": "Other."}, *rows))
     with pytest.raises(DataError, match="holds no label yet"):
         read_labels(run, written(sheet, {**first, "human": None}))
 
@@ -348,6 +351,28 @@ def test_labels_leave_the_runs_own_files_as_they_were(judged_run: JudgedRun) -> 
     assert Run.open(run.directory).verify(engine=engine).result == "bit-identical"
     assert dict(Run.open(run.directory).summary.metrics) == dict(run.summary.metrics)
     assert json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected") is None
+
+
+@pytest.mark.parametrize("change", [{"share": 1e-7}, {"turn": 3}, {"frame": "0" * 64}])
+def test_verify_notices_a_label_that_was_not_drawn_as_it_says(judged_run: JudgedRun, change: dict[str, Any]) -> None:
+    run = label(judged_run(), n=20)
+    first, second, *rows = stored_labels(run.directory)
+    assert altered_rows(run) == []
+    (run.directory / LABELS).unlink()
+    append_labels(run.directory, [first, second.model_copy(update=change), *rows])
+    engine = ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
+    found = Run.open(run.directory).verify(engine=engine)
+    assert (found.result, found.files) == ("different", {LABELS: ("row 2",)})
+
+
+def test_statements_left_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
+    """Only what people call 1 was labelled: the mean is 1, and no gate is passed by it."""
+    run = label(judged_run(), lambda words: human_of(words) or None, 40)
+    found = labels(run)
+    assert found.is_incomplete
+    [decision] = run.check([f"{METRIC}>=0.2"]).decisions
+    assert (decision.outcome, decision.passed, decision.corrected) == ("undecided", False, True)
+    assert f"{found.passed_over} drawn statements without a label" in decision.reason
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

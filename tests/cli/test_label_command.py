@@ -100,7 +100,8 @@ def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Cal
     assert "5 statements labelled by two people: 80 % the same" in output
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
-    assert "ann 5, bob 12" in call("show", "other")[1]
+    assert json.loads(call("show", "other", "--json")[1])["labels"]["labellers"] == {"ann": 5, "bob": 12}
+    assert "labelled by 2 people" in call("show", "other")[1]
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
@@ -120,7 +121,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         ["alone", "0.667"],
         ["alone", "0.833"],
     ]
-    assert "12 statements labelled by people" in output
+    assert "12 statements labelled by a person" in output
     # 6 of the 10 that people call 1 are judged so, and none of the other two is judged 0.
     assert "sensitivity 60 %, specificity 0 %" in output
     assert call("report", "run", "--json")[0] == 0

@@ -131,6 +131,7 @@ def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **mea
         first="2026-11-20T09:00:00+00:00",
         last="2026-11-22T10:00:00+00:00",
         warnings=(),
+        is_incomplete=False,
     )
 
 
