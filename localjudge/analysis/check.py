@@ -151,11 +151,7 @@ def decide_gate(
             more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
         reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
-        if corrected and labels:
-            decision = Decision("undecided") if labels.is_incomplete else decision
-            reason = "; ".join([reason, *labels.warnings])
-        elif labels:
-            reason = f"by the judge alone: {reason}"
+        decision, reason = _with_labels(decision, reason, labels, is_corrected=corrected is not None)
     if unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
     return GateDecision(
@@ -173,6 +169,17 @@ def decide_gate(
         labels_needed=more,
         reason=reason,
     )
+
+
+def _with_labels(
+    decision: Decision, reason: str, labels: RunLabels | None, *, is_corrected: bool
+) -> tuple[Decision, str]:
+    """What labels that leave statements out, or do not correct the mean, make of the decision and its reason."""
+    if labels is None:
+        return decision, reason
+    if not is_corrected:
+        return decision, f"by the judge alone: {reason}"
+    return Decision("undecided") if labels.is_incomplete else decision, "; ".join([reason, *labels.warnings])
 
 
 def _reason(

@@ -48,11 +48,7 @@ class Labelling:
         labelled, and this person has not. Raises InputError for a metric without verdicts of a judge, for a count below
         1, and for both counts; RunDirectoryError for a directory without a run.
         """
-        if n is not None and minutes is not None:
-            names = f"{option_name('n')} and {option_name('minutes')}"
-            raise InputError(f"{names} both say how many", hint="give one of them")
-        if minutes is not None and not 0 < minutes < math.inf:
-            raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
+        _check_extent(n, minutes)
         self.run, self.labeller = as_run(run), labeller or user_name()
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
@@ -134,6 +130,14 @@ class Labelling:
         rows = [*carried(self._drawing, drawn.turn, self._decisions), decision]
         append_labels(self.run.directory, rows)
         self._decisions = Decisions([*self._decisions.rows, *rows])
+
+
+def _check_extent(n: int | None, minutes: float | None) -> None:
+    if n is not None and minutes is not None:
+        names = f"{option_name('n')} and {option_name('minutes')}"
+        raise InputError(f"{names} both say how many", hint="give one of them")
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
