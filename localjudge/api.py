@@ -221,9 +221,9 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     """
     options = named_settings(locals())
     options |= {"metrics": metrics, "weights": weights, "out": out, "engine": engine}
-    one = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
+    single = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else [*labels]
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
-        calibrations = measure_judges(sources, options, judges=judges, name=name, one=one, progress=shown)
-    return calibrations[0] if one else calibrations
+        calibrations = measure_judges(sources, options, judges=judges, name=name, single=single, progress=shown)
+    return calibrations[0] if single else calibrations

@@ -230,7 +230,7 @@ class Run(record.Run):
 
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
-        return write_report(self, checked, before, out, self.labels, title=title)
+        return write_report(self, checked, before, out, title=title)
 
     def export(
         self,

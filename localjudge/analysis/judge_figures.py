@@ -89,8 +89,8 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
         "figures": measure(_OF_PROBABILITIES, scores),
     }
     remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
-    found = {"threshold": threshold, "fold_thresholds": thresholds, "worth": worth(rows)}
-    return {**measured, **found, "undefined": undefined, "remarks": remarks}
+    chosen = {"threshold": threshold, "fold_thresholds": thresholds, "worth": worth(rows)}
+    return {**measured, **chosen, "undefined": undefined, "remarks": remarks}
 
 
 def gain(statistic: Statistic, before: Floats, after: Floats, rows: LabelledScores) -> Figure:

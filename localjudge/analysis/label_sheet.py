@@ -130,8 +130,8 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
         if label and label.human is not None:
             other = first.setdefault((label.label_id or label[2:6], label.labeller, label.when), label)
             if other.human != label.human:
-                found = f"{label.human}, and {other.human} for the same in {other.place}"
-                wrong.append(Problem(place=label.place, field=HUMAN, value=found, expected="one label"))
+                clash = f"{label.human}, and {other.human} for the same in {other.place}"
+                wrong.append(Problem(place=label.place, field=HUMAN, value=clash, expected="one label"))
         if wrong:
             problems.add_row(wrong)
         labels += [label] if label else []

@@ -202,15 +202,14 @@ def _decisions_in(
     if not labels:
         raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
     statements = _Statements(run, frames)
-    matches = [(label, key) for label in labels if (key := statements.key_of(label))]
-    if len(matches) < len(labels):
-        matched = {id(label) for label, _ in matches}
-        others = [label.place for label in labels if id(label) not in matched]
+    keyed = [(label, statements.key_of(label)) for label in labels]
+    if others := [label.place for label, key in keyed if key is None]:
         raise DataError(
             f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
+    matches = [(label, key) for label, key in keyed if key]
     before, drawn, when = list[LabelRow](), dict[tuple[str, str], dict[str, Any]](), now()
     for name in sorted({label.draw for label in labels if label.draw}):
         if drawing := draw_again(name, frames, len(statements.first)):

@@ -108,7 +108,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     names = " and ".join(printable(str(file)) for file in files.values())
     then = printable(call("label", str(directory), "read", "FILE"))
     text = f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}"
-    written = {"file": str(next(iter(files.values()))), "rows": len(rows)}
+    written = {**{"file" if name == "out" else name: str(file) for name, file in files.items()}, "rows": len(rows)}
     click.echo(json.dumps(written, indent=2) if as_json else text)
 
 

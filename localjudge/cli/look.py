@@ -116,7 +116,6 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
 
     Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
     """
-    from localjudge.analysis.labels import labels_of
     from localjudge.cli.gates import Checks, values, views
     from localjudge.record.run import Run
     from localjudge.report.html_page import write_report
@@ -124,7 +123,7 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
-    page = write_report(run, result, checks.baseline, out, labels_of(run), title=title)
+    page = write_report(run, result, checks.baseline, out, title=title)
     cli.print_result(
         as_json,
         lambda: {"file": str(page), "bytes": page.stat().st_size, **values(result)},

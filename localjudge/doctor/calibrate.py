@@ -93,7 +93,7 @@ def measure_judges(
     *,
     judges: Sequence[JudgeName] = (),
     name: str | None = None,
-    one: bool = False,
+    single: bool = False,
     progress: Progress | None = None,
 ) -> list[Calibration]:
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
@@ -104,7 +104,7 @@ def measure_judges(
     weighed. It is saved under names of judge and question if `name` is None.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
-    Raises DataError for labels that cannot be used, or are of several questions where `one` calibration is wanted;
+    Raises DataError for labels that cannot be used, or are of several questions where a `single` calibration is wanted;
     InputError for what does not go together, and what a run raises.
     """
     if name is not None:
@@ -128,7 +128,7 @@ def measure_judges(
     else:
         how["progress"] = progress
         questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
-    if len(questions) > 1 and (one or name is not None):
+    if len(questions) > 1 and (single or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
     return _saved(questions, name, weigh=bool(weights))

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
-from localjudge.analysis.labels import RunLabels
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
@@ -51,7 +50,6 @@ def write_report(
     checked: Check,
     baseline: Run | None = None,
     out: str | Path | None = None,
-    labels: RunLabels | None = None,
     *,
     title: str | None = None,
 ) -> Path:
@@ -62,16 +60,14 @@ def write_report(
     be written.
     """
     path = Path(os.path.expanduser(out or run.directory / "report.html"))
-    write_page(path, page(run, checked, baseline, labels, title=title), kind="report")
+    write_page(path, page(run, checked, baseline, title=title), kind="report")
     return path
 
 
-def page(
-    run: Run, checked: Check, baseline: Run | None = None, labels: RunLabels | None = None, *, title: str | None = None
-) -> Iterator[str]:
+def page(run: Run, checked: Check, baseline: Run | None = None, *, title: str | None = None) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
-        first_screen = overview(run, checked, labels or checked.labels, title)
+        first_screen = overview(run, checked, title)
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,

@@ -45,11 +45,11 @@ class MeanRow(NamedTuple):
     remark: str = ""
 
 
-def overview(run: Run, checked: Check, labels: RunLabels | None = None, title: str | None = None) -> Values:
+def overview(run: Run, checked: Check, title: str | None = None) -> Values:
     """The values of the template that stand for the run, its labels, its gates and its comparison."""
     environment, verification = run.manifest.environment, last_verification(run.directory)
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
-    metrics = list(_metrics(run, labels, gates))
+    metrics = list(_metrics(run, checked.labels, gates))
     sentences = [metric for metric in metrics if metric["sentence"]]
     return {
         "title": title or ", ".join(Path(source).name for source in environment.get("sources", ())),
@@ -65,7 +65,7 @@ def overview(run: Run, checked: Check, labels: RunLabels | None = None, title: s
             for decision, gate in zip(checked.decisions, gates, strict=True)
         ],
         "comparison": checked.comparison and _comparison(checked.comparison),
-        "labels": labels,
+        "labels": checked.labels,
         "verification": verification,
         "is_verified": verification is not None and verification.is_of(run.directory),
         "facts": [(name, fact) for name, fact in _facts(run, checked.comparison) if fact],

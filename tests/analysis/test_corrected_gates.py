@@ -94,6 +94,15 @@ def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) ->
     assert (before.corrected, before.labels, before.labels_needed) == (False, None, None)
 
 
+def test_the_page_rests_on_the_labels_that_its_gates_rest_on(scripted_run: ScriptedRun) -> None:
+    """Five labels of its own would correct nothing; with the baseline's there are 60."""
+    before = label(run_of(scripted_run, "a"), 60)
+    after = label(run_of(scripted_run, "b", threshold=0.7), 5)
+    page = Run.of(after).report(baseline=before, gates=[f"{METRIC}>=0.5"]).read_text(encoding="utf-8")
+    assert "corrected by 60 labels:" in page
+    assert page.count("corrected by 60 labels") > page.count("corrected by 60 labels:")
+
+
 def test_labels_of_the_baseline_serve_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
     """The new run has none of its own: its mean and the difference are corrected where it is checked against A."""
     before, after = label(run_of(scripted_run, "a"), 60), run_of(scripted_run, "b", threshold=0.7)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
-from localjudge.analysis.check import Gate, check
+from localjudge.analysis.check import Check, Gate, check
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.record.verification import keep_verification
@@ -43,16 +43,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run")
 
 
+def checked(run: Run, labels: Any) -> Check:
+    """The run without gates, and these labels of it."""
+    return check(run).model_copy(update={"labels": labels})
+
+
 def first_screen(run: Run, labels: Any = None, **options: Any) -> str:
     """The text of the page before its samples."""
     return " ".join(
-        PageReader("".join(page(run, check(run), None, labels, **options))).text.partition("Samples")[0].split()
+        PageReader("".join(page(run, checked(run, labels), **options))).text.partition("Samples")[0].split()
     )
 
 
 def measured(run: Run, labels: Any = None) -> str:
     """The text of the last section."""
-    text = PageReader("".join(page(run, check(run), None, labels))).text.partition("How this was measured")[2]
+    text = PageReader("".join(page(run, checked(run, labels)))).text.partition("How this was measured")[2]
     return " ".join(text.split())
 
 
@@ -82,7 +87,7 @@ def test_too_few_labels_say_how_many_more_and_how_long_they_take(run: Run) -> No
 
 
 def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run) -> None:
-    _, metric = overview(run, check(run), labelled(faithfulness=ENOUGH))["metrics"]
+    _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
     assert metric["meaning"] == "Of 100 sentences in the answers, how many are supported by the documents?"
     assert metric["rows"] == [
         ("faithfulness", 0.687, (0.592, 0.781), ""),
@@ -93,7 +98,7 @@ def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run
 
 
 def test_a_mean_that_is_withheld_is_in_no_sentence_and_no_picture(failed_run: Run) -> None:
-    values = overview(failed_run, check(failed_run), labelled(context_recall=ENOUGH))
+    values = overview(failed_run, checked(failed_run, labelled(context_recall=ENOUGH)))
     assert [row.mean for row in values["metrics"][0]["rows"]] == [None]
     assert values["finding"] == []
     assert "No metric has a mean." in first_screen(failed_run)
