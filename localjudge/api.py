@@ -20,6 +20,7 @@ from localjudge.open_judge import Judge
 from localjudge.progress import Progress
 from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
+from localjudge.record.run import as_run
 from localjudge.result import Output, Run, RunLike, check_names, directory_for, named_settings, progress_for, runs_in
 from localjudge.run.combine import Weights, combine_runs
 from localjudge.run.job import run_plan
@@ -51,6 +52,10 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     sample: int | None = None,
     seed: int | None = None,
     shard: str | None = None,
+    until: str | Sequence[str] | None = None,
+    baseline: RunLike | None = None,
+    width: float | None = None,
+    budget: str | None = None,
     reuse: str | Path | Sequence[str | Path] | None = None,
     cache: bool | int | None = None,
     language: str | None = None,
@@ -111,6 +116,11 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     limit: use only the first N samples.
     sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
     shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
+    until: gate, or several, such as "context_recall>=0.8": samples are judged in random order, by `seed`, and the run
+        stops when each is decided. One about a difference, "context_recall.delta>=-0.02", is against the `baseline`.
+        The intervals of such a run are confidence sequences. `Run.check` with the same gates says how each came out.
+    width: judge samples in random order until the interval of every metric is at most so wide, from 0.001 to 1.
+    budget: judge as many samples in random order as fit in a time: "90s", "30m", "2h".
     reuse: run, or several, of the same judge whose answers are taken in place of asking.
 
     cache: keep the answers of all your runs in one private folder and take them from there: True, or how many MiB at
@@ -140,15 +150,17 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
     options = named_settings(locals())
+    before = None if baseline is None else as_run(baseline)
     if isinstance(judge, Judge):
         if engine is not None:
             raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
-        return judge._evaluate(data, metrics, options, out=out, progress=progress)
+        return judge._evaluate(data, metrics, options, out=out, baseline=before, progress=progress)
     settings = checked(options)
     directory, folder = directory_for(out)
     with closing(progress_for(progress)) as shown:
         planned = plan(data, metrics, settings, shown)
-        return Run.of(run_plan(planned, judge=judge, out=directory, engine=engine, progress=shown), folder)
+        run = run_plan(planned, judge=judge, out=directory, engine=engine, baseline=before, progress=shown)
+        return Run.of(run, folder)
 
 
 @check_names

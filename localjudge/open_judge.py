@@ -28,6 +28,7 @@ from localjudge.judge.profile import CustomPrompt, ProfileFolder
 from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
+from localjudge.record import run as record
 from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
 from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
@@ -156,8 +157,15 @@ class Judge:
         """
         return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
-    def _evaluate(
-        self, data: Data, metrics: object, options: Mapping[str, Any], *, out: object, progress: object
+    def _evaluate(  # what `evaluate` of the package takes
+        self,
+        data: Data,
+        metrics: object,
+        options: Mapping[str, Any],
+        *,
+        out: object,
+        progress: object,
+        baseline: record.Run | None = None,
     ) -> Run:
         settings = self.settings_with(options)
         directory, folder = directory_for(out)
@@ -166,7 +174,8 @@ class Judge:
             if "calibration" not in options:
                 planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
             with self.in_use() as opened:
-                return Run.of(run_plan(planned, judge=opened, out=directory, progress=shown), folder)
+                run = run_plan(planned, judge=opened, out=directory, baseline=baseline, progress=shown)
+                return Run.of(run, folder)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
         """Each metric on each sample, in memory alone, for adapters. Raises what `evaluate` raises."""

@@ -181,28 +181,33 @@ def assert_score(
 def assert_gates(
     judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
 ) -> "Callable[..., Any]":
-    """`assert_gates(data, gates, baseline=None, **options)`: the run, or a failure with the gates that failed."""
+    """`assert_gates(data, gates, baseline=None, **options)`: the run, or a failure with the gates that failed.
+
+    Gates in `until` rather than `gates` end the run as soon as they are decided.
+    """
     session = localjudge_session
 
     @_without_our_frames
     def run_of(
-        data: Any, gates: str | Sequence[str], *, baseline: Any = None, undecided: Any = "fail", **options: Any
+        data: Any, gates: str | Sequence[str] = (), *, baseline: Any = None, undecided: Any = "fail", **options: Any
     ) -> Any:
         """Evaluate a data set with the session's judge and check gates such as `context_recall>=0.8`.
 
-        `options` are those of `localjudge.evaluate`; `metrics` are by default those of the gates. Returns the run.
+        With `until` in place of `gates`, samples are judged in random order until these are decided. `options` are
+        those of `localjudge.evaluate`; `metrics` are by default those of the gates. Returns the run.
         Raises InputError for a gate that cannot be read.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate
         from localjudge.api import evaluate
 
-        conditions = [gates] if isinstance(gates, str) else list(gates)
+        until = options.get("until", ())
+        conditions = [gate for some in (gates, until) for gate in ([some] if isinstance(some, str) else some)]
         options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)))
         session.data_sets += 1
         below = session.directory or tmp_path_factory.mktemp("localjudge")
         out = options.pop("out", None) or below / f"data-{session.data_sets}"
-        run = evaluate(data, judge=judge, out=out, progress=False, **options)
+        run = evaluate(data, judge=judge, out=out, baseline=baseline, progress=False, **options)
         session.runs.append(str(out))
         decisions = check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
         if failed := [decision for decision in decisions if not decision.passed]:

@@ -209,7 +209,7 @@ class VerdictChanges(Record):
     """Verdicts on the same text in both runs, and how many flipped, up being from 0 to 1.
 
     `difference` is that of the shares of 1, with its interval. `mcnemar_p` is given where each sample has one verdict
-    and stands alone; elsewhere the interval, over samples or groups, decides.
+    and stands alone; elsewhere the interval, over samples or groups, decides. Both are None where scores stopped a run.
     """
 
     paired: int
@@ -395,6 +395,8 @@ class _BothRuns:
         self._grouped = groups is not None
         names: dict[object, int] = {}
         self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
+        draws = [side.run.largest_draw for side in (before, after) if side.run.largest_draw]
+        self._largest_draw = max(draws, default=None)
         self._labels = BothLabels(before.run, after.run)
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
@@ -428,7 +430,7 @@ class _BothRuns:
         before = self.before.scores[metric][[pair.before for pair in pairs]]
         after = self.after.scores[metric][[pair.after for pair in pairs]]
         clusters = [self._clusters[pair.after] for pair in pairs] if self._grouped else None
-        change = paired_difference(before, after, clusters=clusters)
+        change = paired_difference(before, after, clusters=clusters, largest_draw=self._largest_draw)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
             after=math.fsum(after) / len(after),
@@ -468,8 +470,8 @@ class _BothRuns:
             up=shares.improved,
             down=shares.worsened,
             difference=shares.difference.mean,
-            ci95=shares.difference.limits,
-            mcnemar_p=mcnemar(shares.improved, shares.worsened) if single else None,
+            ci95=None if self._largest_draw else shares.difference.limits,
+            mcnemar_p=mcnemar(shares.improved, shares.worsened) if single and not self._largest_draw else None,
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
@@ -561,7 +563,9 @@ def slices(run: Run, column: str) -> Slices:
     Raises InputError for a column that the run does not hold, whose values are not texts or numbers, or are too many.
     """
     value_of = _column_values(run, column)
-    totals: dict[str | None, Totals] = defaultdict(lambda: Totals(run.summary.metrics, run.summary, run.cluster_of))
+    totals: dict[str | None, Totals] = defaultdict(
+        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, largest_draw=run.largest_draw)
+    )
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:
         if sample_id not in value_of:

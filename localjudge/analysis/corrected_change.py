@@ -44,7 +44,8 @@ class BothLabels:
     """The labels of two runs, and the statements of each; without labels no sample is looked at."""
 
     def __init__(self, before: Run, after: Run) -> None:
-        rows = merge_labels(stored_labels(before.directory), stored_labels(after.directory))
+        stopped = before.largest_draw or after.largest_draw  # no correction holds then
+        rows = () if stopped else merge_labels(stored_labels(before.directory), stored_labels(after.directory))
         self._decisions = Decisions(rows)
         self._frames = [unit_frames(run) if rows else {} for run in (before, after)]
         self._chances = [self._decisions.chances(frames) for frames in self._frames]

@@ -200,12 +200,13 @@ def labelled_units(
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
     """The labels of a run and what they make of its means; None if nobody has labelled any of it.
 
-    `others` are labels of other runs: they count where the statement is the same. Raises RunDirectoryError for a row
-    that localjudge does not write.
+    None, too, of a run that scores stopped: a correction holds for a number of samples that no score chose. `others`
+    are labels of other runs: they count where the statement is the same. Raises RunDirectoryError for a row that
+    localjudge does not write.
     """
     run = as_run(run)
     rows = merge_labels(stored_labels(run.directory), others)
-    return _run_labels(run, rows) if rows and run.so_far is None else None
+    return _run_labels(run, rows) if rows and run.so_far is None and not run.largest_draw else None
 
 
 @lru_cache(maxsize=8)

@@ -24,13 +24,14 @@ class Checks:
         from localjudge.analysis.check import check_baseline, parse_gate
         from localjudge.record.run import Run
 
-        self._gates = [parse_gate(gate) for gate in arguments.get("gates", ())]
+        texts = dict.fromkeys([*arguments.get("gates", ()), *arguments.get("until", ())])
+        self._gates = [parse_gate(gate) for gate in texts]
         self.baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
         self._undecided = arguments.get("undecided", "fail")
         self._files = {name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)}
         check_baseline(self._gates, self.baseline)
         if "junit" in self._files and not self._gates:
-            raise InputError("--junit writes the outcome of gates", hint="add --gate, or omit --junit")
+            raise InputError("--junit writes the outcome of gates", hint="add --gate or --until, or omit --junit")
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise InputError for a gate about a metric that is not going to be computed."""

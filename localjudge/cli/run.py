@@ -78,7 +78,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
             checks.refuse_unknown([metric.name for metric in planned.metrics])
             if options["dry_run"]:
                 return _estimate(planned, judge, progress, as_json)
-            run = run_plan(planned, judge=judge, out=arguments.get("out"), progress=progress)
+            run = run_plan(planned, judge=judge, out=arguments.get("out"), baseline=checks.baseline, progress=progress)
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}

@@ -129,8 +129,23 @@ class Dataset:
         Those drawn for N are among those drawn for N + 1.
         """
         ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
-        chosen = {position for _, position in heapq.nsmallest(count, ranked)}
+        return self.at(position for _, position in heapq.nsmallest(count, ranked))
+
+    def at(self, positions: Iterable[int]) -> "Dataset":
+        """The samples at these positions, in the order of the data."""
+        chosen = set(positions)
         return self._where(lambda position, _: position in chosen)
+
+    def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
+        """Positions of all samples in the order in which `draw` takes them, each a draw of its own.
+
+        Where ids have groups a draw is a whole group, and those come in the order of the sha256 of seed and group.
+        """
+        groups: dict[bytes, list[int]] = {}
+        for row in self.table.rows():
+            name = row.id if group_of is None else group_of[row.id]
+            groups.setdefault(id_digest(f"{seed}|{name}"), []).append(row.position)
+        return [groups[digest] for digest in sorted(groups)]
 
     def in_shard(self, shard: Shard) -> "Dataset":
         """The samples of a shard, at their positions in the data."""

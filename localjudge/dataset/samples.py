@@ -197,6 +197,12 @@ class SampleTable:
                 part._put(position if in_place else len(part), row[0], tuple(row[1:]))
         return part
 
+    def sample_at(self, position: int) -> Sample:
+        """The sample at this position."""
+        with in_temporary_file():
+            query = "SELECT content FROM sample WHERE position = ?"
+            return Sample.model_validate_json(self._database.execute(query, (position,)).fetchone()[0])
+
     def rows(self) -> Iterator[SampleRow]:
         """Every row as a run stores it."""
         return map(SampleRow._make, self._select("position, id, content, extras"))

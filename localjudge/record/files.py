@@ -101,6 +101,8 @@ class Summary(Record):
     judge: JudgeCard
     verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
+    stopped: str | None = None
+    """After how many samples the run stopped, and why; None if it judged what it was to judge."""
 
     def threshold_of(self, metric: str) -> float:
         """From which probability on a verdict of the metric is 1."""
@@ -115,7 +117,8 @@ class Totals:
     """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
 
     Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
-    are the metrics whose verdicts are levels.
+    are the metrics whose verdicts are levels. With a `largest_draw` (`Run.largest_draw`) intervals are confidence
+    sequences.
     """
 
     def __init__(
@@ -124,8 +127,9 @@ class Totals:
         rule: VerdictRule | Summary,
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
+        largest_draw: int | None = None,
     ) -> None:
-        self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
+        self._metrics = {name: _MetricTotals(cluster_of, largest_draw) for name in metric_names}
         self._rule, self._rubrics = rule, rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
@@ -163,8 +167,8 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
-        self._cluster_of = cluster_of
+    def __init__(self, cluster_of: Mapping[str, str] | None, largest_draw: int | None) -> None:
+        self._cluster_of, self._largest_draw = cluster_of, largest_draw
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
@@ -184,9 +188,14 @@ class _MetricTotals:
 
     def summary(self) -> MetricSummary:
         from localjudge.stats.interval import mean_bounds, mean_interval
+        from localjudge.stats.sequence import sequence_interval
 
         groups = None if self._cluster_of is None else self._clusters
-        interval = mean_interval(self._values, clusters=groups) if self._values else None
+        interval = None
+        if self._values and self._largest_draw:
+            interval = sequence_interval(self._values, clusters=groups, largest=self._largest_draw)
+        elif self._values:
+            interval = mean_interval(self._values, clusters=groups)
         return MetricSummary(
             mean=interval and interval.mean,
             ci95=interval and interval.limits,
@@ -292,7 +301,7 @@ def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
 
 def summary_text(summary: Summary) -> str:
     """The file `summary.json`."""
-    return _pretty(summary.model_dump(mode="json"))
+    return _pretty(summary.model_dump(mode="json", exclude=None if summary.stopped else {"stopped"}))
 
 
 def _pretty(value: Any) -> str:

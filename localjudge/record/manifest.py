@@ -12,6 +12,9 @@ that the signature has a checksum of.
     judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
     judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
+    environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
+
+`data.largest_draw` is there if scores decided when to stop: intervals are then confidence sequences.
 
 A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
 refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
@@ -143,9 +146,17 @@ def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     return part
 
 
-def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[str, Any]:
-    """The samples, and the groups that they belong to, which move the intervals."""
-    return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters_sha256}
+def data_part(
+    fingerprint: str, rows: int, clusters_sha256: str | None, largest_draw: int | None = None
+) -> dict[str, Any]:
+    """The samples, the groups that they belong to and how they were drawn, which move the intervals."""
+    part = {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters_sha256}
+    return part if largest_draw is None else {**part, "largest_draw": largest_draw}
+
+
+def whole_data(manifest: Manifest) -> dict[str, Any]:
+    """The data part of all that a run drew its samples from: of a run that did not stop early its own."""
+    return dict(manifest.environment.get("drawn_from") or manifest.data)
 
 
 def part_of(manifest: Manifest) -> Part | None:
@@ -186,8 +197,8 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 
 
 def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
-    """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
-    if different := differences(there.data, here.data) + differences(there.judge, here.judge):
+    """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one, or goes on as this."""
+    if different := differences(whole_data(there), whole_data(here)) + differences(there.judge, here.judge):
         raise RunDirectoryError(
             f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {here.signature}):"
             f"{format_differences(different)}",

@@ -82,6 +82,8 @@ class _Ingredients(Record):
     thresholds: dict[str, float] = _at("judge", "thresholds", default={})
     combined: dict[str, Any] | None = _at("judge", "combined", default=None)
     rows: int = _at("data", "rows")
+    largest_draw: int | None = _at("data", "largest_draw", default=None, ge=1)
+    drawn_from: dict[str, Any] | None = _at("environment", "drawn_from", default=None)
     sessions: list[dict[str, Any]] = _at("environment", "sessions")
     samples_read: int = _at("environment", "samples_read", ge=0)
     files: dict[str, str] = _at("environment", "files", default={})
@@ -147,7 +149,8 @@ class Run:
         judge, card = manifest.judge, manifests.card_of(manifest)
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
-        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, manifests.kept_rubrics(manifest))
+        rubrics = manifests.kept_rubrics(manifest)
+        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, rubrics, run.largest_draw)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -194,6 +197,11 @@ class Run:
     def part(self) -> Part | None:
         """Which part of the data was scored; None if it was all of it."""
         return manifests.part_of(self.manifest)
+
+    @property
+    def largest_draw(self) -> int | None:
+        """Of a run that scores stopped, the samples of the largest group; None where no score chose how many it has."""
+        return self.manifest.data.get("largest_draw")
 
     @property
     def max_failed(self) -> int:

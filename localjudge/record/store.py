@@ -309,6 +309,12 @@ class Store:
             self._connection.executemany(_PUT_SAMPLE, values)
             return self._connection.total_changes > before
 
+    def keep_samples(self, names: Iterable[str]) -> None:
+        """Forget the samples that are not among these, of a run over more that never came to its end."""
+        with self._translated_errors(), self._transaction():
+            query = "DELETE FROM sample WHERE id NOT IN (SELECT value FROM json_each(?))"
+            self._connection.execute(query, (_LIST.encode(list(names)),))
+
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
         with self._translated_errors():

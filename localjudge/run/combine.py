@@ -132,7 +132,8 @@ class CombinedRuns:
     def totals(self) -> Totals:
         """Totals to add the evaluations to."""
         names = [metric.name for metric in self._metrics]
-        return Totals(names, self._rule, self._first.cluster_of, rubrics(self._metrics))
+        first = self._first
+        return Totals(names, self._rule, first.cluster_of, rubrics(self._metrics), first.largest_draw)
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""

@@ -18,18 +18,19 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
-from localjudge.progress import Progress, count_with_progress
+from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.files import ResultFiles, Summary, Totals, rows_so_far, write_manifest
+from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import Store, canonical_sha256
+from localjudge.record.store import Store
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
+from localjudge.run.plan import Drawn, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
-from localjudge.words import numbered, option, option_name
+from localjudge.run.stopping import Stopping, check_aims
+from localjudge.words import call, numbered, option, option_name
 
 
 def run_plan(
@@ -38,20 +39,23 @@ def run_plan(
     judge: JudgeName | OpenJudge = DEFAULT_JUDGE,
     out: str | Path | None = None,
     engine: Engine | None = None,
+    baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Score what was planned and leave a run directory.
 
-    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed.
+    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. The
+    `baseline` is for gates about differences that say when to stop.
 
     Raises InputError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
     on later.
     """
     noted = Noted(progress)
+    check_aims(planned, baseline)
     with use_judge(judge, engine, planned.settings, noted) as opened:
         report_data(planned, noted)
         part = introduce(opened, planned.metrics, planned.settings, noted)
-        return _Job(planned, opened, part, noted).run(out)
+        return _Job(planned, opened, part, noted, baseline).run(out)
 
 
 def rescore_run(
@@ -108,13 +112,13 @@ class _Job:
     judge: OpenJudge
     judge_part: dict[str, Any]
     progress: Noted
+    baseline: Run | None = None
 
     def __post_init__(self) -> None:
         self._rule = self.plan.settings.rule_for(self.plan.metrics)
-        dataset, groups = self.plan.dataset, self.plan.cluster_of
-        groups_hash = None if groups is None else canonical_sha256(groups)
-        self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
+        self._data_part = self.plan.data_part
         self._signature = manifests.signature(self.judge_part, self._data_part)
+        self._drawn = self.plan.drawn or Drawn()
 
     def run(self, out: str | Path | None) -> Run:
         """Judge what is not judged yet, in the directory, and write the results."""
@@ -127,14 +131,23 @@ class _Job:
                 manifests.refuse_other_run(path, before, self._manifest([]))
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
             sessions = [*(before.environment["sessions"] if before else ()), session]
-            done = manifests.finished_part(before)
-            write_manifest(directory, self._manifest(sessions, **done))
+            more = {"sessions": sessions}
+            write_manifest(directory, manifests.with_environment(before, more) if before else self._manifest(sessions))
             store = stack.enter_context(closing(Store(path / STORE)))
+            if answers := store.answer_count:
+                progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             stack.callback(progress.close)
-            changed = self._store_data(store)
             sentences = plan.settings.sentences
             pace, stats = pace_of(self.judge, plan.settings), self.judge.engine.stats
             judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
+            if plan.settings.stops_early:
+                self._stop_early(judging, path, before)
+            done = manifests.finished_part(before)
+            if before and before.data != self._data_part:  # more samples than there were
+                directory.remove(SUMMARY)
+                done = {}
+            write_manifest(directory, self._manifest(sessions, **done))
+            changed = self._store_data(store)
             summary, results = None if changed else self._finished(path), None
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
@@ -153,13 +166,38 @@ class _Job:
         self._say_what_was_done(run, judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
+    def _stop_early(self, judging: Blocks, path: Path, before: manifests.Manifest | None) -> None:
+        """Judge in random order until it is enough: the run is then that over the samples judged.
+
+        One that is there already becomes no shorter. Raises RunDirectoryError if its samples were drawn by another
+        seed, or if no score chose how many it has and they are all.
+        """
+        settings, finished = self.plan.settings, before if os.path.lexists(path / SUMMARY) else None
+        stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
+        if finished and settings.by_scores and finished.data == self._data_part:
+            raise RunDirectoryError(
+                f"{path} has all {finished.data['rows']:,} samples already: there is nothing to stop",
+                hint=f"decide on all of them: {call('report', str(path), 'gates', next(iter(settings.until), 'GATE'))}",
+            )
+        if finished:
+            seed = finished.environment["settings"]["seed"]
+            if finished.data != self._data_part and seed != settings.seed:
+                hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
+                raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
+            stopping.at_least = finished.data["rows"]
+        stopped = stopping.judge(judging)
+        if stopping.largest_draw or len(stopping.positions) < len(self.plan.dataset.samples):
+            self.plan = self.plan.after(stopping.positions, stopped, stopping.largest_draw)
+            self.__post_init__()
+        judging.progress = Silence()  # all is answered: what follows only writes it down
+
     def _store_data(self, store: Store) -> bool:
         """Whether other rows, or another order of them, are stored now."""
         table = self.plan.dataset.table
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         changed = store.add_samples(rows, self.plan.cluster_of)
-        if answers := store.answer_count:
-            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+        if self.plan.drawn:
+            store.keep_samples(row.id for row in table.rows())
         return changed
 
     def _finished(self, path: Path) -> Summary | None:
@@ -168,24 +206,32 @@ class _Job:
             run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:
             return None
-        facts = (run.summary.skipped_rows, run.summary.judge)
-        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card)
+        facts = (run.summary.skipped_rows, run.summary.judge, run.summary.stopped)
+        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card, self._drawn.stopped)
         return run.summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
         """The summary of all samples, when their rows are written."""
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
-        totals = Totals([metric.name for metric in metrics], self._rule, self.plan.cluster_of, rubrics(metrics))
+        names, groups = [metric.name for metric in metrics], self.plan.cluster_of
+        totals = Totals(names, self._rule, groups, rubrics(metrics), self._drawn.largest)
         for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
             results.add(evaluations)
-        return totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
+        summary = totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
+        return summary.model_copy(update={"stopped": self._drawn.stopped})
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
         planned, dataset = self.plan, self.plan.dataset
         parent = planned.parent and planned.parent.model_dump()
-        where_it_applies = {"shard_of": parent, "index": list(planned.frame_index), "suite": dict(planned.suite or {})}
+        where_it_applies: dict[str, Any] = {
+            "shard_of": parent,
+            "index": list(planned.frame_index),
+            "suite": dict(planned.suite or {}),
+            "stopped": self._drawn.stopped,
+            "drawn_from": self._drawn.source,
+        }
         return manifests.Manifest(
             signature=self._signature,
             judge=self.judge_part,
@@ -215,6 +261,11 @@ class _Job:
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self.plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")
+        elif run.summary.stopped:
+            early = next(
+                option_name(name) for name in ("until", "width", "budget") if getattr(self.plan.settings, name)
+            )
+            say(f"stopped {run.summary.stopped}; without {early} the same call goes on with the others")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
 

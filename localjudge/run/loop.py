@@ -265,11 +265,21 @@ class Blocks:
 
     def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
         """Every metric on every sample, of which `count` are in the data, in their order, then that of the metrics."""
-        engine, done = self.judge.engine, 0
-        for block in blocks(samples, lambda: engine.works_at_once if isinstance(engine, ParallelEngine) else 1):
+        done = 0
+        for block in blocks(samples, lambda: self.at_once):
             done += len(block)
-            self._share = done / count
-            yield evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
+            yield self.evaluate(block, done / count)
+
+    @property
+    def at_once(self) -> int:
+        """How many requests the engine works on at once."""
+        engine = self.judge.engine
+        return engine.works_at_once if isinstance(engine, ParallelEngine) else 1
+
+    def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
+        """Every metric on these samples; with them that `share` of all that will be asked is known."""
+        self._share = share
+        return evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""

@@ -29,6 +29,7 @@ from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metri
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
+from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import ShardedData, chosen_part, part_of, shard_in, shard_of
@@ -70,6 +71,31 @@ class Plan(NamedTuple):
     frame_index: Sequence[Mapping[str, Any]] = ()
     suite: Mapping[str, Any] | None = None
     parent: ShardedData | None = None
+    drawn: "Drawn | None" = None
+
+    def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
+        """The plan of a run that stopped when the samples at these positions were judged."""
+        dataset, cluster_of = self.dataset.at(positions), self.cluster_of
+        groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
+        is_whole = len(positions) == len(self.dataset.samples)
+        settings = self.settings if is_whole else self.settings.model_copy(update={"sample": len(positions)})
+        drawn = Drawn(largest_draw, stopped, self.data_part)
+        return self._replace(dataset=dataset, cluster_of=groups, settings=settings, drawn=drawn)
+
+    @property
+    def data_part(self) -> dict[str, Any]:
+        """What the signature says of the data."""
+        groups = None if self.cluster_of is None else canonical_sha256(self.cluster_of)
+        rows, largest_draw = len(self.dataset.samples), self.drawn.largest if self.drawn else None
+        return manifests.data_part(self.dataset.fingerprint, rows, groups, largest_draw)
+
+
+class Drawn(NamedTuple):
+    """How a run came to its samples that stopped early: `largest` as `Run.largest_draw`, why it stopped, from what."""
+
+    largest: int | None = None
+    stopped: str | None = None
+    source: Mapping[str, Any] | None = None
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -121,7 +147,9 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     parent = None if shard_in(run.manifest) is None else shard_of(run.manifest)
     whole = part.whole if (part := part_of(run.manifest)) else len(dataset.samples)
     index = [level.model_dump() for level in run.index]
-    return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent)
+    drawn = Drawn(run.largest_draw) if run.largest_draw else None
+    settings = settings.model_copy(update={"until": (), "width": None, "budget": None})
+    return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent, drawn=drawn)
 
 
 class WantedMetrics(NamedTuple):

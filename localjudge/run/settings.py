@@ -1,6 +1,7 @@
 """What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -102,6 +103,12 @@ class RunSettings(EngineSettings):
     """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
     seed: Annotated[int, Setting(data=True, part=True)] = 0
     """Seed of the samples that are drawn."""
+    until: Annotated[tuple[str, ...], Setting("Evidence", metavar="GATE", data=True)] = ()
+    """A gate: judge samples in random order, and stop when every such gate is decided (may be repeated)."""
+    width: Annotated[float | None, Setting("Evidence", metavar="W", data=True)] = Field(default=None, ge=0.001, le=1)
+    """Judge samples in random order until the interval of every metric is at most this wide."""
+    budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True)] = None
+    """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
     """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge makes one
     run of theirs."""
@@ -126,13 +133,47 @@ class RunSettings(EngineSettings):
     def _i_of_n(cls, shard: object) -> object:
         return str(Shard.read(shard)) if isinstance(shard, str) else shard
 
+    @field_validator("until", mode="before")
+    @classmethod
+    def _are_gates(cls, gates: object) -> object:
+        from localjudge.analysis.check import parse_gate
+
+        texts = (gates,) if isinstance(gates, str) else gates
+        if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+            return gates
+        return tuple(dict.fromkeys(str(parse_gate(text)) for text in texts))
+
+    @field_validator("budget")
+    @classmethod
+    def _is_a_time(cls, budget: str | None) -> str | None:
+        if budget is not None:
+            seconds_of(budget)
+        return budget
+
     @model_validator(mode="after")
     def _go_together(self) -> Self:
+        if self.stops_early and (apart := "shard" if self.shard else "limit" if self.limit is not None else None):
+            early = next(option_name(name) for name in ("until", "width", "budget") if getattr(self, name))
+            hint = "it draws from all of the data: leave out the other"
+            if apart == "shard":
+                hint = f"no shard knows what the others saw: use {option_name('ray')} for several processes, or judge "
+                hint += f"shards apart and let {option('reuse', 'SHARD')} take their answers"
+            raise InputError(f"{early} and {option_name(apart)} cannot both be set", hint=hint)
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
             raise InputError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
         _ = self.sentences
         return self
+
+    @property
+    def by_scores(self) -> bool:
+        """Whether scores decide how many samples are judged."""
+        return bool(self.until) or self.width is not None
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether samples are judged in random order until something is reached."""
+        return self.by_scores or self.budget is not None
 
     @property
     def sentences(self) -> Segmenter:
@@ -166,6 +207,19 @@ class RunSettings(EngineSettings):
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
+
+
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)")
+_UNITS = {"s": 1, "m": 60, "h": 3_600}
+
+
+def seconds_of(time: str) -> float:
+    """How many seconds `30m` are. Raises InputError for a text that is not a time, and for no time."""
+    match = _TIME.fullmatch(time)
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if not seconds:
+        raise InputError(f"{option_name('budget')} must be a time, got {time!r:.80}", hint="such as 90s, 30m or 2h")
+    return seconds
 
 
 def declared(fields: type[Record]) -> dict[str, Setting]:

@@ -222,7 +222,8 @@ class _Replay:
         """What is the same."""
         run, manifest = self.run, self.run.manifest
         self.progress.expect(len(self.to_ask))
-        totals = Totals([metric.name for metric in self.metrics], self._rule, run.cluster_of, rubrics(self.metrics))
+        names = [metric.name for metric in self.metrics]
+        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.largest_draw)
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
@@ -276,7 +277,7 @@ class _Replay:
         signature = manifests.signature(manifest.judge, manifest.data)
         summary = totals.summary(signature, card, manifest.environment["skipped_rows"])
         thresholds = {"threshold": manifest.judge["threshold"], "thresholds": manifest.judge.get("thresholds", {})}
-        return summary.model_copy(update=thresholds)
+        return summary.model_copy(update={**thresholds, "stopped": manifest.environment.get("stopped")})
 
 
 def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Verification:
@@ -306,7 +307,8 @@ def _changed_labels(run: Run) -> dict[str, tuple[str, ...]]:
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     groups = None if run.cluster_of is None else canonical_sha256(run.cluster_of)
-    return tuple(differences(run.manifest.data, manifests.data_part(fingerprint(run.iter_samples()), rows, groups)))
+    part = manifests.data_part(fingerprint(run.iter_samples()), rows, groups, run.largest_draw)
+    return tuple(differences(run.manifest.data, part))
 
 
 def changed_files(

@@ -44,6 +44,7 @@ from numpy.typing import ArrayLike
 
 from localjudge.stats import interval as means
 from localjudge.stats.interval import CONFIDENCE, Draws, Interval, binomial_cdf, two_sided_quantile
+from localjudge.stats.sequence import sequence_interval
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
 _ON_THRESHOLD = 1e-9
@@ -109,11 +110,14 @@ class PairedDifference(NamedTuple):
     smallest_detectable: float
 
 
-def paired_difference(before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None) -> PairedDifference:
+def paired_difference(
+    before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None, largest_draw: int | None = None
+) -> PairedDifference:
     """Compare two scores per sample, (n,) each in [0, 1] and in the same order.
 
-    `clusters` (n,) names what each sample belongs to, in any comparable type. Raises ValueError for no samples, unequal
-    lengths or values out of range.
+    `clusters` (n,) names what each sample belongs to, in any comparable type. Where scores decided how many samples
+    there are, `largest_draw` is the size of the largest cluster of all data, and the interval is a confidence sequence.
+    Raises ValueError for no samples, unequal lengths or values out of range.
     """
     first, second = means.checked_values(before), means.checked_values(after)
     if first.shape != second.shape:
@@ -123,7 +127,9 @@ def paired_difference(before: ArrayLike, after: ArrayLike, *, clusters: ArrayLik
     improved, worsened, size = int((differences > 0).sum()), int((differences < 0).sum()), len(differences)
     mean, draws = means.exact_mean(differences), means.draws_of(differences, clusters, lowest=-1.0)
     interval = Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters)
-    if not interval.one_cluster:
+    if largest_draw:
+        interval = sequence_interval(differences, clusters=clusters, largest=largest_draw, lowest=-1.0)
+    elif not interval.one_cluster:
         below, above = _arms(draws, mean, size)
         method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
         interval = interval._replace(low=max(-1.0, mean - below), high=min(1.0, mean + above), method=method)

@@ -1,0 +1,226 @@
+"""Judges samples in random order until nothing is left to decide: `--until`, `--width`, `--budget`.
+
+    order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by that of seed and group
+    after 0     context_recall 1.00 [0.02, 1.00]      >= 0.8?  undecided
+    ...
+    after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run is that over these 41 samples
+
+Whatever ends the run, what it judged is a random sample of the data, and the one that `--sample` draws. Where scores
+say when to stop, its intervals are confidence sequences (`stats.sequence`), which hold whenever that is; time does not
+look at scores, so that the interval after a budget is the ordinary one.
+
+The invariant: after which sample a gate is decided hangs on the answers alone, and not on kills or on how many samples
+an engine works on at once.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
+from localjudge.analysis.compare import ComparedRun, pair_samples, sample_keys
+from localjudge.metrics.criterion import rubrics
+from localjudge.record.files import MetricSummary, Totals
+from localjudge.record.result_rows import Evaluation
+from localjudge.record.run import Run
+from localjudge.run.loop import Blocks
+from localjudge.run.plan import Plan
+from localjudge.run.settings import seconds_of
+from localjudge.stats.interval import Interval
+from localjudge.stats.paired import Decision, decide, paired_difference
+from localjudge.types import Scored
+from localjudge.words import numbered
+
+_CHECKED_EVERY = 0.01
+"""Of hundreds of samples it is not looked after each whether that is enough, but after each hundredth part more."""
+_SHOWN_EVERY_SECONDS = 0.5
+_PILOT = 20
+"""So many samples say how many more a decision would take."""
+
+
+class Standing(NamedTuple):
+    """How one aim stands: its interval in words, and how many samples in all would reach it, None if nobody can say."""
+
+    words: str
+    decided: bool
+    needed: int | None
+
+
+class _Changes:
+    """Scores of the samples of a baseline beside those that come, for gates about differences."""
+
+    def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str]) -> None:
+        before = ComparedRun(baseline, metrics)
+        keys = [sample_keys(sample) for sample in plan.dataset.samples]
+        pairs = pair_samples(before.samples, keys)
+        self._before = {
+            metric: {keys[pair.after].id: before.score(metric, pair.before) for pair in pairs} for metric in metrics
+        }
+        self._groups = plan.cluster_of if baseline.cluster_of is not None else None
+        self._rows: dict[str, list[tuple[float, float, str]]] = {metric: [] for metric in metrics}
+        self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
+
+    def add(self, evaluations: Sequence[Evaluation]) -> None:
+        """Take the scores of which the baseline has one, too."""
+        for evaluation in evaluations:
+            before = self._before.get(evaluation.metric, {}).get(evaluation.sample_id)
+            if before is not None and isinstance(evaluation.outcome, Scored):
+                group = self._groups[evaluation.sample_id] if self._groups else ""
+                self._rows[evaluation.metric].append((before, evaluation.outcome.value, group))
+
+    def interval(self, metric: str, largest_draw: int) -> Interval | None:
+        """The mean difference; None as long as there is none."""
+        if not (rows := self._rows[metric]):
+            return None
+        before, after, groups = zip(*rows, strict=True)
+        clusters = groups if self._groups else None
+        return paired_difference(before, after, clusters=clusters, largest_draw=largest_draw).difference
+
+
+def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
+    """The gates that say when to stop.
+
+    Raises InputError for a gate about a metric that is not computed, or about a difference without a baseline.
+    """
+    gates = [parse_gate(gate) for gate in plan.settings.until]
+    check_metrics(gates, [metric.name for metric in plan.metrics])
+    check_baseline(gates, baseline)
+    return gates
+
+
+@dataclass
+class Stopping:
+    """The samples of a plan, one after the other, and whether they are enough.
+
+    A run that goes on has `at_least` so many already, and where scores stopped it before, it is `by_scores` still.
+    """
+
+    plan: Plan
+    baseline: Run | None = None
+    at_least: int = 0
+    by_scores: bool = False
+    positions: list[int] = field(default_factory=list)
+    """Of the samples that are judged."""
+
+    def __post_init__(self) -> None:
+        plan, settings = self.plan, self.plan.settings
+        self._gates = check_aims(plan, self.baseline)
+        changed = list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))
+        self._changes = _Changes(self.baseline, plan, changed) if self.baseline and changed else None
+        self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
+        self.largest_draw = max(map(len, self._draws), default=1) if self.by_scores or settings.by_scores else None
+        names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
+        self._totals = Totals(names, rule, plan.cluster_of, rubrics(plan.metrics), self.largest_draw)
+        self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
+        self._count = self._expected = len(plan.dataset.samples)
+        self._started, self._shown, self._timed = time.monotonic(), 0.0, 0
+
+    def judge(self, judging: Blocks) -> str:
+        """Judge until it is enough; returns after how many samples that was, and why."""
+        next_check = max(1, self.at_least)
+        for judged in self.draws(judging):
+            enough = ""
+            if judged >= self.at_least and self._is_time_over(judging):
+                enough = f"the time is over ({self.plan.settings.budget})"
+            elif judged >= next_check and self.largest_draw:
+                next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
+                standings = self.standings()
+                if standings and all(aim.decided for aim in standings):
+                    enough = "; ".join(aim.words for aim in standings)
+            if enough and judged < self._count:
+                return f"after {judged:,} of {numbered(self._count, 'sample')} in random order: {enough}"
+            if time.monotonic() >= self._shown + _SHOWN_EVERY_SECONDS:
+                judging.progress.phase(self._in_words(judged, judging))
+                self._shown = time.monotonic()
+        reached = "; ".join(aim.words for aim in self.standings())
+        return f"after all {numbered(self._count, 'sample')}{reached and ': '}{reached}"
+
+    def draws(self, judging: Blocks) -> Iterator[int]:
+        """Judge the samples in their order; how many are judged, after each draw."""
+        table, metrics, rest = self.plan.dataset.table, len(self.plan.metrics), iter(self._draws)
+        while draws := list(islice(rest, judging.at_once)):
+            positions = [position for draw in draws for position in draw]
+            share = min(1.0, (len(self.positions) + len(positions)) / self._expected)
+            asked = judging.asked
+            evaluations = iter(judging.evaluate([table.sample_at(position) for position in positions], share))
+            self._timed += len(draws) if judging.asked > asked else 0
+            for draw in draws:
+                of_draw = list(islice(evaluations, len(draw) * metrics))
+                self._totals.add(of_draw)
+                if self._changes:
+                    self._changes.add(of_draw)
+                self.positions += draw
+                yield len(self.positions)
+
+    def pilot(self, judging: Blocks) -> list[Standing]:
+        """How each aim stands after the first samples."""
+        next(judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count))
+        return self.standings()
+
+    def standings(self) -> list[Standing]:
+        """How each gate stands, and each metric whose interval is to be narrow."""
+        metrics, width = self._totals.metrics, self.plan.settings.width
+        standings = [self._of_gate(gate, metrics[gate.metric]) for gate in self._gates]
+        widths = [] if width is None else [self._of_width(name, metrics[name], width) for name in metrics]
+        return standings + widths
+
+    def _of_width(self, name: str, summary: MetricSummary, width: float) -> Standing:
+        interval, words = summary.interval, f"{_shown(name, summary.interval, delta=False)}, at most {width:g} wide"
+        if interval is None or interval.limits is None:
+            return Standing(words, decided=False, needed=None)
+        wide = interval.high - interval.low
+        return Standing(words, wide <= width, self._judged_for(interval, math.ceil(interval.n * (wide / width) ** 2)))
+
+    def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
+        interval, failed = summary.interval, summary.failed
+        if gate.delta and self._changes:
+            interval = self._changes.interval(gate.metric, self.largest_draw or 1)
+            failed = max(failed, self._changes.failed[gate.metric])
+        decision = decide(interval, gate.comparison, gate.threshold) if interval else Decision("undecided")
+        if failed > self.plan.settings.max_failed:
+            decision = Decision("fail")
+        name = f"{gate.metric}{'.delta' if gate.delta else ''}"
+        words = f"{_shown(name, interval, delta=gate.delta)}, needs {gate.comparison} {gate.threshold:g}"
+        needed = interval and decision.samples_needed and self._judged_for(interval, decision.samples_needed)
+        return Standing(words, decision.outcome != "undecided", needed)
+
+    def _judged_for(self, interval: Interval, scored: int) -> int:
+        """How many samples have to be judged for so many scores."""
+        return math.ceil(scored * len(self.positions) / interval.n)
+
+    def _is_time_over(self, judging: Blocks) -> bool:
+        """Whether the next draws would not fit any more, by the time of those that were asked."""
+        passed = time.monotonic() - self._started
+        return self._timed > 0 and passed * (1 + judging.at_once / self._timed) > self._seconds
+
+    def _in_words(self, judged: int, judging: Blocks) -> str:
+        """What is farthest from being decided, and what is still to do."""
+        open_aims = [aim for aim in self.standings() if not aim.decided]
+        left = self._count
+        if self._timed and self._seconds < math.inf:
+            rate = self._timed / (time.monotonic() - self._started)
+            left = min(left, judged + round(self._seconds * rate) - self._timed)
+        if not open_aims:
+            name, summary = next(iter(self._totals.metrics.items()))
+            self._expected = max(judged, left)
+            return f"{_shown(name, summary.interval, delta=False)}, time for {numbered(left, 'sample')}"
+        farthest = max(open_aims, key=lambda aim: aim.needed or math.inf)
+        needed = farthest.needed or math.inf
+        self._expected = int(max(judged, min(left, needed)))
+        others = f" (and {len(open_aims) - 1} more)" if len(open_aims) > 1 else ""
+        if needed > self._count:
+            return f"{farthest.words}{others}: more samples than there are"
+        return f"{farthest.words}{others}: about {numbered(int(needed) - judged, 'sample')} more"
+
+
+def _shown(name: str, interval: Interval | None, *, delta: bool) -> str:
+    """`context_recall 0.86 [0.79, 0.91]`."""
+    shape = "{:+.2f}" if delta else "{:.2f}"
+    if interval is None:
+        return f"{name} -"
+    mean, low, high = (shape.format(value) for value in interval[:3])
+    return f"{name} {mean} [{low}, {high}]"
