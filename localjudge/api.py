@@ -116,9 +116,9 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     limit: use only the first N samples.
     sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
     shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
-    until: gate, or several, such as "context_recall>=0.8": samples are judged in random order, by `seed`, and the run
-        stops when each is decided. One about a difference, "context_recall.delta>=-0.02", is against the `baseline`.
-        The intervals of such a run are confidence sequences. `Run.check` with the same gates says how each came out.
+    until, baseline: gate, or several, such as "context_recall>=0.8": samples are judged in random order, by `seed`, and
+        the run stops when each is decided. "context_recall.delta>=-0.02" is against the baseline, an earlier run. The
+        intervals of such a run are confidence sequences. `Run.check` with the same gates says how each came out.
     width: judge samples in random order until the interval of every metric is at most so wide, from 0.001 to 1.
     budget: judge as many samples in random order as fit in a time: "90s", "30m", "2h".
     reuse: run, or several, of the same judge whose answers are taken in place of asking.

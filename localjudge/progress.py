@@ -30,6 +30,9 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """What the next questions are for."""
 
+    def standing(self, text: str) -> None:
+        """How what is to be decided stands so far, and what is still to do."""
+
     def pause(self) -> None:
         """Leave the terminal to others until the next phase."""
 
@@ -45,7 +48,7 @@ class Silence:
 
     def _say_nothing(self, *_: Any, **__: Any) -> None: ...
 
-    note = rows = elapsed = expect = recall = phase = pause = advance = close = _say_nothing
+    note = rows = elapsed = expect = recall = phase = standing = pause = advance = close = _say_nothing
 
 
 def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:

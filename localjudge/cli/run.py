@@ -77,7 +77,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
             planned = _plan(arguments, run_settings, suite, progress)
             checks.refuse_unknown([metric.name for metric in planned.metrics])
             if options["dry_run"]:
-                return _estimate(planned, judge, progress, as_json)
+                return _estimate(planned, judge, checks.baseline, progress, as_json)
             run = run_plan(planned, judge=judge, out=arguments.get("out"), baseline=checks.baseline, progress=progress)
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
@@ -128,11 +128,11 @@ def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", pr
     return rescore_run(before, names, cli.settings_in(arguments), **where, progress=progress)
 
 
-def _estimate(planned: "Plan", judge: str, progress: "Progress", as_json: bool) -> int:
+def _estimate(planned: "Plan", judge: str, baseline: "Run | None", progress: "Progress", as_json: bool) -> int:
     from localjudge.report.tables import estimate_view
     from localjudge.run.estimate import estimate_plan
 
-    estimate = estimate_plan(planned, judge=judge, progress=progress)
+    estimate = estimate_plan(planned, judge=judge, baseline=baseline, progress=progress)
     progress.close()
     cli.print_result(as_json, estimate, lambda: estimate_view(estimate))
     return ExitCode.DONE

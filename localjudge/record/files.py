@@ -301,7 +301,7 @@ def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
 
 def summary_text(summary: Summary) -> str:
     """The file `summary.json`."""
-    return _pretty(summary.model_dump(mode="json", exclude=None if summary.stopped else {"stopped"}))
+    return _pretty(summary.model_dump(mode="json"))
 
 
 def _pretty(value: Any) -> str:

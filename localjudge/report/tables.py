@@ -28,7 +28,7 @@ from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.stats.paired import smallest_detectable_difference
-from localjudge.words import call, numbered, option, option_name
+from localjudge.words import call, numbered, option, option_name, roughly
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
@@ -232,6 +232,13 @@ def estimate_view(estimate: Estimate) -> Table:
         ("time", time),
         ("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"),
     ]
+    for aim in estimate.until:
+        needs = "nobody can say" if aim.samples is None else f"about {numbered(aim.samples, 'sample')}"
+        if (aim.samples or 0) > estimate.samples:
+            needs = f"more than the {estimate.samples:,} samples: {needs}"
+        elif aim.seconds:
+            needs += f", {roughly(aim.seconds)}"
+        rows.append(("to decide", f"{needs} ({aim.aim})"))
     return Table(rows=rows)
 
 

@@ -196,6 +196,8 @@ class Lines:
         self._phase = name
         self._show_verdicts()
 
+    standing = phase
+
     def advance(self) -> None:
         """Count one."""
         self._answered += 1
@@ -234,14 +236,25 @@ class Bar(Lines):
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
+        class WithLine(RichProgress):
+            line = Text(no_wrap=True, overflow="ellipsis")
+
+            def get_renderables(self) -> Iterator[RenderableType]:
+                yield from super().get_renderables()
+                yield from [self.line] if self.line else []
+
         super().__init__(stream, phase="judging")
         label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
-        self._progress = RichProgress(label, BarColumn(), text, console=Console(file=stream), transient=True)
+        self._progress = WithLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:
         """Write the line above the bar."""
         self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+    def standing(self, text: str) -> None:
+        """Show it below the bar."""
+        self._progress.line = Text(printable(text), no_wrap=True, overflow="ellipsis")
 
     def pause(self) -> None:
         """Take the bar away, for now or for good."""

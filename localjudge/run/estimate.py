@@ -4,6 +4,7 @@
     seconds    tokens x seconds a token, by the judge's last run here, else by the first requests of this data
     memory     weights, cache and working space of the model
 
+With `--until` or `--width` the first samples are judged, and say how many a decision would take if all are like them.
 Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
 time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
 """
@@ -14,11 +15,14 @@ from itertools import islice
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, count_with_progress
+from localjudge.record.cache import EarlierAnswers
+from localjudge.record.run import Run
 from localjudge.run import judges
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
-from localjudge.run.loop import TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
+from localjudge.run.loop import Blocks, TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
 from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import Noted, Plan, report_data
+from localjudge.run.stopping import Standing, Stopping, check_aims
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 from localjudge.words import numbered
 
@@ -26,11 +30,23 @@ _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
 
 
+class Needed(Record):
+    """What an aim would take: how it stands after a few samples, and how many samples and seconds would reach it.
+
+    None where nobody can tell; more samples than there are if those of the data would not do.
+    """
+
+    aim: str
+    samples: int | None
+    seconds: float | None
+
+
 class Estimate(Record):
     """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
 
     `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
-    `seconds` is None where nothing is asked; `pace` is what they are by, None where it had to be measured.
+    `seconds` is None where nothing is asked; `pace` is what they are by, None where it had to be measured. `until` is
+    what would reach each aim of a run that stops early.
     """
 
     schema_version: int = 1
@@ -43,6 +59,7 @@ class Estimate(Record):
     seconds: float | None
     memory_bytes: int
     pace: Pace | None = None
+    until: tuple[Needed, ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -51,9 +68,15 @@ class Estimate(Record):
 
 
 def estimate_plan(
-    planned: Plan, *, judge: JudgeName = DEFAULT_JUDGE, engine: Engine | None = None, progress: Progress | None = None
+    planned: Plan,
+    *,
+    judge: JudgeName = DEFAULT_JUDGE,
+    engine: Engine | None = None,
+    baseline: Run | None = None,
+    progress: Progress | None = None,
 ) -> Estimate:
-    """Count and measure what a run of the plan would do. Raises what opening the judge raises."""
+    """Count and measure what a run of the plan would do. Raises what opening the judge and `check_aims` raise."""
+    check_aims(planned, baseline)
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
     noted, seen, verdicts, tokens = Noted(progress), set[bytes](), 0, 0
     few: list[VerdictRequest] = []
@@ -75,8 +98,10 @@ def estimate_plan(
                     requests = {key: request for key, request in requests.items() if key not in answers}
                 tokens += opened.engine.distinct_tokens(list(requests.values())) if requests else 0
                 few += islice(requests.values(), _MEASURED_REQUESTS - len(few))
+            aims = _pilot(planned, opened, baseline, earlier, noted) if settings.by_scores else []
         pace = pace_of(opened, settings)
         per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, few, noted) if few else 0
+        each = per_token * tokens / len(samples) if few else 0
         return Estimate(
             samples=len(samples),
             metrics=tuple(metric.name for metric in metrics),
@@ -87,6 +112,9 @@ def estimate_plan(
             seconds=per_token * tokens if few else None,
             memory_bytes=opened.engine.memory_bytes,
             pace=pace if few else None,
+            until=tuple(
+                Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each) for aim in aims
+            ),
         )
 
 
@@ -100,6 +128,16 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 
     evaluate_samples(samples, metrics, sentences, note)
     return tasks
+
+
+def _pilot(
+    planned: Plan, judge: OpenJudge, baseline: Run | None, earlier: Sequence[EarlierAnswers], progress: Progress
+) -> list[Standing]:
+    """How each aim stands after a few samples, which are judged."""
+    settings, metrics = planned.settings, planned.metrics
+    progress.phase("judging the first samples")
+    rule, sentences = settings.rule_for(metrics), settings.sentences
+    return Stopping(planned, baseline).pilot(Blocks(judge, None, metrics, sentences, rule, progress, earlier))
 
 
 def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> float:

@@ -139,8 +139,9 @@ class _Job:
             stack.callback(progress.close)
             sentences = plan.settings.sentences
             pace, stats = pace_of(self.judge, plan.settings), self.judge.engine.stats
-            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
-            if plan.settings.stops_early:
+            told = None if plan.settings.stops_by else pace
+            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, told)
+            if plan.settings.stops_by:
                 self._stop_early(judging, path, before)
             done = manifests.finished_part(before)
             if before and before.data != self._data_part:  # more samples than there were
@@ -261,11 +262,9 @@ class _Job:
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self.plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")
-        elif run.summary.stopped:
-            early = next(
-                option_name(name) for name in ("until", "width", "budget") if getattr(self.plan.settings, name)
-            )
-            say(f"stopped {run.summary.stopped}; without {early} the same call goes on with the others")
+        elif stopped := self._drawn.stopped:
+            early = option_name(self.plan.settings.stops_by or "")
+            say(f"stopped {stopped}{f'; without {early} the same call goes on with the others' if run.part else ''}")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
 

@@ -148,7 +148,7 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     whole = part.whole if (part := part_of(run.manifest)) else len(dataset.samples)
     index = [level.model_dump() for level in run.index]
     drawn = Drawn(run.largest_draw) if run.largest_draw else None
-    settings = settings.model_copy(update={"until": (), "width": None, "budget": None})
+    settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
     return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent, drawn=drawn)
 
 
@@ -291,7 +291,7 @@ class Noted:
         self._progress = progress = progress or Silence()
         self.rows, self.elapsed = progress.rows, progress.elapsed
         self.expect, self.recall = progress.expect, progress.recall
-        self.phase, self.pause = progress.phase, progress.pause
+        self.phase, self.standing, self.pause = progress.phase, progress.standing, progress.pause
         self.advance, self.close = progress.advance, progress.close
         self.notes: list[str] = []
 

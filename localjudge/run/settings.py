@@ -103,11 +103,13 @@ class RunSettings(EngineSettings):
     """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
     seed: Annotated[int, Setting(data=True, part=True)] = 0
     """Seed of the samples that are drawn."""
-    until: Annotated[tuple[str, ...], Setting("Evidence", metavar="GATE", data=True)] = ()
+    until: Annotated[tuple[str, ...], Setting("Evidence", metavar="GATE", data=True, stops=True)] = ()
     """A gate: judge samples in random order, and stop when every such gate is decided (may be repeated)."""
-    width: Annotated[float | None, Setting("Evidence", metavar="W", data=True)] = Field(default=None, ge=0.001, le=1)
+    width: Annotated[float | None, Setting("Evidence", metavar="W", data=True, stops=True)] = Field(
+        default=None, ge=0.001, le=1
+    )
     """Judge samples in random order until the interval of every metric is at most this wide."""
-    budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True)] = None
+    budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
     """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge makes one
@@ -152,13 +154,12 @@ class RunSettings(EngineSettings):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        if self.stops_early and (apart := "shard" if self.shard else "limit" if self.limit is not None else None):
-            early = next(option_name(name) for name in ("until", "width", "budget") if getattr(self, name))
+        if self.stops_by and (apart := "shard" if self.shard else "limit" if self.limit is not None else None):
             hint = "it draws from all of the data: leave out the other"
             if apart == "shard":
                 hint = f"no shard knows what the others saw: use {option_name('ray')} for several processes, or judge "
                 hint += f"shards apart and let {option('reuse', 'SHARD')} take their answers"
-            raise InputError(f"{early} and {option_name(apart)} cannot both be set", hint=hint)
+            raise InputError(f"{option_name(self.stops_by)} and {option_name(apart)} cannot both be set", hint=hint)
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
             raise InputError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
@@ -171,9 +172,9 @@ class RunSettings(EngineSettings):
         return bool(self.until) or self.width is not None
 
     @property
-    def stops_early(self) -> bool:
-        """Whether samples are judged in random order until something is reached."""
-        return self.by_scores or self.budget is not None
+    def stops_by(self) -> str | None:
+        """The first setting by which samples are judged in random order until something is reached."""
+        return next((name for name in settings_with("stops") if getattr(self, name)), None)
 
     @property
     def sentences(self) -> Segmenter:
@@ -232,7 +233,7 @@ SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that no file of a run holds."""
 declare(SETTINGS)
-Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "sentences"]
+Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "sentences", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:

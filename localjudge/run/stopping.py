@@ -37,7 +37,6 @@ from localjudge.words import numbered
 
 _CHECKED_EVERY = 0.01
 """Of hundreds of samples it is not looked after each whether that is enough, but after each hundredth part more."""
-_SHOWN_EVERY_SECONDS = 0.5
 _PILOT = 20
 """So many samples say how many more a decision would take."""
 
@@ -117,7 +116,7 @@ class Stopping:
         self._totals = Totals(names, rule, plan.cluster_of, rubrics(plan.metrics), self.largest_draw)
         self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
         self._count = self._expected = len(plan.dataset.samples)
-        self._started, self._shown, self._timed = time.monotonic(), 0.0, 0
+        self._started, self._timed = time.monotonic(), 0
 
     def judge(self, judging: Blocks) -> str:
         """Judge until it is enough; returns after how many samples that was, and why."""
@@ -126,16 +125,14 @@ class Stopping:
             enough = ""
             if judged >= self.at_least and self._is_time_over(judging):
                 enough = f"the time is over ({self.plan.settings.budget})"
-            elif judged >= next_check and self.largest_draw:
+            elif judged >= next_check:
                 next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
                 standings = self.standings()
                 if standings and all(aim.decided for aim in standings):
                     enough = "; ".join(aim.words for aim in standings)
+                judging.progress.standing(self._in_words(standings, judged))
             if enough and judged < self._count:
                 return f"after {judged:,} of {numbered(self._count, 'sample')} in random order: {enough}"
-            if time.monotonic() >= self._shown + _SHOWN_EVERY_SECONDS:
-                judging.progress.phase(self._in_words(judged, judging))
-                self._shown = time.monotonic()
         reached = "; ".join(aim.words for aim in self.standings())
         return f"after all {numbered(self._count, 'sample')}{reached and ': '}{reached}"
 
@@ -158,12 +155,16 @@ class Stopping:
 
     def pilot(self, judging: Blocks) -> list[Standing]:
         """How each aim stands after the first samples."""
-        next(judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count))
-        return self.standings()
+        next((judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count)), None)
+        judged = len(self.positions)
+        return [aim._replace(needed=judged) if aim.decided else aim for aim in self.standings()]
 
     def standings(self) -> list[Standing]:
         """How each gate stands, and each metric whose interval is to be narrow."""
-        metrics, width = self._totals.metrics, self.plan.settings.width
+        width = self.plan.settings.width
+        if width is None and not self._gates:
+            return []
+        metrics = self._totals.metrics
         standings = [self._of_gate(gate, metrics[gate.metric]) for gate in self._gates]
         widths = [] if width is None else [self._of_width(name, metrics[name], width) for name in metrics]
         return standings + widths
@@ -197,17 +198,16 @@ class Stopping:
         passed = time.monotonic() - self._started
         return self._timed > 0 and passed * (1 + judging.at_once / self._timed) > self._seconds
 
-    def _in_words(self, judged: int, judging: Blocks) -> str:
+    def _in_words(self, standings: Sequence[Standing], judged: int) -> str:
         """What is farthest from being decided, and what is still to do."""
-        open_aims = [aim for aim in self.standings() if not aim.decided]
+        open_aims = [aim for aim in standings if not aim.decided]
         left = self._count
         if self._timed and self._seconds < math.inf:
             rate = self._timed / (time.monotonic() - self._started)
-            left = min(left, judged + round(self._seconds * rate) - self._timed)
+            left = max(judged, min(left, judged + round(self._seconds * rate) - self._timed))
         if not open_aims:
-            name, summary = next(iter(self._totals.metrics.items()))
-            self._expected = max(judged, left)
-            return f"{_shown(name, summary.interval, delta=False)}, time for {numbered(left, 'sample')}"
+            self._expected = left
+            return f"time for about {numbered(left, 'sample')} of {self._count:,}"
         farthest = max(open_aims, key=lambda aim: aim.needed or math.inf)
         needed = farthest.needed or math.inf
         self._expected = int(max(judged, min(left, needed)))

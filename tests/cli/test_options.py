@@ -31,7 +31,7 @@ def test_the_options_of_a_run_fit_a_screen_each_in_one_section(call: Call) -> No
     assert list(options) == [*SECTIONS, "Example"]
     listed = [name for group in options.values() for name in group]
     assert sorted(listed) == sorted(["--help", *(option.opts[0] for option in OPTIONS.values())])
-    assert len(OPTIONS) <= 26
+    assert len(OPTIONS) <= 29
     assert len(COMMANDS) <= 13
 
 

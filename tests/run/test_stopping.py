@@ -1,0 +1,403 @@
+"""A run that stops early is the run over the samples that it judged, and goes on to all of them."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from localjudge import InputError, Judge, Run, RunDirectoryError, ScriptedEngine, evaluate
+from localjudge.dataset.samples import id_digest
+from localjudge.engine.scripted import unit_text
+from localjudge.progress import Silence
+from localjudge.run.estimate import estimate_plan
+from localjudge.run.plan import plan
+from localjudge.run.settings import checked, seconds_of
+from localjudge.run.stopping import Stopping
+from localjudge.stats.interval import mean_interval
+from localjudge.stats.paired import decide
+from localjudge.stats.sequence import sequence_interval
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": f"s{number}",
+        "retrieved_contexts": ["It rains."],
+        "reference": f"Fact {number}. Another {number}.",
+        "topic": f"t{number % 17}",
+    }
+    for number in range(120)
+]
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+ROW_FILES = FILES[:2]
+GATE = "context_recall>=0.6"
+
+
+def says(request: VerdictRequest) -> float:
+    """Nine facts of ten are supported, drawn by their text."""
+    return 0.9 if random.Random(unit_text(request)).random() < 0.9 else 0.1
+
+
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(says)
+
+
+def judge(out: Path, by: ScriptedEngine | None = None, rows: Any = None, **options: Any) -> Run:
+    return evaluate(rows or ROWS, metrics=["context_recall"], out=out, engine=by or engine(), **options)
+
+
+def bytes_of(run: Run, names: Sequence[str] = FILES) -> list[bytes]:
+    return [(run.directory / name).read_bytes() for name in names]
+
+
+def in_order(seed: int = 0) -> list[str]:
+    return sorted((row["id"] for row in ROWS), key=lambda name: id_digest(f"{seed}|{name}"))
+
+
+def scores_of(run: Run) -> dict[str, float]:
+    return {row.sample_id: row.score for row in run.scores if row.score is not None}
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return judge(tmp_path_factory.mktemp("stopped") / "run", until=GATE)
+
+
+def test_it_is_the_run_over_the_first_samples_of_the_random_order(stopped: Run, tmp_path: Path) -> None:
+    """All but the interval, what it rests on and why it ended is that of `sample`."""
+    count = stopped.summary.samples
+    assert 10 < count < 60
+    assert set(scores_of(stopped)) == set(in_order()[:count])
+    drawn = judge(tmp_path / "drawn", sample=count)
+    assert bytes_of(drawn, ROW_FILES) == bytes_of(stopped, ROW_FILES)
+    early, fixed = (json.loads(bytes_of(run, ["summary.json"])[0]) for run in (stopped, drawn))
+    assert {name for name in early if early[name] != fixed[name]} == {"signature", "metrics", "stopped"}
+    one, other = early["metrics"]["context_recall"], fixed["metrics"]["context_recall"]
+    assert {name for name in one if one[name] != other[name]} == {"ci95", "method"}
+    assert one["ci95"][0] < other["ci95"][0], "what holds at every size is wider"
+    assert str(stopped.part) == f"{count} of 120 samples, drawn by seed 0"
+    assert early["stopped"].startswith(f"after {count} of 120 samples in random order: context_recall 0.")
+    assert fixed["stopped"] is None
+
+
+def test_it_ends_with_the_first_sample_that_decides(stopped: Run) -> None:
+    """Worked out anew: before, the interval of the first k scores in random order held the threshold."""
+    scores = scores_of(stopped)
+    ordered = [scores[name] for name in in_order()[: len(scores)]]
+    outcomes = [decide(sequence_interval(ordered[:k]), ">=", 0.6).outcome for k in range(1, len(ordered) + 1)]
+    assert outcomes == ["undecided"] * (len(ordered) - 1) + ["pass"]
+    assert stopped["context_recall"].ci95 == sequence_interval(ordered).limits
+    assert stopped["context_recall"].method == "confidence sequence"
+
+
+def test_the_same_command_asks_and_writes_nothing_more(stopped: Run) -> None:
+    before, again = bytes_of(stopped), engine()
+    times = [(stopped.directory / name).stat().st_mtime_ns for name in FILES]
+    run = judge(stopped.directory, again, until=GATE)
+    assert (len(again.asked), bytes_of(run)) == (0, before)
+    assert [(run.directory / name).stat().st_mtime_ns for name in FILES] == times
+
+
+def test_the_same_command_without_it_goes_on_with_the_others(tmp_path: Path) -> None:
+    first, rest = engine(), engine()
+    early = judge(tmp_path / "run", first, until=GATE)
+    asked = {unit_text(request) for request in first.asked}
+    whole = judge(tmp_path / "run", rest)
+    assert asked.isdisjoint(unit_text(request) for request in rest.asked)
+    assert len(asked) + len(rest.asked) == 240
+    fresh = judge(tmp_path / "fresh")
+    assert bytes_of(whole) == bytes_of(fresh)
+    assert whole.manifest.data == fresh.manifest.data
+    assert (whole.summary.stopped, whole.part) == (None, None)
+    assert early.summary.signature != whole.summary.signature == fresh.summary.signature
+    assert whole.verify(engine=engine()).result == "bit-identical"
+
+
+def test_the_default_directory_is_that_of_all_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [evaluate(ROWS, metrics=["context_recall"], engine=engine(), **how) for how in ({"until": GATE}, {})]
+    assert runs[0].directory == runs[1].directory
+
+
+def test_a_run_becomes_longer_and_never_shorter(stopped: Run, tmp_path: Path) -> None:
+    """A harder gate asks for more; an easier one is decided with what is there."""
+    run = judge(tmp_path / "run", until=GATE)
+    assert run.summary.samples == stopped.summary.samples
+    harder = judge(tmp_path / "run", until="context_recall>=0.75")
+    assert harder.summary.samples > run.summary.samples
+    more = engine()
+    easier = judge(tmp_path / "run", more, until="context_recall>=0.2")
+    assert (easier.summary.samples, len(more.asked)) == (harder.summary.samples, 0)
+
+
+def test_rows_in_another_order_and_an_engine_that_works_on_many_stop_at_the_same_sample(
+    stopped: Run, tmp_path: Path
+) -> None:
+    class Many(ScriptedEngine):
+        works_at_once = 7
+
+    shuffled = judge(tmp_path / "shuffled", rows=random.Random(1).sample(ROWS, len(ROWS)), until=GATE)
+    assert shuffled.summary == stopped.summary
+    many = judge(tmp_path / "many", Many(says), until=GATE)
+    assert bytes_of(many) == bytes_of(stopped)
+    assert many.verify(engine=engine()).result == "bit-identical"
+
+
+SLOW = """
+import sys, time
+sys.path.insert(0, sys.argv[3])
+import localjudge
+from test_stopping import GATE, ROWS, says
+
+class Slow(localjudge.ScriptedEngine):
+    def _answer(self, request):
+        if len(self.asked) > 25:
+            print("ready", flush=True)
+            time.sleep(600)
+        return super()._answer(request)
+
+localjudge.evaluate(ROWS, out=sys.argv[1], engine=Slow(says), metrics=["context_recall"], **eval(sys.argv[2]))
+"""
+
+
+def killed(out: Path, options: str) -> None:
+    """A run that is killed when it has 25 answers."""
+    command = [sys.executable, "-c", SLOW, str(out), options, str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.engine
+def test_a_kill_moves_no_byte(stopped: Run, tmp_path: Path) -> None:
+    killed(tmp_path / "run", "{'until': GATE}")
+    rest = engine()
+    run = judge(tmp_path / "run", rest, until=GATE)
+    assert bytes_of(run) == bytes_of(stopped)
+    assert len(rest.asked) == 2 * run.summary.samples - 25
+    assert len(run.manifest.environment["sessions"]) == 2
+
+
+@pytest.mark.engine
+def test_a_run_over_all_that_was_killed_may_stop_early_after_all(stopped: Run, tmp_path: Path) -> None:
+    """Also if all samples were stored before, and a run that had stopped early was begun over them."""
+    killed(tmp_path / "run", "{}")
+    run = judge(tmp_path / "run", until=GATE)
+    assert bytes_of(run) == bytes_of(stopped)
+    assert run.verify(engine=engine()).result == "bit-identical"
+    with pytest.raises(AssertionError):
+        killed(tmp_path / "run", "{'until': GATE}")  # all is there: it comes to its end
+
+
+def test_groups_are_drawn_whole(tmp_path: Path) -> None:
+    """In the order of their names' sha256; the largest of all data bounds what a draw may lose."""
+    run = judge(tmp_path / "run", until="context_recall>=0.4", cluster_by="topic", seed=3)
+    groups = run.cluster_of
+    assert groups is not None
+    of_group = {topic: [row["id"] for row in ROWS if row["topic"] == topic] for topic in {r["topic"] for r in ROWS}}
+    order = sorted(of_group, key=lambda topic: id_digest(f"3|{topic}"))
+    count = len(set(groups.values()))
+    assert 3 < count < 17
+    assert set(groups) == {name for topic in order[:count] for name in of_group[topic]}
+    assert run.largest_draw == 8  # 120 samples in 17 topics: one topic has 8, or 7
+    rows = [row for row in run.scores if row.score is not None]
+    values, names = [row.score for row in rows], [groups[row.sample_id] for row in rows]
+    assert run["context_recall"].ci95 == sequence_interval(np.array(values), clusters=names, largest=8).limits
+    assert run.verify(engine=engine()).result == "bit-identical"
+
+
+def test_until_every_interval_is_narrow(tmp_path: Path) -> None:
+    run = judge(tmp_path / "run", width=0.25)
+    low, high = run["context_recall"].ci95 or (0, 1)
+    assert high - low <= 0.25
+    assert run.summary.stopped
+    assert "at most 0.25 wide" in run.summary.stopped
+    ordered = [scores_of(run)[name] for name in in_order()[: run.summary.samples]]
+    before = sequence_interval(ordered[:-1])
+    assert before.high - before.low > 0.25
+
+
+class Slow(ScriptedEngine):
+    """Takes a moment for each answer."""
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        time.sleep(0.01)
+        return super()._answer(request)
+
+
+def test_a_budget_judges_what_fits_with_the_ordinary_interval(tmp_path: Path) -> None:
+    """Each call has the time anew; what was chosen by time alone is a sample like any other."""
+    run = judge(tmp_path / "run", Slow(says), budget="0.6s")
+    count = run.summary.samples
+    assert 3 < count < 35, "each sample takes more than 0.02 s"
+    drawn = judge(tmp_path / "drawn", sample=count)
+    assert bytes_of(run, ROW_FILES) == bytes_of(drawn, ROW_FILES)
+    assert run.summary.model_copy(update={"stopped": None}) == drawn.summary
+    values = list(scores_of(run).values())
+    assert run["context_recall"].ci95 == mean_interval(values).limits
+    more = judge(tmp_path / "run", Slow(says), budget="0.3s")
+    assert more.summary.samples > count
+    whole = judge(tmp_path / "run", budget="2h")
+    assert bytes_of(whole) == bytes_of(judge(tmp_path / "whole")), "all samples, and nothing to say of an end"
+
+
+def test_what_scores_stopped_keeps_its_interval_until_all_are_judged(tmp_path: Path) -> None:
+    """Going on by time would take up a number of samples that scores chose."""
+    judge(tmp_path / "run", until=GATE)
+    more = judge(tmp_path / "run", Slow(says), budget="0.3s")
+    assert more["context_recall"].method == "confidence sequence"
+    rescored = more.rescore(engine=engine(), threshold=0.3, out=tmp_path / "rescored")
+    assert (rescored["context_recall"].method, rescored.largest_draw) == ("confidence sequence", 1)
+
+
+def baseline_of(tmp_path: Path) -> Run:
+    return judge(tmp_path / "baseline", ScriptedEngine(lambda request: 0.9 if "7" in unit_text(request) else 0.1))
+
+
+def test_a_difference_from_a_baseline_ends_a_run(tmp_path: Path) -> None:
+    baseline = baseline_of(tmp_path)
+    gate = "context_recall.delta>=0.2"
+    run = judge(tmp_path / "run", until=gate, baseline=baseline)
+    assert run.summary.samples < 60
+    comparison = run.compare(baseline)
+    assert comparison.metrics["context_recall"].scores.method == "confidence sequence"  # type: ignore[union-attr]
+    assert comparison.metrics["context_recall"].verdicts.ci95 is None  # type: ignore[union-attr]
+    [decision] = run.check([gate], baseline=baseline).decisions
+    assert (decision.outcome, decision.samples) == ("pass", run.summary.samples)
+    differences = [scores_of(run)[name] - scores_of(baseline)[name] for name in in_order()[: run.summary.samples]]
+    expected = sequence_interval(differences, lowest=-1.0)
+    assert decision.ci95 == expected.limits
+    assert sequence_interval(differences[:-1], lowest=-1.0).low < 0.2
+
+
+def test_what_cannot_be_decided_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    asked = engine()
+    for options, problem in (
+        ({"until": "faithfulness>=0.8"}, "which is not computed"),
+        ({"until": "context_recall.delta>=0"}, "needs a baseline"),
+        ({"until": "context_recall=0.8"}, "is not a gate"),
+        ({"until": GATE, "shard": "1/2"}, "until and shard cannot both be set"),
+        ({"budget": "3m", "limit": 5}, "budget and limit cannot both be set"),
+        ({"budget": "soon"}, "budget must be a time"),
+        ({"budget": "0s"}, "budget must be a time"),
+        ({"width": 0}, "width must be at least 0.001"),
+    ):
+        with pytest.raises(InputError) as raised:
+            judge(tmp_path / "run", asked, **options)
+        assert problem in str(raised.value), options
+    assert not asked.asked
+    assert not (tmp_path / "run").exists()
+
+
+def test_samples_of_another_seed_and_of_a_finished_run_are_not_mixed(tmp_path: Path) -> None:
+    run = judge(tmp_path / "run", until=GATE)
+    before = bytes_of(run)
+    with pytest.raises(RunDirectoryError, match="drawn by seed 0"):
+        judge(tmp_path / "run", until=GATE, seed=1)
+    assert bytes_of(run) == before
+    whole = judge(tmp_path / "whole")
+    with pytest.raises(RunDirectoryError, match="has all 120 samples already"):
+        judge(tmp_path / "whole", until=GATE)
+    assert bytes_of(Run.open(whole.directory)) == bytes_of(whole)
+
+
+def test_a_gate_that_all_samples_leave_open_is_undecided(tmp_path: Path) -> None:
+    mean = judge(tmp_path / "whole")["context_recall"].mean
+    run = judge(tmp_path / "run", until=f"context_recall>={mean:.3f}")
+    assert run.part is None
+    assert run.summary.stopped
+    assert run.summary.stopped.startswith("after all 120 samples: context_recall")
+    [decision] = run.check([f"context_recall>={mean:.3f}"]).decisions
+    assert decision.outcome == "undecided"
+    assert run["context_recall"].method == "confidence sequence"
+
+
+def test_samples_that_fail_decide_a_gate(tmp_path: Path) -> None:
+    """Beyond those that are allowed, no more samples can mend it."""
+    run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE)
+    assert run.summary.samples == 1
+
+
+def test_a_judge_that_is_open_stops_early_too(stopped: Run, tmp_path: Path) -> None:
+    with Judge.open(engine=engine()) as opened:
+        run = evaluate(ROWS, judge=opened, metrics=["context_recall"], until=GATE, out=tmp_path / "run")
+    assert bytes_of(run, ROW_FILES) == bytes_of(stopped, ROW_FILES)
+
+
+class Told(Silence):
+    """Remembers what stands."""
+
+    def __init__(self) -> None:
+        self.standings: list[str] = []
+
+    def standing(self, text: str) -> None:
+        """Remember it."""
+        self.standings.append(text)
+
+
+def test_progress_says_how_it_stands_and_how_many_more_it_takes(tmp_path: Path) -> None:
+    told = Told()
+    run = judge(tmp_path / "run", until=GATE, progress=told)
+    assert len(told.standings) == run.summary.samples
+    assert told.standings[-2].startswith("context_recall 0.")
+    assert ", needs >= 0.6: about " in told.standings[-2]
+    left = int(told.standings[-10].split("about ")[1].split()[0])
+    assert 1 <= left <= 60
+
+
+def test_a_dry_run_says_what_a_decision_would_take() -> None:
+    by = engine()
+    planned = plan(ROWS, ["context_recall"], checked({"until": GATE}))
+    estimate = estimate_plan(planned, engine=by)
+    [needed] = estimate.until
+    assert needed.samples == 20, "the first samples decide it"
+    harder = estimate_plan(plan(ROWS, ["context_recall"], checked({"until": "context_recall>=0.75"})), engine=by)
+    [needed] = harder.until
+    assert needed.samples is not None
+    assert 20 < needed.samples <= 400
+    assert needed.aim.startswith("context_recall ")
+    assert len(by.asked) >= 40, "two facts of each of the first 20 samples"
+    assert harder.seconds is not None
+    assert needed.seconds == pytest.approx(harder.seconds * needed.samples / 120)
+
+
+def test_times() -> None:
+    assert [seconds_of(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]
+
+
+def test_many_samples_are_looked_at_after_each_hundredth_part() -> None:
+    """Looking after each of 100,000 would cost more than judging them."""
+    rows = [{"id": str(number), "retrieved_contexts": ["a"], "reference": "b."} for number in range(3_000)]
+    planned = plan(rows, ["context_recall"], checked({"until": "context_recall>=0.999"}))
+    stopping, looked = Stopping(planned), []
+    count: Iterator[int] = iter(range(3_000))
+    stopping.draws = lambda judging: count  # type: ignore[method-assign,assignment]
+    stopping.standings = lambda: looked.append(1) or []  # type: ignore[method-assign,func-returns-value]
+
+    class Judging:
+        progress = Silence()
+        at_once = 1
+
+    stopping.judge(Judging())  # type: ignore[arg-type]
+    assert 300 < len(looked) < 500
+
+
+def test_the_order_of_draws_is_that_of_the_ids() -> None:
+    dataset = plan(ROWS, ["context_recall"], checked({})).dataset
+    ids = [[dataset.samples[place].id for place in draw] for draw in dataset.draws(5)]
+    assert [name for [name] in ids] == in_order(5)
+    assert [sample.id for sample in dataset.draw(30, 5).samples] == [
+        row["id"] for row in ROWS if row["id"] in in_order(5)[:30]
+    ]
+    topics = {row["id"]: row["topic"] for row in ROWS}
+    grouped = [name for draw in dataset.draws(5, topics) for name in (dataset.samples[place].id for place in draw)]
+    assert len([topic for topic, _ in groupby(grouped, key=lambda name: topics[name])]) == 17
