@@ -85,16 +85,20 @@ class Suite(NamedTuple):
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """The arguments of `localjudge.evaluate`: data, judge, metrics, out and the settings."""
+        """The arguments of `localjudge.evaluate`: data, judge, metrics, out, the settings and what `until` needs."""
         values = self._among("data", "judge", "metrics", "out", *SETTINGS)
+        values |= self._among("baseline") if "until" in values else {}
         if criteria := values.pop("criteria", ()):
             values["metrics"] = [*values.get("metrics", ()), *criteria]
         return values
 
     @property
     def checks(self) -> dict[str, Any]:
-        """The arguments of `Run.check`: gates, baseline, undecided."""
-        return self._among("gates", "baseline", "undecided")
+        """The arguments of `Run.check`: gates, among them those of `until`, baseline, undecided."""
+        values = self._among("gates", "baseline", "undecided")
+        if until := self.arguments.get("until"):
+            values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
+        return values
 
     @property
     def for_manifest(self) -> dict[str, Any]:

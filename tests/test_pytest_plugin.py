@@ -61,19 +61,25 @@ def test_gates(assert_gates):
     run = assert_gates([{**S, "id": str(n)} for n in range(3)], "faithfulness>=0.1")
     assert run.summary.metrics["faithfulness"].mean == 0.5
 
+def test_until(assert_gates):
+    rows = [{**S, "id": str(n)} for n in range(200)]
+    run = assert_gates(rows, until="faithfulness>=0.4")
+    assert 5 < run.summary.samples < 200
+    assert run.summary.stopped.startswith(f"after {run.summary.samples} of 200 samples")
+
 def test_missed_gate(assert_gates):
     assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.6"], undecided="pass")
     assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.9"])
 """
     (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
     done = session(folder, "--localjudge-out", "left")
-    assert "4 failed, 2 passed" in done.stdout, done.stdout
+    assert "4 failed, 3 passed" in done.stdout, done.stdout
     for line in (
         "a: faithfulness 1/2 = 0.500, expected 0.8 to 1\n  0 0.200 It is \\x1b[31mred.\n",
         "a: faithfulness 1/2 = 0.500, expected 0 to 0.2\n  1 0.900 It rains.\n",
         ": faithfulness undefined: response is null, expected 0.1 to 1",
         "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852",
-        "\n  run left/data-3\n",
+        "\n  run left/data-4\n",
         "localjudge show left/asserted-1",
     ):
         assert line in done.stdout
@@ -82,7 +88,7 @@ def test_missed_gate(assert_gates):
     run = localjudge.Run.open(folder / "left" / "asserted-1")
     assert [row.score for row in run.scores] == [0.5, None]
     assert run.manifest.environment["answers"]["asked"] == 0
-    assert len(list((folder / "left").glob("data-*"))) == 3
+    assert len(list((folder / "left").glob("data-*"))) == 4
 
 
 def test_no_directory_if_none_is_wanted(folder: Path) -> None:

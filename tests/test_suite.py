@@ -27,6 +27,14 @@ def test_one_file_says_what_evaluate_and_check_are_given(tmp_path: Path) -> None
     assert suite.checks == {"gates": ("hit_rate@1>=0",)}
 
 
+def test_gates_that_end_a_run_are_checked_with_the_others(tmp_path: Path) -> None:
+    """And a difference has its baseline in both."""
+    text = 'data = "d.jsonl"\ngates = "recall@1>=0"\nbaseline = "main"\nuntil = "hit_rate@1.delta>=0"\n'
+    suite, main = read_suite(written(tmp_path, text)), str(tmp_path / "main")
+    assert suite.evaluation == {"data": suite.arguments["data"], "until": "hit_rate@1.delta>=0", "baseline": main}
+    assert suite.checks == {"gates": ("recall@1>=0", "hit_rate@1.delta>=0"), "baseline": main}
+
+
 def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
     """A judge, profile or criterion that is not a file there is the name of one; standard input stays what it is."""
     (tmp_path / "own.toml").write_text(

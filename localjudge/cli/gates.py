@@ -24,8 +24,9 @@ class Checks:
         from localjudge.analysis.check import check_baseline, parse_gate
         from localjudge.record.run import Run
 
-        texts = dict.fromkeys([*arguments.get("gates", ()), *arguments.get("until", ())])
-        self._gates = [parse_gate(gate) for gate in texts]
+        until = arguments.get("until", ())
+        texts = [*arguments.get("gates", ()), *([until] if isinstance(until, str) else until)]
+        self._gates = [parse_gate(gate) for gate in dict.fromkeys(texts)]
         self.baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
         self._undecided = arguments.get("undecided", "fail")
         self._files = {name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)}

@@ -187,7 +187,7 @@ class _Job:
                 raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
             stopping.at_least = finished.data["rows"]
         stopped = stopping.judge(judging)
-        if stopping.largest_draw or len(stopping.positions) < len(self.plan.dataset.samples):
+        if settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self.plan = self.plan.after(stopping.positions, stopped, stopping.largest_draw)
             self.__post_init__()
         judging.progress = Silence()  # all is answered: what follows only writes it down

@@ -123,7 +123,7 @@ def test_the_same_command_without_it_goes_on_with_the_others(tmp_path: Path) -> 
 
 def test_the_default_directory_is_that_of_all_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    runs = [evaluate(ROWS, metrics=["context_recall"], engine=engine(), **how) for how in ({"until": GATE}, {})]
+    runs = [evaluate(ROWS, metrics=["context_recall"], engine=engine(), until=until) for until in (GATE, None)]
     assert runs[0].directory == runs[1].directory
 
 
@@ -380,7 +380,7 @@ def test_many_samples_are_looked_at_after_each_hundredth_part() -> None:
     planned = plan(rows, ["context_recall"], checked({"until": "context_recall>=0.999"}))
     stopping, looked = Stopping(planned), []
     count: Iterator[int] = iter(range(3_000))
-    stopping.draws = lambda judging: count  # type: ignore[method-assign,assignment]
+    stopping.draws = lambda judging: count  # type: ignore[method-assign]
     stopping.standings = lambda: looked.append(1) or []  # type: ignore[method-assign,func-returns-value]
 
     class Judging:

@@ -1,0 +1,78 @@
+"""The options that end a run early, as the command line and a suite take them."""
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call, suite_here, write_rows
+
+pytestmark = pytest.mark.engine
+
+# The reference judge supports what stands in the context, and nothing else.
+TRUE, FALSE = "It opened in 1889.", "Mars is red."
+
+
+@pytest.fixture(autouse=True)
+def data(folder: Path) -> None:
+    """60 samples, of which nine in ten are supported."""
+    rows = (
+        {"id": str(n), "retrieved_contexts": [TRUE], "reference": FALSE if n % 10 == 3 else TRUE} for n in range(60)
+    )
+    write_rows(str(folder / "data.jsonl"), *rows)
+
+
+@pytest.mark.parametrize(("gate", "code"), [("context_recall>=0.5", 0), ("context_recall<=0.5", 3)])
+def test_the_exit_code_says_what_came_out(call: Call, gate: str, code: int) -> None:
+    ended, printed, errors = call("run", "data.jsonl", "--until", gate, "--out", "run", "--junit", "gates.xml")
+    assert ended == code
+    count = json.loads(Path("run/summary.json").read_text())["samples"]
+    assert 5 < count < 40
+    assert f"stopped after {count} of 60 samples in random order: context_recall " in errors
+    assert "without --until the same call goes on with the others" in errors
+    assert gate in printed
+    suite = ET.parse("gates.xml").getroot()
+    assert [case.get("name") for case in suite.iter("testcase")] == [gate]
+
+
+def test_a_suite_and_the_same_command_without_it(call: Call, output: Callable[..., str]) -> None:
+    """What is typed takes the place of the suite's; a budget that all samples fit into leaves the plain run."""
+    suite_here(data=["data.jsonl"], until="context_recall>=0.5", out="run")
+    early = json.loads(output("run", "--json"))
+    assert early["samples"] < 60
+    assert [gate["outcome"] for gate in early["gates"]] == ["pass"]
+    assert early["stopped"].startswith("after ")
+    suite_here(data=["data.jsonl"], out="run")
+    whole = json.loads(output("run", "--json", "--budget", "1h"))
+    assert (whole["samples"], whole["stopped"]) == (60, None)
+    assert "identical" in output("verify", "run")
+    code, _, errors = call("run", "--until", "context_recall>=0.5")
+    assert code == 1
+    assert "has all 60 samples already" in errors
+
+
+def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
+    printed = output("run", "data.jsonl", "--until", "context_recall>=0.7", "--dry-run")
+    assert "to decide  about " in printed
+    [aim] = json.loads(output("run", "data.jsonl", "--width", "0.2", "--dry-run", "--json"))["until"]
+    assert aim["samples"] > 20
+    assert aim["aim"].endswith("at most 0.2 wide")
+    assert not list(Path().glob("run*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--until", "context_recal>=0.5"), "context_recal"),
+        (("--until", "context_recall>=0.5", "--shard", "1/2"), "--until and --shard cannot both be set"),
+        (("--budget", "30"), "--budget must be a time"),
+        (("--until", "context_recall.delta>=0"), "needs a baseline"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_judged(call: Call, options: tuple[str, ...], problem: str) -> None:
+    code, _, errors = call("run", "data.jsonl", "--out", "run", *options)
+    assert code in (1, 2)
+    assert problem in errors
+    assert not Path("run").exists()
