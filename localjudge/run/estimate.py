@@ -11,6 +11,7 @@ time. Nothing is written. Of a metric that asks in several rounds only the first
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
@@ -78,44 +79,49 @@ def estimate_plan(
     """Count and measure what a run of the plan would do. Raises what opening the judge and `check_aims` raise."""
     check_aims(planned, baseline)
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
-    noted, seen, verdicts, tokens = Noted(progress), set[bytes](), 0, 0
-    few: list[VerdictRequest] = []
+    noted = Noted(progress)
     with judges.use_judge(judge, engine, settings, noted) as opened:
         report_data(planned, noted)
         part = judges.introduce(opened, metrics, settings, noted)
         with judges.earlier_answers(opened, part, settings) as earlier:
-            wording = Wording(opened.judge, opened.engine, settings.sentences)
-            reused = {source.name: 0 for source in earlier}
-            for block in blocks(count_with_progress(samples, noted, "counting", len(samples))):
-                tasks = first_tasks(block, metrics, settings.sentences)
-                verdicts += len(tasks)
-                questions = distinct(wording.worded(tasks))
-                requests = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
-                seen.update(map(digest, requests))
-                for source in earlier:  # counted where a run would take the answers
-                    answers = source.answers_to(list(requests))
-                    reused[source.name] += len(answers)
-                    requests = {key: request for key, request in requests.items() if key not in answers}
-                tokens += opened.engine.distinct_tokens(list(requests.values())) if requests else 0
-                few += islice(requests.values(), _MEASURED_REQUESTS - len(few))
+            counted = _count(planned, opened, earlier, noted)
             aims = _pilot(planned, opened, baseline, earlier, noted) if settings.by_scores else []
-        pace = pace_of(opened, settings)
-        per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, few, noted) if few else 0
-        each = per_token * tokens / len(samples) if few else 0
+        few, pace, seconds = counted.pop("few"), pace_of(opened, settings), None
+        if few:
+            per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, few, noted)
+            seconds = per_token * counted["tokens"]
+        each = (seconds or 0) / len(samples) if len(samples) else 0
         return Estimate(
             samples=len(samples),
             metrics=tuple(metric.name for metric in metrics),
-            verdicts=verdicts,
-            requests=len(seen),
-            reused=reused,
-            tokens=tokens,
-            seconds=per_token * tokens if few else None,
+            seconds=seconds,
             memory_bytes=opened.engine.memory_bytes,
             pace=pace if few else None,
             until=tuple(
                 Needed(aim=aim.words, samples=aim.needed, seconds=aim.needed and aim.needed * each) for aim in aims
             ),
+            **counted,
         )
+
+
+def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> dict[str, Any]:
+    """What an estimate says of the questions, and a `few` requests that are not answered yet."""
+    settings, samples = planned.settings, planned.dataset.samples
+    wording, seen, verdicts, tokens = Wording(judge.judge, judge.engine, settings.sentences), set[bytes](), 0, 0
+    reused, few = {source.name: 0 for source in earlier}, list[VerdictRequest]()
+    for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
+        tasks = first_tasks(block, planned.metrics, settings.sentences)
+        verdicts += len(tasks)
+        questions = distinct(wording.worded(tasks))
+        requests = {key: keyed.request for key, keyed in questions.items() if digest(key) not in seen}
+        seen.update(map(digest, requests))
+        for source in earlier:  # counted where a run would take the answers
+            answers = source.answers_to(list(requests))
+            reused[source.name] += len(answers)
+            requests = {key: request for key, request in requests.items() if key not in answers}
+        tokens += judge.engine.distinct_tokens(list(requests.values())) if requests else 0
+        few += islice(requests.values(), _MEASURED_REQUESTS - len(few))
+    return {"verdicts": verdicts, "requests": len(seen), "reused": reused, "tokens": tokens, "few": few}
 
 
 def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:

@@ -129,20 +129,20 @@ class _Job:
             directory = stack.enter_context(closing(RunDirectory(path)))
             if (before := read_manifest(path)) is not None:
                 manifests.refuse_other_run(path, before, self._manifest([]))
+            stopping = self._stopping(path, before) if plan.settings.stops_by else None
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
             sessions = [*(before.environment["sessions"] if before else ()), session]
-            more = {"sessions": sessions}
-            write_manifest(directory, manifests.with_environment(before, more) if before else self._manifest(sessions))
+            begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
+            write_manifest(directory, begun)
             store = stack.enter_context(closing(Store(path / STORE)))
             if answers := store.answer_count:
                 progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             stack.callback(progress.close)
             sentences = plan.settings.sentences
-            pace, stats = pace_of(self.judge, plan.settings), self.judge.engine.stats
-            told = None if plan.settings.stops_by else pace
-            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, told)
-            if plan.settings.stops_by:
-                self._stop_early(judging, path, before)
+            stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
+            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
+            if stopping:
+                self._stop_early(stopping, judging)
             done = manifests.finished_part(before)
             if before and before.data != self._data_part:  # more samples than there were
                 directory.remove(SUMMARY)
@@ -163,15 +163,13 @@ class _Job:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
-        run = Run(path, summary, manifest)
-        self._say_what_was_done(run, judging.asked, work.seconds_total)
+        self._say_what_was_done(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
-    def _stop_early(self, judging: Blocks, path: Path, before: manifests.Manifest | None) -> None:
-        """Judge in random order until it is enough: the run is then that over the samples judged.
+    def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping:
+        """When to stop; a run that is there already becomes no shorter.
 
-        One that is there already becomes no shorter. Raises RunDirectoryError if its samples were drawn by another
-        seed, or if no score chose how many it has and they are all.
+        Raises RunDirectoryError if its samples were drawn by another seed, or if they are all, and no score chose that.
         """
         settings, finished = self.plan.settings, before if os.path.lexists(path / SUMMARY) else None
         stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
@@ -186,8 +184,12 @@ class _Job:
                 hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
                 raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
             stopping.at_least = finished.data["rows"]
+        return stopping
+
+    def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
+        """Judge in random order until it is enough: the run is then that over the samples judged."""
         stopped = stopping.judge(judging)
-        if settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
+        if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self.plan = self.plan.after(stopping.positions, stopped, stopping.largest_draw)
             self.__post_init__()
         judging.progress = Silence()  # all is answered: what follows only writes it down
