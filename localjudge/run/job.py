@@ -77,7 +77,8 @@ def rescore_run(
     """
     for name in options:
         if name not in settings_with("rescorable"):
-            message = f"a run cannot be rescored with another {option_name(name)}: that asks other questions"
+            asks = "judges other samples" if name in settings_with("data") else "asks other questions"
+            message = f"a run cannot be rescored with another {option_name(name)}: that {asks}"
             hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
             raise InputError(message, hint=hint)
     before = as_run(run)
