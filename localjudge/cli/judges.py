@@ -59,7 +59,6 @@ def calibrate_command(
 
 
 def _advise(saved: "Sequence[Calibration]", unfit: "Sequence[Calibration]", required: str | None) -> None:
-    """Where calibrations are, and which are not fit for what is required."""
     from localjudge.doctor.fitness import admission_by_labels
     from localjudge.record.manifest import calibration_file
     from localjudge.report.terminal import terminal

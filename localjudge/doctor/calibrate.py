@@ -208,7 +208,6 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
 
 
 def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
-    """The verdicts of the run at these places."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {places[place]: row for place, row in rows if place in places}
 

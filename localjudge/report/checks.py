@@ -153,7 +153,6 @@ def _headline(verification: Verification, changed: Sequence[str]) -> str:
 
 
 def _changed(verification: Verification) -> Iterator[str]:
-    """What in the directory is not as the run left it."""
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
@@ -254,7 +253,6 @@ def _advice(best: Calibration, name: str | Text) -> str:
 
 
 def _lines(figure: Figure | None, form: str) -> str | Text:
-    """A figure, and below it its interval."""
     if figure is None:
         return "-"
     low, high = figure.ci95
