@@ -22,7 +22,7 @@ from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import as_run
 from localjudge.result import Output, Run, RunLike, check_names, directory_for, named_settings, progress_for, runs_in
-from localjudge.run.combine import Weights, combine_runs
+from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
@@ -178,21 +178,17 @@ def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
 
 
 @check_names
-def combine(
-    runs: Sequence[RunLike], *, out: str | Path, weights: Weights = (), progress: Progress | bool | None = None
-) -> Run:
+def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
     """Combine runs of different judges on the same data.
 
     runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
     out: the directory of the combined run, whose probabilities are those of the mean log odds.
-    weights: calibrations of a combined run of the same judges, made with `weights=True`, which decide the metrics that
-        ask their questions.
 
     Raises InputError for runs that do not judge the same units, and RunDirectoryError where one cannot be read. What
     `progress` may be, `evaluate` says.
     """
     with closing(progress_for(progress)) as shown:
-        return Run.of(combine_runs(runs_in(runs), out, weights=weights, progress=shown))
+        return Run.of(combine_runs(runs_in(runs), out, progress=shown))
 
 
 @check_names
@@ -202,7 +198,6 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     judge: JudgeName | Sequence[JudgeName] | None = None,
     name: str | None = None,
     metrics: Sequence[str] | None = None,
-    weights: bool = False,
     out: str | Path | None = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
@@ -225,14 +220,13 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
     metrics: those whose labelled verdicts count; of one run they have to ask one question.
-    weights: weigh the judges of combined runs by the labels, for `combine`.
     out: the run directory in which the judge is asked.
 
     The others are those of `evaluate`. A list in `labels` or `judge` gives a list, also of one calibration. Raises
     DataError for labels that cannot be used, and what `evaluate` raises.
     """
     options = named_settings(locals())
-    options |= {"metrics": metrics, "weights": weights, "out": out, "engine": engine}
+    options |= {"metrics": metrics, "out": out, "engine": engine}
     single = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else [*labels]
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]

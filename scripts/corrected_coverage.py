@@ -30,7 +30,7 @@ from localjudge.stats.corrected import (
 )
 from localjudge.stats.interval import Floats
 
-_UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
+UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
 _CONCENTRATION = 2.0
 _MADE_UP_UNITS = 4_000
@@ -109,7 +109,7 @@ def labels_for(width: float, way: str, setting: Setting, pool: Pool, *, repeats:
 
 
 def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
-    sizes = generator.choice(np.arange(1, len(_UNITS_OF_A_SAMPLE) + 1), setting.samples, p=_UNITS_OF_A_SAMPLE)
+    sizes = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE)
     sample = np.repeat(np.arange(setting.samples), sizes)
     clusters = sample // _GROUP if setting.clustered else sample
     rates = generator.beta(setting.truth * _CONCENTRATION, (1 - setting.truth) * _CONCENTRATION, setting.samples)

@@ -99,7 +99,7 @@ def _holds(limits: tuple[float, float], value: float) -> bool:
     return limits[0] - ROUNDING <= value <= limits[1] + ROUNDING
 
 
-def _moves(shares: Mapping[float, float]) -> Shape:
+def moves(shares: Mapping[float, float]) -> Shape:
     """Differences of these sizes, with these shares; all others are ties."""
     sizes = np.array([*shares, 0.0])
     ends = np.cumsum([*shares.values()])
@@ -122,7 +122,7 @@ def _some(share: float, sign: int, a: float, b: float) -> Shape:
     )
 
 
-def _statements(up: float, down: float) -> Shape:
+def statements(up: float, down: float) -> Shape:
     """Half of 2 to 6 statements hold at first, by chance; of the others the share `up` flips, of these `down`."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
@@ -133,7 +133,7 @@ def _statements(up: float, down: float) -> Shape:
     return _numbers(draw, (up - down) / 2)
 
 
-def _independent(before: float, after: float) -> Shape:
+def independent(before: float, after: float) -> Shape:
     """Shares of four statements that have nothing to do with each other, of samples that are hard and easy."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
@@ -160,34 +160,34 @@ def _documents(moving: float, down: float, change: float) -> Shape:
 
 
 SHAPES: dict[str, Shape] = {
-    "all tied": _moves({}),
-    "1 % down by 1": _moves({-1: 0.01}),
-    "3 % down by 1": _moves({-1: 0.03}),
-    "5 % down by 1": _moves({-1: 0.05}),
-    "10 % down by 1": _moves({-1: 0.1}),
-    "3 % down by 0.2": _moves({-0.2: 0.03}),
-    "5 % down by 0.5": _moves({-0.5: 0.05}),
-    "10 % down by 1/3": _moves({-1 / 3: 0.1}),
-    "20 % down by 1/3": _moves({-1 / 3: 0.2}),
-    "50 % down by 0.35": _moves({-0.35: 0.5}),
-    "50 % down by 0.1": _moves({-0.1: 0.5}),
-    "90 % down by 0.2": _moves({-0.2: 0.9}),
-    "all down by 0.2": _moves({-0.2: 1.0}),
-    "1 % up, 1 % down by 0.5": _moves({0.5: 0.01, -0.5: 0.01}),
-    "3 % up, 3 % down by 1": _moves({1: 0.03, -1: 0.03}),
-    "10 % up, 10 % down by 1/4": _moves({0.25: 0.1, -0.25: 0.1}),
-    "2 % up, 6 % down by 1": _moves({1: 0.02, -1: 0.06}),
-    "5 % up, 20 % down by 0.5": _moves({0.5: 0.05, -0.5: 0.2}),
-    "10 % up, 30 % down by 0.35": _moves({0.35: 0.1, -0.35: 0.3}),
-    "50 % up, 50 % down by 1": _moves({1: 0.5, -1: 0.5}),
-    "40 % up, 60 % down by 1": _moves({1: 0.4, -1: 0.6}),
-    "2 % up, 2 % down of statements": _statements(0.02, 0.02),
-    "5 % down of statements": _statements(0.0, 0.05),
-    "10 % up, 2 % down of statements": _statements(0.1, 0.02),
-    "30 % up, 30 % down of statements": _statements(0.3, 0.3),
-    "15 % up, 30 % down of statements": _statements(0.15, 0.3),
-    "independent shares, .8 and .8": _independent(0.8, 0.8),
-    "independent shares, .9 and .75": _independent(0.9, 0.75),
+    "all tied": moves({}),
+    "1 % down by 1": moves({-1: 0.01}),
+    "3 % down by 1": moves({-1: 0.03}),
+    "5 % down by 1": moves({-1: 0.05}),
+    "10 % down by 1": moves({-1: 0.1}),
+    "3 % down by 0.2": moves({-0.2: 0.03}),
+    "5 % down by 0.5": moves({-0.5: 0.05}),
+    "10 % down by 1/3": moves({-1 / 3: 0.1}),
+    "20 % down by 1/3": moves({-1 / 3: 0.2}),
+    "50 % down by 0.35": moves({-0.35: 0.5}),
+    "50 % down by 0.1": moves({-0.1: 0.5}),
+    "90 % down by 0.2": moves({-0.2: 0.9}),
+    "all down by 0.2": moves({-0.2: 1.0}),
+    "1 % up, 1 % down by 0.5": moves({0.5: 0.01, -0.5: 0.01}),
+    "3 % up, 3 % down by 1": moves({1: 0.03, -1: 0.03}),
+    "10 % up, 10 % down by 1/4": moves({0.25: 0.1, -0.25: 0.1}),
+    "2 % up, 6 % down by 1": moves({1: 0.02, -1: 0.06}),
+    "5 % up, 20 % down by 0.5": moves({0.5: 0.05, -0.5: 0.2}),
+    "10 % up, 30 % down by 0.35": moves({0.35: 0.1, -0.35: 0.3}),
+    "50 % up, 50 % down by 1": moves({1: 0.5, -1: 0.5}),
+    "40 % up, 60 % down by 1": moves({1: 0.4, -1: 0.6}),
+    "2 % up, 2 % down of statements": statements(0.02, 0.02),
+    "5 % down of statements": statements(0.0, 0.05),
+    "10 % up, 2 % down of statements": statements(0.1, 0.02),
+    "30 % up, 30 % down of statements": statements(0.3, 0.3),
+    "15 % up, 30 % down of statements": statements(0.15, 0.3),
+    "independent shares, .8 and .8": independent(0.8, 0.8),
+    "independent shares, .9 and .75": independent(0.9, 0.75),
     "2 % down, uniform": _some(0.02, -1, 1, 1),
     "5 % up, uniform": _some(0.05, 1, 1, 1),
     "20 % up, uniform": _some(0.2, 1, 1, 1),
@@ -199,17 +199,17 @@ SHAPES: dict[str, Shape] = {
     "uniform from -1 to 1": _numbers(lambda generator, size: generator.uniform(-1, 1, size), 0),
     "skewed, -Beta(1, 9)": _some(1.0, -1, 1, 9),
     "very skewed, -Beta(0.3, 2.7)": _some(1.0, -1, 0.3, 2.7),
-    "80 % up by 0.2, 20 % down by 0.8": _moves({0.2: 0.8, -0.8: 0.2}),
-    "95 % up by 0.05, 5 % down by 0.95": _moves({0.05: 0.95, -0.95: 0.05}),
+    "80 % up by 0.2, 20 % down by 0.8": moves({0.2: 0.8, -0.8: 0.2}),
+    "95 % up by 0.05, 5 % down by 0.95": moves({0.05: 0.95, -0.95: 0.05}),
     "documents: half move, 50 % of them down": _documents(0.5, 0.5, 0.5),
     "documents: half move, 80 % of them down": _documents(0.5, 0.8, 0.5),
     "documents: 10 % move, down": _documents(0.1, 1.0, 0.5),
     "documents: 3 % move, down": _documents(0.03, 1.0, 1.0),
     # Large moves so rare that few data sets hold one, among small ones: what was not seen shows in no figure.
-    "rare: 10 % up, of them 6 by 1/6, 2 by 1/3, 1 by 0.5, 1 by 1": _moves(
+    "rare: 10 % up, of them 6 by 1/6, 2 by 1/3, 1 by 0.5, 1 by 1": moves(
         {1 / 6: 0.06, 1 / 3: 0.02, 0.5: 0.01, 1: 0.01}
     ),
-    "rare: 10 % down by 0.6, 30 % up by 0.2": _moves({-0.6: 0.1, 0.2: 0.3}),
-    "rare: 3 % down by 1, 10 % up and 10 % down by 0.2": _moves({-1: 0.03, 0.2: 0.1, -0.2: 0.1}),
-    "rare: 3 % down by 1, 30 % up by 0.1": _moves({-1: 0.03, 0.1: 0.3}),
+    "rare: 10 % down by 0.6, 30 % up by 0.2": moves({-0.6: 0.1, 0.2: 0.3}),
+    "rare: 3 % down by 1, 10 % up and 10 % down by 0.2": moves({-1: 0.03, 0.2: 0.1, -0.2: 0.1}),
+    "rare: 3 % down by 1, 30 % up by 0.1": moves({-1: 0.03, 0.1: 0.3}),
 }

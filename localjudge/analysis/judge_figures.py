@@ -84,8 +84,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
     measured = {
         "at_one_half": measure(_OF_DECISIONS, at_one_half, "at_one_half."),
-        "held_out": measure(_OF_DECISIONS, decisions, "held_out.")
-        | {"gain": gain(agreement.balanced_accuracy, at_one_half, decisions, rows)},
+        "held_out": measure(_OF_DECISIONS, decisions, "held_out.") | {"gain": _gain(at_one_half, decisions, rows)},
         "figures": measure(_OF_PROBABILITIES, scores),
     }
     remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
@@ -93,11 +92,12 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     return {**measured, **chosen, "undefined": undefined, "remarks": remarks}
 
 
-def gain(statistic: Statistic, before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    """How much greater a statistic is of other scores, both (n,), of the rows."""
+def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
+    """How much greater the balanced accuracy is of other decisions, both (n,), of the rows."""
 
     def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        return statistic(labels, scores[:, 1], weights) - statistic(labels, scores[:, 0], weights)
+        first, second = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
+        return second - first
 
     interval = statistic_intervals({"": more}, rows._replace(scores=np.column_stack([before, after])))[""]
     return Figure(value=interval.mean, ci95=(interval.low, interval.high))

@@ -93,7 +93,6 @@ def _cells(package: Any, sheet: Any) -> Callable[[Any, bool, bool], Any]:
 
 
 def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any:
-    """The value as a cell can hold it."""
     if not isinstance(value := row[column], str):
         return value
     units = _UNWRITABLE.sub(lambda match: f"_x{ord(match[0]):04X}_", value).encode("utf-16-le")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
 @cli.suite_option
 @cli.judge_option(several=True)
-@cli.option("Judge", "--weights", is_flag=True, help="Weigh the judges of a combined RUN, for localjudge combine.")
 @cli.metrics("Of a RUN: whose verdicts count.  [default: all that are labelled]")
 @cli.option("Output", "--name", metavar="NAME", help="Name of the calibration.  [default: <judge>-<question>]")
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
@@ -46,7 +45,7 @@ def calibrate_command(
 
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
-    how = {key: value for key in ("metrics", "out", "weights", *SETTINGS) if (value := arguments.get(key))}
+    how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
     named = arguments.get("judge") or ()
     judges = [named] if isinstance(named, str) else named  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:
@@ -60,7 +59,6 @@ def calibrate_command(
 
 
 def _advise(saved: "Sequence[Calibration]", unfit: "Sequence[Calibration]", required: str | None) -> None:
-    """Where calibrations are, and which are not fit for what is required."""
     from localjudge.doctor.fitness import admission_by_labels
     from localjudge.record.manifest import calibration_file
     from localjudge.report.terminal import terminal

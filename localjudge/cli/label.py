@@ -113,7 +113,6 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
 
 
 def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
-    """Take the labels of the files, and say what they make of the means."""
     from localjudge.analysis.labelling import read_labels
     from localjudge.report.checks import read_view
     from localjudge.report.tables import summary_view

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 _DEMO_METRIC = "context_recall"
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
 _accept = "What counts as verified: the same bits, or the same verdicts."
-_weights = (
-    "Calibration of a combined run of these judges (calibrate --weights), whose weights and threshold decide the "
-    "metrics that ask its question (may be repeated)."
-)
 
 
 @cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
@@ -180,10 +176,9 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 @cli.command("combine", "localjudge combine runs/by-a runs/by-b --out runs/both")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=cli.PATH)
 @cli.out_option("Directory of the new run.", required=True)
-@cli.option("Scoring", "--weights", multiple=True, metavar="NAME|FILE", help=_weights)
 @cli.quiet_option
 @cli.json_option
-def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...], quiet: bool, as_json: bool) -> int:
+def combine_command(runs: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
     """Combine runs of different judges on the same data, with the same metrics: the mean of their log odds decides.
 
     The result is a run like any other. No model is opened, and the runs are not changed.
@@ -191,7 +186,7 @@ def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...],
     from localjudge.run.combine import combine_runs
 
     with cli.progress_shown(quiet=quiet) as progress:
-        run = combine_runs(runs, out, weights=weights, progress=progress)
+        run = combine_runs(runs, out, progress=progress)
     return _print_run(run, as_json)
 
 

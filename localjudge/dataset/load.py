@@ -241,7 +241,6 @@ def from_samples(
 
 
 def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> Rows:
-    """Data in memory as rows, as often as anybody likes."""
     rows = rows_of_table(data, name)
     whole = None if rows or isinstance(data, Sample) else data if isinstance(data, Mapping) else fields_of(data)
     if whole is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.judge_figures import gain, judge_figures
+from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, labels_of
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames
@@ -24,18 +24,15 @@ from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.errors import DataError, InputError
-from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.label_rows import LABELS, stored_labels
 from localjudge.record.manifest import (
     Calibration,
-    Figure,
     LabelsUsed,
     Worth,
     calibration_file,
-    combination_of,
     kept_criteria,
     measured_part,
     save_calibration,
@@ -47,7 +44,6 @@ from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
-from localjudge.stats.agreement import fit_weights, roc_auc
 from localjudge.stats.interval import LabelledScores
 from localjudge.types import Context, Label, Sample
 from localjudge.words import call, option_name
@@ -100,8 +96,8 @@ def measure_judges(
 
     `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
     about which each of `judges` is asked (or `engine`), in the run directory `out`. Of the options that a run lacks,
-    `metrics` are those whose labelled verdicts count, all if None; with `weights`, the judges of combined runs are
-    weighed. It is saved under names of judge and question if `name` is None.
+    `metrics` are those whose labelled verdicts count, all if None. It is saved under names of judge and question if
+    `name` is None.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
     Raises DataError for labels that cannot be used, or are of several questions where a `single` calibration is wanted;
@@ -110,7 +106,7 @@ def measure_judges(
     if name is not None:
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
-    metrics, weights = settings.pop("metrics", None), settings.pop("weights", None)
+    metrics = settings.pop("metrics", None)
     runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
     if len(runs) < len(sources) != 1 or not sources:
         raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
@@ -131,14 +127,14 @@ def measure_judges(
     if len(questions) > 1 and (single or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
-    return _saved(questions, name, weigh=bool(weights))
+    return _saved(questions, name)
 
 
-def _saved(questions: Sequence[_Question], name: str | None, *, weigh: bool) -> list[Calibration]:
+def _saved(questions: Sequence[_Question], name: str | None) -> list[Calibration]:
     """The calibrations of all judges, each under a name of its own: that of judge and question, and a number."""
     calibrations: list[Calibration] = []
     for question in questions:
-        measured = sorted((_calibrate(question, judge, weigh=weigh) for judge in question.judges), key=_rank)
+        measured = sorted((_calibrate(question, judge) for judge in question.judges), key=_rank)
         stems = [_NOT_IN_NAMES.sub("-", of.card.name).strip("-.")[:_LONGEST_STEM] or "judge" for of in measured]
         for place, (stem, calibration) in enumerate(zip(stems, measured, strict=True)):
             number = f"-{before + 1}" if (before := stems[:place].count(stem)) else ""
@@ -212,7 +208,6 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
 
 
 def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
-    """The verdicts of the run at these places."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {places[place]: row for place, row in rows if place in places}
 
@@ -255,23 +250,18 @@ def _cell(row: LabelledText, column: str) -> str:
     return str(value)
 
 
-def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibration:
+def _calibrate(question: _Question, judge: _Answers) -> Calibration:
     """The figures of one judge, not yet under a name that no other has."""
     rows, verdicts = _rows(question, judge)
-    rows, weighed, gained = _weigh(judge.run, rows, verdicts) if weigh else (rows, None, {})
-    figures, card, manifest, metric = (
-        judge_figures(rows),
-        judge.run.summary.judge,
-        judge.run.manifest,
-        verdicts[0].metric,
-    )
+    figures, card, manifest = judge_figures(rows), judge.run.summary.judge, judge.run.manifest
+    metric = verdicts[0].metric
     failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
     if failed:
         remarks.append(f"{failed} labelled verdicts lack a probability, and are in no figure")
-    if not weigh and all(each.worth for each in question.judges):
+    if all(each.worth for each in question.judges):
         figures["worth"] = judge.worth
     calibration = Calibration(
-        **figures | {"figures": figures["figures"] | gained, "remarks": tuple(remarks)},
+        **figures | {"remarks": tuple(remarks)},
         name=card.name,
         question=question.name,
         judge=measured_part(manifest.judge, kept_criteria(manifest).get(metric) or catalog.get(metric)),
@@ -285,7 +275,6 @@ def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibrat
             positives=int(np.sum(rows.labels)),
             clusters=len(set(np.asarray(rows.clusters))),
         ),
-        combining_rule=weighed,
         seconds_per_verdict=seconds_per_verdict(judge.run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -293,10 +282,7 @@ def _calibrate(question: _Question, judge: _Answers, *, weigh: bool) -> Calibrat
 
 
 def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:
-    """The statements that all judges gave a probability, and this one's verdicts of them.
-
-    Of a combined run it is what the base rule gives, without the weights of an earlier calibration.
-    """
+    """The statements that all judges gave a probability, and this one's verdicts of them."""
     everywhere = [{key for key, row in other.verdicts.items() if row.p_yes is not None} for other in question.judges]
     keys = [key for key in question.labels if all(key in answered for answered in everywhere)]
     if not keys:
@@ -304,37 +290,6 @@ def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[Ve
         hint = "look at its failures; several judges are measured on statements that all of them judged"
         raise DataError(problem, hint=hint)
     verdicts = [judge.verdicts[key] for key in keys]
-    combination = combination_of(judge.run.manifest)
-    if combination is None or not combination.rules:
-        scores = [row.p_yes or 0.0 for row in verdicts]
-    else:
-        votes = (
-            {combination.ids[name]: p for name, p in (row.judges or {}).items() if p is not None} for row in verdicts
-        )
-        scores = [*map(combination.rule.combined, votes)]
+    scores = [row.p_yes or 0.0 for row in verdicts]
     labels, weights, clusters = zip(*(question.labels[key] for key in keys), strict=True)
     return LabelledScores(labels, scores, weights, clusters), verdicts
-
-
-def _weigh(
-    run: Run, rows: LabelledScores, verdicts: Sequence[VerdictRow]
-) -> tuple[LabelledScores, CombiningRule, dict[str, Figure]]:
-    """What rows get from weights that were fitted to other clusters, the weights for all, and the gain in AUC.
-
-    The fit takes each row as one: how likely rows were drawn, by their probabilities, leaves the labels at given
-    probabilities as they are.
-    """
-    combination = combination_of(run.manifest)
-    if combination is None:
-        problem = f"{run.directory} was judged by one judge: there is nothing to weigh"
-        hint = f"combine several with localjudge combine, or leave out {option_name('weights')}"
-        raise InputError(problem, hint=hint)
-    odds = [
-        [log_odds((row.judges or {}).get(judge) or 0.0, combination.rule.clip) for judge in combination.ids]
-        for row in verdicts
-    ]
-    fit = fit_weights(rows.labels, odds, rows.clusters)
-    weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
-    gained = gain(roc_auc, np.asarray(rows.scores, dtype=np.float64), fit.held_out, rows)
-    rule = CombiningRule.weighted(weights, fit.intercept)
-    return rows._replace(scores=fit.held_out), rule, {"auc_gain": gained}

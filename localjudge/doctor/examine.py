@@ -100,7 +100,6 @@ class _Examiner:
             yield failed(name, error.message, error.hint)
 
     def _model_checks(self, model: NamedModel) -> _Checks:
-        """From the file inwards."""
         settings = self.settings
         if isinstance(model, ModelFile):
             yield machine.check_gpu(opening.engine_build(), settings.gpu_layers)

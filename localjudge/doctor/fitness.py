@@ -29,8 +29,8 @@ from localjudge.doctor.health_check import ADMISSION, ANOTHER_JUDGE, USES, Healt
 from localjudge.doctor.judgement import THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
-from localjudge.judge.combining_rule import log_odds
 from localjudge.record.manifest import Calibration
+from localjudge.run.combine import log_odds
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
 from localjudge.types import Answer, Attribution, Task
@@ -48,7 +48,6 @@ _LEAST_MASS = 0.5
 _SLOPES = (0.5, 2.0)
 _LARGEST_CALIBRATION_ERROR = 0.15
 _LEAST_FALLING = 0.75
-_CLIP = 1e-6  # as in `stats.agreement`: stands for a probability of exactly 0 in log odds
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
@@ -189,7 +188,7 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
     ]
     if not moves:
         return None, None
-    odds = [abs(log_odds(after, _CLIP) - log_odds(before, _CLIP)) for before, after in moves]
+    odds = [abs(log_odds(after) - log_odds(before)) for before, after in moves]
     share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(moves)
     figures = {"asked": len(moves), "flipped": share, "mean_move": sum(odds) / len(odds), "largest_move": max(odds)}
     finding = (

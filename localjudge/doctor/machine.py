@@ -89,7 +89,6 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
 
 
 def _entries(folders: Iterable[str | Path]) -> Iterator[Found]:
-    """Registered models, those of other programs, those in the folders."""
     for name, row in model_registry.registered().items():
         path = model_registry.place_of(name)
         if path is not None and path.is_file():

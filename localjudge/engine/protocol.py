@@ -3,7 +3,7 @@
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
 
 An answer is a pure function of `engine.identity` and its own request: it may be stored and reused under both for ever.
-Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
+Put an engine of your own through `check_engine` (tests/engine/contract.py) before it judges anything.
 """
 
 import os

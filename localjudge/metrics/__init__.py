@@ -27,33 +27,21 @@ What the author of a metric needs is here. A whole one, judged:
             return Scored.fraction(verdict.label for verdict in verdicts)
 
 
-    class Brevity:
-        """A metric without a judge asks nothing: 1 up to ten words, less for more."""
+    correctness = Correctness()
 
-        name = "brevity"
-        version = 1
-        required_fields = frozenset({"response"})
-
-        def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-            yield from ()
-            return Scored(value=10 / max(10, len((sample.response or "").split())))
-
-
-    correctness, brevity = Correctness(), Brevity()
-
-It is installed by entry points, each under the name that the metric gives itself:
+It is installed by an entry point under the name that the metric gives itself:
 
     [project.entry-points."localjudge.metrics"]
     correctness = "own_metrics:correctness"
-    brevity = "own_metrics:brevity"
 
-Then `localjudge run data.jsonl --metrics correctness,brevity` computes it. A task is one question about one unit of
-text: `Attribution` (can the statement be attributed to these contexts?), `Relevance` (is the sentence or chunk needed
-for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or a `CustomQuestion` in any words,
-which only a judge that reads instructions can be asked: its metric says `special_tasks = frozenset({"criterion"})`. A
-metric that says what else it asks, `common_tasks = frozenset({"attribution"})`, is refused before anything is asked of
-a judge that was trained on other tasks. A verdict's `label` is 1 for yes and 0 for no; `steps` may yield again once it
-knows them. A sample that cannot be scored raises SampleError. Whatever else the metric raises fails that sample.
+Then `localjudge run data.jsonl --metrics correctness` computes it. A metric that asks nothing says `yield from ()`. A
+task is one question about one unit of text: `Attribution` (can the statement be attributed to these contexts?),
+`Relevance` (is the sentence or chunk needed for the question?), `Usefulness` (does the chunk help to arrive at the
+reference?), or a `CustomQuestion` in any words, which only a judge that reads instructions can be asked: its metric
+says `special_tasks = frozenset({"criterion"})`. A metric that says what else it asks, `common_tasks =
+frozenset({"attribution"})`, is refused before anything is asked of a judge that was trained on other tasks. A verdict's
+`label` is 1 for yes and 0 for no; `steps` may yield again once it knows them. A sample that cannot be scored raises
+SampleError. Whatever else the metric raises fails that sample.
 '''
 
 from localjudge.errors import SampleError

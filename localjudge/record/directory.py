@@ -238,7 +238,6 @@ def held(directory: Path) -> Iterator[None]:
 
 
 def _locked(path: Path, *, waiting: bool = False) -> int:
-    """Descriptor of the lock file, locked."""
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
     if not lock_descriptor(descriptor, blocking=waiting, poll_interval=_POLL_SECONDS):

@@ -10,7 +10,7 @@ that the signature has a checksum of.
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
     judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
-    judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
+    judge.combined                judges and rule of a combined run;  environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
     environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
 
@@ -36,7 +36,6 @@ from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 from localjudge import model_registry, resources
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
@@ -58,6 +57,7 @@ _ROUNDING = re.compile(
 """Ingredients of a judge that move the last digits of a probability alone."""
 _GUESSING = 0.5  # AUC of a judge that guesses
 UNPROVED = "bytes not proved"
+MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
@@ -268,9 +268,8 @@ class Calibration(Record):
 
     `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
-    value, and why. `judge` is the `measured_part` of the run with the signature `run`. Of a combined run,
-    `combining_rule` has the fitted weights of its judges; the figures are then of held-out probabilities. `fit_for` are
-    the uses that the labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
+    value, and why. `judge` is the `measured_part` of the run with the signature `run`. `fit_for` are the uses that the
+    labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -279,7 +278,6 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
-    combining_rule: CombiningRule | None = None
     judge: dict[str, Any]
     card: JudgeCard
     run: str
@@ -438,11 +436,12 @@ class _JudgePart(Record):
 
 
 class Combination(Record):
-    """Which runs were combined, and how; `rules` are those of metrics for whose question a calibration has weights."""
+    """Which runs were combined, and how."""
+
+    model_config = ConfigDict(extra="ignore")
 
     runs: tuple[CombinedRun, ...]
-    rule: CombiningRule
-    rules: dict[str, CombiningRule] = Field(default_factory=dict)
+    rule: Literal["mean log odds"]
     judges: dict[str, _JudgePart]
 
     @model_validator(mode="after")
@@ -455,9 +454,8 @@ class Combination(Record):
     def card(self) -> JudgeCard:
         """All judges as one, and what has to be said of each."""
         cards = [judge_card(run.name, self.judges[run.judge].engine) for run in self.runs]
-        weighed = [f"{metric} by {rule.rule}" for metric, rule in sorted(self.rules.items())]
         return JudgeCard(
-            name=f"{' + '.join(card.name for card in cards)} by {', '.join([self.rule.rule, *weighed])}",
+            name=f"{' + '.join(card.name for card in cards)} by {self.rule}",
             caution="; ".join(f"{card.name}: {card.caution}" for card in cards if card.caution) or None,
         )
 
@@ -465,10 +463,6 @@ class Combination(Record):
     def ids(self) -> dict[str, str]:
         """The ids of the judges by the names that results show."""
         return {run.name: run.judge for run in self.runs}
-
-    def rule_of(self, metric: str) -> CombiningRule:
-        """The rule of one metric."""
-        return self.rules.get(metric, self.rule)
 
 
 def combination_of(manifest: Manifest) -> Combination | None:

@@ -121,7 +121,6 @@ def _check_same_run(runs: Sequence[Run]) -> None:
 
 
 def _in_common(run: Run) -> dict[str, Any]:
-    """What shards of one run have in common."""
     settings = run.manifest.environment["settings"]
     return {
         **run.manifest.judge,
@@ -205,7 +204,6 @@ def _merged_rows(runs: Iterable[Run]) -> Iterator[list[Evaluation]]:
 
 
 def _placed(run: Run) -> Iterator[tuple[int, list[Evaluation]]]:
-    """The evaluations of each sample with its position in the whole data."""
     if not run.in_one_order():
         raise RunDirectoryError(
             f"the rows in {run.directory} are not in the order of its samples",

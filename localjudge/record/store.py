@@ -338,20 +338,17 @@ class Store:
             put(_PUT_REQUEST, rows)
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
-    def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        """Store the answer to a question that was added; it is safe when this returns."""
-        self.add_answers({request_key: answer})
-
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to questions that were added, all at once, and where they are from if not from here."""
+        """Store answers to questions that were added, all at once, and where they are from if not from here.
+
+        They are safe when this returns.
+        """
         with self._translated_errors(), self._transaction():
             rows = [_answer_row(key, answer) for key, answer in answers.items()]
             self._connection.executemany(_PUT_ANSWER, rows)
             if source is not None:
                 self._connection.executemany(_PUT_REUSED, ((storable(source), key) for key in answers))
         self.answer_count += len(rows)
-
-    add_reused = add_answers
 
     def put(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows by one of the statements of `COPIES`."""

@@ -38,7 +38,6 @@ _PLACES_SHOWN = 3
 _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _FIGURES = {
     "auc": "AUC",
-    "auc_gain": "AUC gained by the weights",
     "brier": "Brier score",
     "f1": "F1",
     "cohen_kappa": "Cohen's kappa",
@@ -154,7 +153,6 @@ def _headline(verification: Verification, changed: Sequence[str]) -> str:
 
 
 def _changed(verification: Verification) -> Iterator[str]:
-    """What in the directory is not as the run left it."""
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
@@ -255,7 +253,6 @@ def _advice(best: Calibration, name: str | Text) -> str:
 
 
 def _lines(figure: Figure | None, form: str) -> str | Text:
-    """A figure, and below it its interval."""
     if figure is None:
         return "-"
     low, high = figure.ci95
@@ -271,12 +268,7 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 def calibration_view(calibration: Calibration) -> View:
     """All figures, for a terminal of 80 columns."""
-    rule = calibration.combining_rule
-    lines = [f"judge {calibration.card}"]
-    if rule is not None:
-        weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in rule.weights.items())
-        lines.append(f"log odds weighed: {weights}; intercept {number(rule.intercept)}; every figure is held out")
-    lines.append(_labels_line(calibration.labels))
+    lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [
         (_words(name), *(_figure(side.get(name)) for side in sides))

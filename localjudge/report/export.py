@@ -232,15 +232,13 @@ def _require(package: str) -> None:
         raise InputError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
 
 
-def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
-    """The whole file. Raises InputError for what the run does not hold, or a package that is not installed."""
-    return b"".join(exported_parts(run, as_format, rows, added))
-
-
 def exported_parts(
     run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
 ) -> Iterator[bytes]:
-    """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
+    """The file in parts, as the rows are read.
+
+    Raises InputError for what the run does not hold, or a package that is not installed; mostly before the first part.
+    """
     tool, _, encoding = as_format.rpartition("-")
     if any(added) and as_format.startswith(("ragas", "inspect")):
         raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
@@ -312,7 +310,6 @@ def _json_bytes(row: Row) -> bytes:
 
 
 def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
-    """A line of names and one for each row."""
     for cells in chain([table.kinds], (row.values() for row in table.rows())):
         text = io.StringIO(newline="")
         as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)

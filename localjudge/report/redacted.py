@@ -84,8 +84,6 @@ def _keyed(salt: bytes, kind: _Kind, text: str) -> str:
 
 
 class _Redaction:
-    """What may be said of a run."""
-
     def __init__(self, run: Run, salt: bytes) -> None:
         self._run = run
         self._salt = salt

@@ -4,11 +4,16 @@
     RUN B   verdicts.jsonl   p_yes .4  ├──> p_yes .71, label 1 ──metrics──> scores, verdicts, summary, manifest
                              samples   ┘
 
-The probabilities are combined by the mean of their log odds, or by the weights of a calibration (`combining_rule`), and
-the metrics count the verdicts as in any run. The order of the runs moves no byte of the result files. A unit that one
+Log odds are averaged (.9 has 2.20, .4 has -.41, and their mean .90 is .71) and not probabilities, so that a judge that
+is sure counts for more than one that is not. Sources: C. Genest and J. V. Zidek (1986), Combining probability
+distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014), Combining
+multiple probability predictions using a simple logit model, International Journal of Forecasting 30.
+
+The metrics count the verdicts as in any run. The order of the runs moves no byte of the result files. A unit that one
 of them has no verdict on has none, and the reason names that judge.
 """
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,44 +23,39 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.errors import InputError
-from localjudge.judge.combining_rule import MEAN_LOG_ODDS
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
-from localjudge.record.manifest import Calibration, CombinedRun, Manifest
+from localjudge.record.manifest import MEAN_LOG_ODDS, CombinedRun, Manifest
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
-from localjudge.run.judges import check_calibrations
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
 from localjudge.run.settings import settings_of
 from localjudge.types import JudgeVote, NoAnswer, Verdict
 from localjudge.words import option
 
-Weights = str | Path | Calibration | Sequence[str | Path | Calibration]
 _ID_DIGITS = 12
 _THE_SAME = ("metrics", "segmenter", "threshold", "min_legal_mass")
 """What of their judge parts the runs have in common."""
 _OF_THE_DATA = ("sources", "samples_read", "skipped_rows", "mapping")
+_CLIP = 1e-6
+"""A probability nearer to 0 or 1 counts as that near and no more."""
 
 
-def combine_runs(
-    runs: Sequence[Run | str | Path], out: str | Path, *, weights: Weights = (), progress: Progress | None = None
-) -> Run:
+def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress: Progress | None = None) -> Run:
     """One run of all, in the directory `out`. The runs are not changed.
 
-    `weights` are calibrations of these judges: their weights and thresholds decide the metrics that ask their
-    questions. Raises InputError for runs that do not judge the same units, or are of one judge, and for weights of
-    other judges, RunDirectoryError where a run cannot be read or the directory cannot be written or holds another run.
+    Raises InputError for runs that do not judge the same units, or are of one judge, RunDirectoryError where a run
+    cannot be read or the directory cannot be written or holds another run.
     """
     noted = Noted(progress)
-    combined = CombinedRuns([as_run(run) for run in runs], weights, noted)
+    combined = CombinedRuns([as_run(run) for run in runs])
     path, first = Path(os.path.expanduser(out)), combined.runs[0]
     if any(path.resolve() == run.directory.resolve() for run in combined.runs):
         raise InputError(f"{path} is one of the runs", hint=f"name another directory with {option('out')}")
@@ -84,25 +84,18 @@ class CombinedRuns:
     Raises as `combine_runs` does.
     """
 
-    def __init__(self, runs: Sequence[Run], weights: Weights, progress: Progress) -> None:
+    def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
         _check_same_work(self.runs)
         self._first = first = self.runs[0]
-        settings = settings_of(first.manifest, calibration=weights, reuse=())
+        settings = settings_of(first.manifest, calibration=(), reuse=())
         own = manifests.kept_criteria(first.manifest)
         self._metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
         self._rule = settings.rule_for(self._metrics)
         self._sentences = settings.sentences
-        questions = {weighed.question: weighed.combining_rule for weighed in settings.calibration}
-        rules = {metric.name: questions.get(question_of(metric.name)) for metric in self._metrics}
-        combined = {
-            "rule": MEAN_LOG_ODDS.model_dump(),
-            "rules": {metric: rule.model_dump() for metric, rule in sorted(rules.items()) if rule},
-            "judges": {_judge_id(run): run.manifest.judge for run in self.runs},
-        }
         judge = manifests.judge_part({"engine": "combined"}, {}, self._sentences.identity, self._metrics, self._rule)
-        judge |= settings.calibrations_used | {"combined": combined}
-        check_calibrations(judge, self._metrics, settings, progress)
+        judges = {_judge_id(run): run.manifest.judge for run in self.runs}
+        judge["combined"] = {"rule": MEAN_LOG_ODDS, "clip": _CLIP, "judges": judges}
         data, environment = first.manifest.data, first.manifest.environment
         self.manifest = Manifest(
             signature=manifests.signature(judge, data),
@@ -176,10 +169,10 @@ class CombinedRuns:
             if isinstance(verdict, NoAnswer):
                 return NoAnswer(error=f"{name}: {verdict.error}", legal_mass=verdict.legal_mass, votes=votes)
             answered[name] = verdict
-        probabilities = {self.combination.ids[name]: p_yes for name, p_yes in votes if p_yes is not None}
+        probabilities = [p_yes for _, p_yes in votes if p_yes is not None]
         if not probabilities:  # nobody had to be asked
             return next(iter(answered.values())).model_copy(update={"votes": votes})
-        p_yes = self.combination.rule_of(task.metric).combined(probabilities)
+        p_yes = mean_log_odds(probabilities)
         masses = [verdict.legal_mass for verdict in answered.values() if verdict.legal_mass is not None]
         reasons = [f"{name}: {verdict.reason}" for name, verdict in answered.items() if verdict.reason]
         return Verdict(
@@ -190,6 +183,19 @@ class CombinedRuns:
             window=next((verdict.window for verdict in answered.values() if verdict.window is not None), None),
             votes=votes,
         )
+
+
+def mean_log_odds(probabilities: Sequence[float]) -> float:
+    """The probability of which the log odds are the mean of those of the probabilities, at least one, in any order."""
+    mean = math.fsum(map(log_odds, probabilities)) / len(probabilities)
+    least = math.exp(-abs(mean))
+    return (1 if mean >= 0 else least) / (1 + least)
+
+
+def log_odds(probability: float) -> float:
+    """log(p / (1 - p)), of a probability that is not nearer to 0 or 1 than 1e-6."""
+    clipped = min(max(probability, _CLIP), 1 - _CLIP)
+    return math.log(clipped) - math.log1p(-clipped)
 
 
 def _check_same_work(runs: Sequence[Run]) -> None:

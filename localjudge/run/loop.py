@@ -292,7 +292,7 @@ class Blocks:
         for earlier in self.earlier:
             reused = earlier.answers_to([key for key in questions if key not in answers])
             if self.store:
-                self.store.add_reused(reused, earlier.name)
+                self.store.add_answers(reused, earlier.name)
             answers |= reused
         self._certain += len(questions)
         before, self._expected = self._expected, round(self._certain / self._share)
@@ -318,7 +318,7 @@ class Blocks:
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
         self.answered += isinstance(answer, Answer)
         if self.store:
-            self.store.add_answer(key, answer)
+            self.store.add_answers({key: answer})
         for earlier in self.earlier:
             earlier.keep(key, answer)
 

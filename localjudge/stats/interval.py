@@ -62,7 +62,8 @@ class Interval(NamedTuple):
     """A number, the limits that hold the true one in 95 % of cases, and what they rest on.
 
     `n` counts samples, `clusters` what was drawn independently (equal to `n` where there are no clusters), `method` is
-    "exact binomial", "bootstrap", "clustered bootstrap" or "one cluster"; of a difference as `paired` says.
+    "exact binomial", "bootstrap", "clustered bootstrap", "one cluster", that of `sequence`, or of a difference that of
+    `paired`.
     """
 
     mean: float
@@ -136,14 +137,14 @@ def exact_mean(values: Floats) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-def checked_values(values: ArrayLike) -> Floats:
-    """Values in [0, 1] as an array (n,). Raises ValueError for anything else, and for none."""
+def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
+    """Values in [lowest, 1] as an array (n,). Raises ValueError for anything else, and for none."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not len(numbers):
         raise ValueError(f"a mean needs a flat array of values, one at least, got shape {numbers.shape}")
     # Written so that NaN, which is neither inside nor outside, is refused too.
-    if not ((numbers >= 0) & (numbers <= 1)).all():
-        raise ValueError("values must lie in [0, 1]")
+    if not ((numbers >= lowest) & (numbers <= 1)).all():
+        raise ValueError(f"values must lie in [{lowest:g}, 1]")
     return numbers
 
 

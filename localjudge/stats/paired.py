@@ -27,8 +27,10 @@ nothing does, and otherwise undecided. An arm shrinks with the square root of th
     samples needed = n * (arm / |mean - threshold|)^2
 
 would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2),
-with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do. The arm a of a mean that n
-labels correct is made of what samples leave open, about the arm s of the judge's own interval, and of what labels do:
+with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do. Those of a confidence
+sequence shrink faster at first, too, and a run ends at its first decision: the exponent is then 1.6, chosen by
+simulation (`scripts/coverage-table --until`). The arm a of a mean that n labels correct is made of what samples leave
+open, about the arm s of the judge's own interval, and of what labels do:
 
     labels needed = n * (a^2 - s^2) / (|mean - threshold|^2 - s^2)
 
@@ -43,11 +45,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from localjudge.stats import interval as means
+from localjudge.stats import sequence
 from localjudge.stats.interval import CONFIDENCE, Draws, Interval, binomial_cdf, two_sided_quantile
 from localjudge.stats.sequence import sequence_interval
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
 _ON_THRESHOLD = 1e-9
+_SEQUENCE_EXPONENT = 1.6
 
 Comparison = Literal[">=", ">", "<=", "<"]
 
@@ -73,7 +77,8 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
     if distance < _ON_THRESHOLD:
         return Decision("undecided")
     arm = _arm(interval, interval.mean > threshold)
-    return Decision("undecided", max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** 2)))
+    exponent = _SEQUENCE_EXPONENT if interval.method == sequence.METHOD else 2.0
+    return Decision("undecided", max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** exponent)))
 
 
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:

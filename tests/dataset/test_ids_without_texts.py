@@ -12,11 +12,12 @@ from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
 from localjudge.metrics import catalog
-from localjudge.report.export import Added, exported
+from localjudge.report.export import Added
 from localjudge.report.terminal import Lines
 from localjudge.run.verify import verify_run as verify
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Undefined
+from tests.report.whole_files import exported
 
 RAGAS: list[dict[str, Any]] = [
     {"user_input": "Why?", "response": "So.", "retrieved_context_ids": ["a", "b", "c"], "reference_context_ids": ["b"]},

@@ -8,12 +8,12 @@ import pytest
 import random_model
 
 from localjudge.engine import ScriptedEngine
-from localjudge.engine.contract import RULES, check_engine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.scripted import unit_text
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
+from tests.engine.contract import RULES, check_engine
 
 pytestmark = pytest.mark.engine
 

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import localjudge
 from localjudge.engine import opening
-from localjudge.engine.contract import check_engine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.ray_engine import RayEngine, Work, connected
@@ -29,6 +28,7 @@ from localjudge.progress import Silence
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
+from tests.engine.contract import check_engine
 from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
 
 # Not imported here: a cluster of this machine is closed to others by what is set when ray is imported.

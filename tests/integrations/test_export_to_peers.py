@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 import localjudge
-from localjudge.report.export import Format, exported
+from localjudge.report.export import Format
 from tests.integrations import peers
 from tests.integrations.example import EXAMPLE
+from tests.report.whole_files import exported
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 

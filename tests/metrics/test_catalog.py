@@ -17,6 +17,21 @@ from localjudge.types import FieldName
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
 EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A whole one, judged:\n")[2].partition("\nIt is installed by")[0])
+# One that asks nothing: 1 up to ten words, less for more.
+BREVITY = """
+class Brevity:
+    name = "brevity"
+    version = 1
+    required_fields = frozenset({"response"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        yield from ()
+        return Scored(value=10 / max(10, len((sample.response or "").split())))
+
+
+brevity, five = Brevity(), Brevity()
+five.name = "five(words)"
+"""
 
 
 def test_a_metric_at_k_stands_at_the_place_of_its_family_with_the_smaller_k_first() -> None:
@@ -27,7 +42,7 @@ def test_a_metric_at_k_stands_at_the_place_of_its_family_with_the_smaller_k_firs
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package with metrics, as pip leaves it."""
-    (tmp_path / "own_metrics.py").write_text(f"{EXAMPLE}\nfive = Brevity()\nfive.name = 'five(words)'\n")
+    (tmp_path / "own_metrics.py").write_text(EXAMPLE + BREVITY)
     (tmp_path / "broken_metrics.py").write_text("not_a_metric = 3")
     (tmp_path / "own_metrics_that_raise.py").write_text("metric = {}['no such key']")
     info = tmp_path / "own_metrics-1.0.dist-info"

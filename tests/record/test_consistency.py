@@ -12,9 +12,9 @@ import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.compare import compare
 from localjudge.record.manifest import signature
-from localjudge.report.export import exported
 from tests.cli.conftest import called
 from tests.record.conftest import Stopped, edited, in_store
+from tests.report.whole_files import exported
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["One. Two.", "Three."], "reference": "Four. Five.", "topic": "x"},

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, evaluate, merge
 from localjudge.analysis.compare import compare
 from localjudge.engine.scripted import unit_text
-from localjudge.report.export import exported
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
 from tests.record.conftest import Stopped, in_store
+from tests.report.whole_files import exported
 
 pytestmark = pytest.mark.engine
 

@@ -48,7 +48,7 @@ def test_an_answer_is_there_after_reopening(path: Path) -> None:
     answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
     with closing(Store(path)) as store:
         store.add_requests({request.key: request}, [])
-        store.add_answer(request.key, answer)
+        store.add_answers({request.key: answer})
     with closing(Store(path)) as again:
         assert again.answers_to([request.key, "another"]) == {request.key: answer}
         assert again.answer_count == 1
@@ -59,7 +59,7 @@ def test_a_reason_for_no_answer_is_there_after_reopening(path: Path, store: Stor
     """With the probability that an engine gave to valid answers, which the summary's median counts."""
     request, none = keyed("One."), NoAnswer(error="it does not fit", legal_mass=legal_mass)
     store.add_requests({request.key: request}, [])
-    store.add_answer(request.key, none)
+    store.add_answers({request.key: none})
     assert store.answers_to([request.key]) == {request.key: none}
 
 
@@ -67,7 +67,7 @@ def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, st
     """Another connection sees it while the first is still open: it is committed."""
     request = keyed("One.")
     store.add_requests({request.key: request}, [])
-    store.add_answer(request.key, NoAnswer(error="it does not fit"))
+    store.add_answers({request.key: NoAnswer(error="it does not fit")})
     assert selected(path, "SELECT error FROM answer") == [("it does not fit",)]
 
 
@@ -81,7 +81,7 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
     store.add_requests({request.key: request}, [TaskLink("sample 1", "context_recall", 0, 0, request.key)])
-    store.add_answer(request.key, Answer(p_yes=0.75, legal_mass=1, raw=""))
+    store.add_answers({request.key: Answer(p_yes=0.75, legal_mass=1, raw="")})
     row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
     assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
 
@@ -115,7 +115,7 @@ def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, st
     """SQLite's own page limit stands for the disk's."""
     first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
     store.add_requests({first.key: first}, [])
-    store.add_answer(first.key, Answer(p_yes=1, legal_mass=1, raw=""))
+    store.add_answers({first.key: Answer(p_yes=1, legal_mass=1, raw="")})
     store._connection.execute("PRAGMA max_page_count = 20")
     with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
         store.add_requests({second.key: second}, [])
@@ -136,6 +136,6 @@ def test_any_number_of_answers_is_found_again(store: Store) -> None:
         store.add_requests(requests, [])
     answers = {key: Answer(p_yes=place / 1201, legal_mass=1, raw="") for place, key in enumerate(requests)}
     for key, answer in answers.items():
-        store.add_answer(key, answer)
+        store.add_answers({key: answer})
     assert store.answers_to(requests) == answers
     assert store.answer_count == 1201

@@ -13,9 +13,10 @@ from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.report.export import Added, Format, Rows, exported, plain_rows
+from localjudge.report.export import Added, Format, Rows, plain_rows
 from localjudge.words import escape_formula
 from tests.record.conftest import in_store
+from tests.report.whole_files import exported
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Runs of several judges on the same data, combined into one."""
 
+import itertools
 import json
 import math
 import shutil
@@ -7,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from localjudge import InputError, Run, RunDirectoryError, ScriptedEngine, combine, evaluate, merge
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
+from localjudge.run.combine import mean_log_odds
 from localjudge.run.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -19,6 +23,7 @@ ROWS = [
     {"id": "b", "reference": "Three.", "retrieved_contexts": ["Another."]},
     {"id": "c", "reference": "Four.", "retrieved_contexts": []},
 ]
+PROBABILITY = st.floats(0, 1)
 SAYS: dict[str, dict[str, float | str]] = {"A": {"One.": 0.9, "Two.": 0.3}, "B": {"One.": 0.4, "Two.": 0.6}}
 
 
@@ -52,6 +57,27 @@ def runs(tmp_path: Path) -> list[Run]:
 @pytest.fixture
 def both(tmp_path: Path, runs: list[Run]) -> Run:
     return combine(runs, out=tmp_path / "both")
+
+
+def test_the_mean_log_odds_by_hand() -> None:
+    """.9 is odds of 9, .4 of 2/3: sqrt(9 * 2/3) = sqrt(6) = 2.449, which is 2.449 / 3.449 = .7101.
+
+    1 counts as 1 - 1e-6, odds of 999,999; against .0001, odds of 1/9999: their root is 10.0.
+    """
+    assert mean_log_odds([0.9, 0.4]) == pytest.approx(math.sqrt(6) / (1 + math.sqrt(6)))
+    root = math.sqrt(999_999 / 9_999)
+    assert mean_log_odds([1.0, 0.0001]) == pytest.approx(root / (1 + root))
+
+
+@given(st.lists(PROBABILITY, min_size=1, max_size=5))
+def test_the_order_of_judges_moves_no_bit(probabilities: list[float]) -> None:
+    assert len({mean_log_odds(order) for order in itertools.permutations(probabilities)}) == 1
+
+
+@given(PROBABILITY, PROBABILITY, PROBABILITY)
+def test_a_judge_that_becomes_surer_never_lowers_the_result(p_yes: float, other: float, fixed: float) -> None:
+    low, high = (mean_log_odds([p, fixed]) for p in sorted((p_yes, other)))
+    assert 0 <= low <= high <= 1
 
 
 def test_each_row_has_what_each_judge_gave_and_what_they_come_to(both: Run) -> None:
@@ -161,7 +187,7 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
         lambda manifest: manifest["environment"].pop("combined"),
         lambda manifest: manifest["environment"]["combined"].pop(),
         lambda manifest: manifest["judge"]["combined"]["judges"].popitem(),
-        lambda manifest: manifest["judge"]["combined"]["rule"].update(weights={"x": 1}),
+        lambda manifest: manifest["judge"]["combined"].update(rule="weighted log odds"),
         lambda manifest: manifest["judge"].update(combined="\x1b[2J"),
     ],
 )

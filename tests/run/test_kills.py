@@ -45,16 +45,16 @@ from localjudge.cli.main import main
 from localjudge.record.store import Store
 
 left = int(sys.argv[1])
-add_answer = Store.add_answer
+add_answers = Store.add_answers
 
 def add_and_wait(*arguments):
     global left
-    add_answer(*arguments)
+    add_answers(*arguments)
     left -= 1
     if left == 0:
         time.sleep(600)
 
-Store.add_answer = add_and_wait
+Store.add_answers = add_and_wait
 main(sys.argv[2:])
 """
 SAMPLES, SENTENCES = 25, 6

@@ -236,8 +236,8 @@ def context_for(model: Header, wanted: int | None) -> int:
     return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
 
 
-def needed(model: Header, *, n_ctx: int, n_ubatch: int = UBATCH) -> MemoryNeed:
-    """Estimate for a context of `n_ctx` tokens, evaluated in steps of `n_ubatch`."""
+def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
+    """Estimate for a context of `n_ctx` tokens, evaluated in steps of `UBATCH`."""
     heads, width = model.size("attention.head_count"), model.size("embedding_length")
     head_width = width // heads if heads else 0
     key_and_value = model.size("attention.key_length", head_width) + model.size("attention.value_length", head_width)
@@ -250,7 +250,7 @@ def needed(model: Header, *, n_ctx: int, n_ubatch: int = UBATCH) -> MemoryNeed:
     cache = n_ctx * key_value_heads * key_and_value * 2  # bytes of F16
     vocabulary = model.lengths.get("tokenizer.ggml.tokens", 0)
     streams = 2 * (n_ctx + model.size("feed_forward_length") + 2 * width)
-    working = (max(heads * n_ctx, vocabulary) + streams) * n_ubatch * 4  # bytes of F32
+    working = (max(heads * n_ctx, vocabulary) + streams) * UBATCH * 4  # bytes of F32
     return MemoryNeed(model.weight_bytes, cache, working)
 
 

@@ -242,7 +242,6 @@ def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subproce
 
 
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
-    """The error for a process that did not come to a result."""
     *_, last = ["", *done.stderr.strip().splitlines()]
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
     ending = f"the process that tried it ended with {name}" + (f" ({last.strip()})" if last else "")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from localjudge.engine.contract import example_requests
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Patience, Refused, ServerAddress, ServerConnection
 from localjudge.engine.server.kinds import served_model
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
+from tests.engine.contract import example_requests
 from tests.engine.server.fake_server import FakeServer, engine_on, serving
 
 pytestmark = pytest.mark.engine

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.protocol import EngineSettings
@@ -28,6 +27,7 @@ from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer
 from tests.engine.conftest import TEMPLATE, ModelMaker
+from tests.engine.contract import check_engine, example_requests
 from tests.engine.server.fake_server import FakeServer, serving
 
 pytestmark = pytest.mark.engine

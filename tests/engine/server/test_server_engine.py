@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
@@ -22,6 +21,7 @@ from localjudge.run.judges import use_judge
 from localjudge.run.settings import RunSettings, settings_of, settings_with
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
+from tests.engine.contract import check_engine, example_requests
 from tests.engine.server.fake_server import FakeServer, engine_on, log_probabilities, serving
 
 pytestmark = pytest.mark.engine

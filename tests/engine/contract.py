@@ -1,6 +1,6 @@
 """What every engine must keep: run it on an engine of your own before it judges anything.
 
-    from localjudge.engine.contract import check_engine
+    from tests.engine.contract import check_engine
 
     def test_my_engine_keeps_the_contract():
         assert check_engine(lambda: MyEngine("model")) == []

@@ -1,0 +1,256 @@
+"""An interval that holds whenever one stops: against its formula worked by hand, and what does not move it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from interval_coverage import yes_or_no
+from sequence_coverage import (
+    POPULATIONS,
+    SAMPLES_OF_A_RUN,
+    at,
+    decided,
+    first_exits,
+    fixed_size,
+    share_asked,
+)
+
+from localjudge.stats import sequence
+from localjudge.stats.interval import DISTINCT, Floats, Interval, mean_interval
+from localjudge.stats.paired import decide
+from localjudge.stats.sequence import FRACTIONS, METHOD, SHARES, sequence_interval
+
+ROUNDING = 2e-9
+TARGET = 40  # 1 / 0.025
+SCORES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.75, 1.0]) | st.floats(0, 1), min_size=1, max_size=30)
+
+
+def limits(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def up(sums: Floats, sizes: Floats, mean: float, largest: int = 1) -> float:
+    """The formula, product by product."""
+    factors = 1 - FRACTIONS[:, None] * sizes / largest + FRACTIONS[:, None] * sums / (largest * mean)
+    return float(SHARES @ np.prod(factors, axis=1))
+
+
+@pytest.fixture
+def half(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single bet: half of the money."""
+    monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.5]))
+    monkeypatch.setattr(sequence, "SHARES", np.array([1.0]))
+
+
+@pytest.mark.usefixtures("half")
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([1.0], 1 / 79, 1.0),  # 1/2 + 1/2 t = 40 with t = 1 / m, so t = 79; nothing speaks for less than 1
+        ([0.0], 0.0, 78 / 79),  # 1/2 + 1/2 / (1 - m) = 40
+        ([1.0, 0.0], 1 / 159, 158 / 159),  # (1/2 + t/2) 1/2 = 40, so t = 159
+        ([1.0, 1.0], 1 / (2 * math.sqrt(40) - 1), 1.0),  # (1/2 + t/2)^2 = 40
+        ([0.5], 1 / 158, 157 / 158),  # 1/2 + 1/2 * 1/2 t = 40, so t = 158
+    ],
+)
+def test_a_single_fraction_gives_limits_worked_by_hand(values: list[float], low: float, high: float) -> None:
+    assert limits(sequence_interval(values)) == pytest.approx((low, high), abs=ROUNDING)
+
+
+def test_two_fractions_share_the_money(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores 1 and 1, fractions 1/4 and 3/4 with half of the money each, t = 1 / m.
+
+    1/2 (3/4 + t/4)^2 + 1/2 (1/4 + 3/4 t)^2 = 40, so 10 t^2 + 12 t + 10 = 80 * 16, and t = -0.6 + sqrt(0.36 + 127).
+    """
+    monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.25, 0.75]))
+    monkeypatch.setattr(sequence, "SHARES", np.array([0.5, 0.5]))
+    assert sequence_interval([1.0, 1.0]).low == pytest.approx(1 / (-0.6 + math.sqrt(127.36)), abs=ROUNDING)
+
+
+def test_a_single_score_of_1_has_the_limit_of_the_mean_fraction() -> None:
+    """Whatever the shares: 1 - F + F / m = 40 with the mean fraction F."""
+    fraction = float(SHARES @ FRACTIONS)
+    assert sequence_interval([1.0]).low == pytest.approx(fraction / (39 + fraction), abs=ROUNDING)
+
+
+@pytest.mark.usefixtures("half")
+def test_a_cluster_bets_by_its_share_of_the_largest() -> None:
+    """Two samples of at most four, which score 1 and 0: 1 - 1/2 * 2/4 + 1/2 * 1/4 t = 40, so t = 314."""
+    interval = sequence_interval([1.0, 0.0], clusters=["a", "a"], largest=4)
+    assert limits(interval) == pytest.approx((1 / 314, 313 / 314), abs=ROUNDING)
+    assert (interval.mean, interval.method, interval.n, interval.clusters) == (0.5, METHOD, 2, 1)
+
+
+def test_the_money_adds_to_1_and_no_bet_takes_it_all() -> None:
+    assert math.fsum(SHARES.tolist()) == pytest.approx(1, abs=1e-12)
+    assert (SHARES > 0).all()
+    assert ((FRACTIONS > 0) & (FRACTIONS < 1)).all()
+
+
+@given(SCORES, st.integers(1, 5))
+def test_limits_are_where_the_money_has_grown_40_times(values: list[float], largest: int) -> None:
+    scores, ones = np.array(values), np.ones(len(values))
+    low, high = limits(sequence_interval(values, largest=largest))
+    # Limits are rounded outwards, so the money is a little more there, and less a little further inside.
+    for sums, limit in ((scores, low), (1 - scores, 1 - high)):
+        if limit > ROUNDING:
+            assert up(sums, ones, limit, largest) >= TARGET * (1 - 1e-6)
+            assert up(sums, ones, limit + ROUNDING, largest) <= TARGET
+        else:
+            assert up(sums, ones, 2 * ROUNDING, largest) <= TARGET
+
+
+@given(SCORES)
+def test_the_mean_is_inside_and_turning_the_scores_round_turns_the_limits_round(values: list[float]) -> None:
+    interval, turned = sequence_interval(values), sequence_interval([1 - value for value in values])
+    assert 0 <= interval.low <= interval.mean <= interval.high <= 1
+    assert limits(turned) == pytest.approx((1 - interval.high, 1 - interval.low), abs=ROUNDING)
+
+
+@given(st.data(), SCORES)
+def test_neither_the_order_nor_the_names_of_clusters_move_a_bit(data: st.DataObject, values: list[float]) -> None:
+    clusters = data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)))
+    order = data.draw(st.permutations(range(len(values))))
+    names = data.draw(st.permutations("abcde"))
+    interval = sequence_interval(values, clusters=clusters, largest=30)
+    moved = [values[at] for at in order], [names[clusters[at]] for at in order]
+    assert sequence_interval(moved[0], clusters=moved[1], largest=30) == interval
+    assert sequence_interval(moved[0]) == sequence_interval(values)
+
+
+@given(SCORES)
+def test_clusters_of_a_single_sample_are_no_clusters(values: list[float]) -> None:
+    assert sequence_interval(values, clusters=range(len(values))) == sequence_interval(values)
+
+
+@given(SCORES)
+def test_differences_are_means_on_a_longer_scale(values: list[float]) -> None:
+    interval = sequence_interval(values)
+    differences = sequence_interval([2 * value - 1 for value in values], lowest=-1.0)
+    expected = 2 * interval.low - 1, 2 * interval.high - 1
+    assert limits(differences) == pytest.approx(expected, abs=2 * ROUNDING)
+    assert differences.mean == pytest.approx(2 * interval.mean - 1)
+
+
+@given(SCORES, st.data())
+def test_a_better_score_lowers_no_limit(values: list[float], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(values) - 1))
+    better = [*values[:place], data.draw(st.floats(values[place], 1)), *values[place + 1 :]]
+    before, after = sequence_interval(values), sequence_interval(better)
+    assert after.low >= before.low - ROUNDING
+    assert after.high >= before.high - ROUNDING
+
+
+@given(SCORES)
+def test_ten_times_the_same_scores_give_a_narrower_interval(values: list[float]) -> None:
+    once, often = sequence_interval(values), sequence_interval(values * 10)
+    assert often.high - often.low < once.high - once.low
+
+
+def test_equal_scores_give_a_limit_of_the_scale() -> None:
+    """A thousand of them: with all the money bet log(40) / 1000 = 0.0037 away from the other limit."""
+    low, high = limits(sequence_interval([1.0] * 1_000))
+    assert high == 1
+    assert 0.0037 < 1 - low < 0.006
+    assert limits(sequence_interval([0.0] * 1_000)) == pytest.approx((0, 1 - low), abs=ROUNDING)
+
+
+def test_a_rare_success_among_many_has_limits() -> None:
+    low, high = limits(sequence_interval([1.0, *[0.0] * 10**5]))
+    assert low == 0
+    assert 1e-5 < high < 1e-3
+
+
+def test_more_distinct_values_than_are_counted_only_widen_the_interval() -> None:
+    values = np.random.default_rng(1).beta(2, 1, DISTINCT + 1)
+    low, high = limits(sequence_interval(values))
+    own = np.log(SHARES), np.ones(len(values))
+    for sums, limit in ((values, low), (1 - values, 1 - high)):
+        logs = own[0] + np.log1p(FRACTIONS[:, None] * (sums / limit - 1)).sum(axis=1)
+        assert np.logaddexp.reduce(logs) >= math.log(TARGET)
+        logs = own[0] + np.log1p(FRACTIONS[:, None] * (sums / (limit + 1e-4) - 1)).sum(axis=1)
+        assert np.logaddexp.reduce(logs) < math.log(TARGET)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ([], {}, "one at least"),
+        ([1.5], {}, r"\[0, 1\]"),
+        ([-0.5], {}, r"\[0, 1\]"),
+        ([-1.5], {"lowest": -1.0}, r"\[-1, 1\]"),
+        ([math.nan], {}, r"\[0, 1\]"),
+        ([1.0, 0.0], {"clusters": ["a"]}, "one entry per row"),
+        ([1.0, 0.0], {"clusters": ["a", "a"]}, "a cluster has 2 values, more than the largest may have: 1"),
+    ],
+)
+def test_what_is_no_data_is_refused(values: list[float], options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sequence_interval(values, **options)  # type: ignore[arg-type]
+
+
+def test_the_planner_knows_how_arms_of_a_confidence_sequence_shrink() -> None:
+    """The arm 0.2 is to be 0.1: 2^1.6 = 3.03 times the samples, and 2^2 = 4 times for a fixed number."""
+    interval = Interval(0.8, 0.6, 0.9, METHOD, 100, 100)
+    assert decide(interval, ">=", 0.7).samples_needed == 304
+    assert decide(interval._replace(method="bootstrap"), ">=", 0.7).samples_needed == 400
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_the_simulation_leaves_out_what_intervals_leave_out(name: str) -> None:
+    population, draws = POPULATIONS[name], 40
+    drawn = population.draw(np.random.default_rng(3), draws)
+    groups = np.arange(draws) if drawn.clusters is None else drawn.clusters
+    fixed = population._replace(draw=lambda *_: drawn)
+    values = (0.02, 0.1, 0.4, 0.6, 0.9, 0.98) if not population.lowest else (-0.6, -0.2, 0.0, 0.2, 0.6)
+    intervals = [
+        sequence_interval(
+            drawn.values[groups < size],
+            clusters=groups[groups < size],
+            largest=population.largest,
+            lowest=population.lowest,
+        )
+        for size in range(1, draws + 1)
+    ]
+    for value in values:
+        exits, _ = first_exits(fixed, value, repeats=1, limit=draws, seed=0, block=draws)
+        outside = [not low <= value <= high for low, high in map(limits, intervals)]
+        assert exits[0] == (outside.index(True) + 1 if any(outside) else draws + 1)
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_the_truth_is_hardly_ever_left_out_at_any_time(name: str) -> None:
+    population, repeats = POPULATIONS[name], 300
+    exits, _ = first_exits(population, population.mean, repeats=repeats, limit=300, seed=1)
+    assert (exits <= 300).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / repeats)
+
+
+def test_an_interval_for_a_fixed_number_is_not_one_for_any_number() -> None:
+    """What the simulation is for: 0.5 is left out within 100 samples far more often than in 5 % of cases."""
+    draws = np.random.default_rng(1).random((100, 100)) < 0.5
+    fixed = {(int(k), n): mean_interval([1.0] * k + [0.0] * (n - k)) for n in range(1, 101, 3) for k in range(n + 1)}
+    out = [
+        any(not low <= 0.5 <= high for low, high in (limits(fixed[int(row[:n].sum()), n]) for n in range(1, 101, 3)))
+        for row in draws
+    ]
+    assert np.mean(out) > 0.1
+
+
+def test_a_gate_takes_about_as_many_samples_as_a_fixed_number_that_mostly_decides() -> None:
+    population = at(yes_or_no, 0.9)
+    cell = decided(population, 0.8, repeats=100, limit=2_000, seed=1)
+    # 80 of 100: for 109 samples and 0.9 the exact interval leaves 0.8 out in 80 % of cases.
+    assert fixed_size(population, 0.8, seed=1) == pytest.approx(109, rel=0.1)
+    assert cell.median < cell.mean < 1.5 * 109
+    assert 0.5 < cell.planned < 2
+
+
+def test_scores_of_a_run_are_taken_in_random_orders() -> None:
+    """Of 300 samples that all score 1, log(40) / log(1 / 0.8) = 16.5 would do if all the money were bet."""
+    share = share_asked(np.ones(SAMPLES_OF_A_RUN), 0.8, repeats=10, seed=1)
+    assert share is not None
+    assert 17 <= share * SAMPLES_OF_A_RUN <= 25
+    assert share_asked(np.ones(20), 0.8, repeats=10, seed=1) == share
+    assert share_asked(np.ones(20), 1.0, repeats=10, seed=1) is None
