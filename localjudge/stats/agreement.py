@@ -15,10 +15,10 @@ where left out, or (m, n), which weigh the same rows in m ways, as the resamples
 has the shape of the weights without their last axis: one number, or (m,). All raise ValueError for no rows, unequal
 lengths or other labels, and DataError where labels of one kind leave the number without a meaning.
 
-What is fitted to labels, a threshold or weights for several judges, looks better on them than it is. So clusters (rows
-about one document help to guess each other) are dealt into folds at random, and each fold is decided by what was fitted
-to the others; what is kept is fitted to all rows (M. Stone (1974), Cross-validatory choice and assessment of
-statistical predictions, JRSS B 36, 111-147).
+A threshold that is chosen on labels looks better on them than it is. So clusters (rows about one document help to guess
+each other) are dealt into folds at random, and each fold is decided by the threshold of the others; what is kept is
+chosen on all rows (M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36,
+111-147).
 
 The invariant: a seed and the rows fix every number; neither the order of the rows nor the names of clusters move any.
 """
@@ -32,14 +32,12 @@ from localjudge.errors import DataError
 from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, canonical_groups
 
 THRESHOLD_FOLDS = 10
-WEIGHT_FOLDS = 5
 _BINS = 10
 _LEAST_IN_A_BIN = 10
 # A probability of exactly 0 or 1 has no logit: 1e-6 stands for it, the least that a float32 softmax tells from 0 or 1.
 _LEAST = 1e-6
 _STEPS = 100
 _ENOUGH = 1e-10
-_LEAST_CURVATURE = 1e-9
 _TIE = 1e-9
 _OTHER_LABELS = "add rows that people labelled the other way"
 
@@ -327,59 +325,6 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
         decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)
     return decisions, tuple(thresholds)
-
-
-class WeightFit(NamedTuple):
-    """Weights (judges,) and intercept by all rows, and what each row gets from those fitted without its cluster."""
-
-    weights: Floats
-    intercept: float
-    held_out: Floats
-    """Probabilities of label 1, shape (n,)."""
-
-
-def fit_weights(
-    labels: ArrayLike, log_odds: ArrayLike, clusters: ArrayLike | None = None, *, folds: int = WEIGHT_FOLDS
-) -> WeightFit:
-    """Weights for log odds (n, judges) by labels (n,) of 0 and 1; rows of one cluster are held out together.
-
-    logit P(label = 1) = intercept + w of A * log odds of A + ...: logistic regression (D. R. Cox (1958), The regression
-    analysis of binary sequences, JRSS B 20, 215-242). Raises DataError where too few clusters or labels of one kind
-    leave nothing to hold out, and where no weights are best: the judges split the labels without error, or two of them
-    always say the same (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
-    """
-    y_true, odds = np.asarray(labels, dtype=np.float64), np.asarray(log_odds, dtype=np.float64)
-    groups = canonical_groups([y_true, *odds.T], clusters)
-    if len(groups) < folds:
-        raise DataError(f"{len(groups)} groups of rows cannot be dealt into {folds}", hint="label more of them")
-    columns = np.column_stack([odds, np.ones(len(odds))])
-    # Rows are added up in an order of their own, so that the order in which they come moves no bit.
-    everything = np.concatenate(groups)
-    line = _fitted(y_true[everything], columns[everything].T)
-    held_out = np.empty(len(y_true))
-    dealt = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups)) % folds
-    for fold in range(folds):
-        inside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of != fold])
-        outside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of == fold])
-        held_out[outside] = _probability(columns[outside] @ _fitted(y_true[inside], columns[inside].T))
-    return WeightFit(line[:-1], float(line[-1]), held_out)
-
-
-def _fitted(labels: Floats, columns: Floats) -> Floats:
-    """The line of the greatest likelihood for these rows."""
-    if labels.min() == labels.max():
-        raise DataError(f"rows that weights are fitted to are all labelled {labels[0]:g}", hint="label more of them")
-    line: Floats
-    try:
-        [line] = logistic_lines(columns, labels, np.ones((1, len(labels))), np.zeros(len(columns)))
-        fitted = _probability(line @ columns)
-        least_curvature = float(np.linalg.eigvalsh((columns * fitted * (1 - fitted)) @ columns.T / len(labels))[0])
-    except np.linalg.LinAlgError:
-        least_curvature = 0.0
-    if not least_curvature >= _LEAST_CURVATURE:
-        problem = "no weights are best: the judges split the labels without error, or two of them always say the same"
-        raise DataError(problem, hint="label more rows, hard ones among them, or leave out a judge")
-    return line
 
 
 def _probability(odds: Floats) -> Floats:
