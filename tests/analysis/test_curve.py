@@ -24,7 +24,7 @@ def scored(out: Path, shares: Mapping[str, float | None], groups: Mapping[str, s
         for name, share in shares.items()
     ]
     engine = ScriptedEngine({"No.": 0.1}, default=0.9)
-    options = {"cluster_by": "group"} if groups else {}
+    options: dict[str, Any] = {"cluster_by": "group"} if groups else {}
     return evaluate(rows, metrics=["context_recall"], engine=engine, out=out / "run", width=NEVER, **options, **more)
 
 
