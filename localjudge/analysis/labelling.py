@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.drawing import Drawing, SheetRow, draw_again, draw_statements, sheet_rows
 from localjudge.analysis.label_sheet import SheetLabel, read_sheet
-from localjudge.analysis.labels import Decisions, cannot_correct, pace
+from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
@@ -46,10 +46,11 @@ class Labelling:
 
         `metrics` defaults to those whose means labels can correct. `again` is for a second opinion: what others have
         labelled, and this person has not. Raises InputError for a metric without verdicts of a judge, for a count below
-        1, and for both counts; RunDirectoryError for a directory without a run.
+        1, for both counts, and for a run that scores stopped; RunDirectoryError for a directory without a run.
         """
         _check_extent(n, minutes)
         self.run, self.labeller = as_run(run), labeller or user_name()
+        check_labels_allowed(self.run)
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
         if minutes is not None:
@@ -168,9 +169,11 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
 
     They are matched by what was shown; of a file that names no such, by sample, metric, position and text. `labeller`
     gave those that name nobody. Raises DataError, and takes nothing, for a file that holds no labels, or some that are
-    not of statements in the run; of another run the others are left there.
+    not of statements in the run; of another run the others are left there. Raises InputError for a run that scores
+    stopped.
     """
     run = as_run(run)
+    check_labels_allowed(run)
     frames, stored, unlabelled = unit_frames(run), stored_labels(run.directory), 0
     if Path(source).is_dir():
         other = stored_labels(Path(source))

@@ -25,7 +25,7 @@ import numpy as np
 
 from localjudge.analysis.drawing import draw_again, frame_of, metrics_of
 from localjudge.analysis.units import UnitFrame, unit_frames
-from localjudge.errors import DataError
+from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import LabelRow, merge_labels, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa
@@ -41,7 +41,7 @@ from localjudge.stats.corrected import (
 )
 from localjudge.stats.interval import Floats
 from localjudge.types import Label, Record
-from localjudge.words import numbered
+from localjudge.words import numbered, option_name
 
 SECONDS_A_LABEL = 18.0
 """Until somebody has labelled a few: 50 in a quarter of an hour."""
@@ -195,6 +195,21 @@ def labelled_units(
     if frame.share_of == "zeros":
         units = units._replace(judged=1 - units.judged, human=1 - units.human)
     return units, counted
+
+
+def check_labels_allowed(run: Run) -> None:
+    """Raise InputError for a run whose scores decided how many samples it has: no correction holds for it."""
+    if run.largest_draw:
+        problem = f"{run.directory} cannot be used with labels: its scores decided how many samples it has"
+        raise InputError(problem, hint=how_to_label(run))
+
+
+def how_to_label(run: Run) -> str:
+    """How a run that scores stopped comes to samples that labels can correct the means of."""
+    settings = run.manifest.environment["settings"]
+    early = " and ".join(option_name(name) for name in ("until", "width", "budget") if settings.get(name))
+    go_on = f"the same command without {early} goes on with all samples" if early else "judge all samples"
+    return f"{go_on}; {option_name('sample')} and {option_name('budget')} take fewer"
 
 
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:

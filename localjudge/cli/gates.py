@@ -58,6 +58,8 @@ class Checks:
 
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
+        if run.summary.stopped:
+            properties["stopped"] = run.summary.stopped
         if corrected := [decision.gate for decision in result.decisions if decision.corrected]:
             properties["corrected by labels"] = ", ".join(corrected)
         self._write(junit=finished(result.decisions, properties), markdown=run_markdown(run, result))

@@ -18,7 +18,7 @@ import numpy as np
 
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
-from localjudge.analysis.labels import Decisions, labels_of
+from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
@@ -151,6 +151,8 @@ def _rank(calibration: Calibration) -> tuple[bool, float, float]:
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
     """The questions with labels of statements in each run; of these metrics, if any are named."""
+    for run in runs:
+        check_labels_allowed(run)
     rows = [row for run in runs for row in stored_labels(run.directory)]
     frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
     drawn = next(filter(None, map(decisions.chances, frames)), dict[str, dict[str, float]]())

@@ -92,6 +92,8 @@ class _Ingredients(Record):
     index: list[IndexLevel] = _at("environment", "index", default=[])
     max_failed: int = _at("environment", "settings", "max_failed", ge=0)
     shard: str | None = _at("environment", "settings", "shard", default=None)
+    seed: int = _at("environment", "settings", "seed", default=0)
+    until: list[str] = _at("environment", "settings", "until", default=[])
     criteria: list[dict[str, Any]] = _at("environment", "settings", "criteria", default=[])
     calibration: list[dict[str, Any]] = _at("environment", "settings", "calibration", default=[])
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
-from localjudge.analysis.labels import CorrectedMean, RunLabels
+from localjudge.analysis.curve import curves
+from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
 from localjudge.record.manifest import kept_criteria
@@ -49,12 +50,15 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
     """The values of the template that stand for the run, its labels, its gates and its comparison."""
     environment, verification = run.manifest.environment, last_verification(run.directory)
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
-    metrics = list(_metrics(run, checked.labels, gates))
+    aims = map(parse_gate, environment["settings"].get("until", ()))
+    metrics = list(_metrics(run, checked.labels, [*dict.fromkeys([*gates, *aims])]))
     sentences = [metric for metric in metrics if metric["sentence"]]
     return {
         "title": title or ", ".join(Path(source).name for source in environment.get("sources", ())),
         "day": str(next((session.get("started", "") for session in environment["sessions"]), ""))[:10],
-        "samples": str(run.part or numbered(run.summary.samples, "sample")),
+        "samples": _samples(run),
+        "ended": _ended(run),
+        "how_to_label": how_to_label(run) if run.largest_draw else "",
         "skipped": run.summary.skipped_rows,
         "judge": run.judge,
         "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
@@ -72,13 +76,28 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
     }
 
 
+def _samples(run: Run) -> str:
+    """How many, of how many, and how they were chosen."""
+    if run.part is None or run.summary.stopped is None:
+        return str(run.part or numbered(run.summary.samples, "sample"))
+    return f"{run.part.samples:,} of {run.part.whole:,} samples, in random order (seed {run.part.seed})"
+
+
+def _ended(run: Run) -> str:
+    """Why a run ended that could stop early; nothing of another."""
+    if run.summary.stopped is None:
+        return ""
+    all_judged = "" if run.part else "all samples are judged"
+    return "; ".join(filter(None, (all_judged, run.summary.stopped.partition(": ")[2])))
+
+
 def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
     """Of each metric its rows of means, the first without a mean where too many failed or nothing was scored."""
     distributions = {name: [0] * _BINS for name in run.summary.metrics}
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
-    withheld = run.summary.failed_beyond(run.max_failed)
+    withheld, curve_of = run.summary.failed_beyond(run.max_failed), curves(run)
     gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark then crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
@@ -100,6 +119,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "distribution": distributions[name],
             "marks": [(gate.threshold, _bound(gate)) for gate in gates if gate.metric == name and not gate.delta],
             "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
+            "curve": [] if name in withheld else curve_of.get(name, []),
         }
 
 
@@ -160,7 +180,7 @@ def _comparison(comparison: RunComparison) -> Values:
         for name, change in comparison.metrics.items()
     ]
     ends = [abs(end) for change in changes for end in change["interval"] or ()]
-    notes = [tables.shared_samples(comparison.samples, _RUNS), *(f"warning: {text}" for text in comparison.warnings)]
+    notes = list(tables.comparison_notes(comparison, _RUNS))
     return {"changes": changes, "widest": max([*ends, 0.05]), "notes": notes}
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from localjudge.analysis import compare
 from localjudge.analysis.check import GateDecision, signed
 from localjudge.analysis.corrected_change import CorrectedDifference
-from localjudge.analysis.labels import RunLabels, labels_of
+from localjudge.analysis.labels import RunLabels, how_to_label, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample
@@ -27,10 +27,12 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.estimate import Estimate
-from localjudge.stats.paired import smallest_detectable_difference
+from localjudge.stats.paired import decide, smallest_detectable_difference
+from localjudge.stats.sequence import METHOD
 from localjudge.words import call, numbered, option, option_name, roughly
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
+ALWAYS_VALID = "the intervals are confidence sequences: they hold whenever a run stops"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
 _HARDLY_DECIDED = 0.5
@@ -50,7 +52,8 @@ def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | Non
     headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
     notes = [*(label_lines(labels, metric) if labels else ()), *remarks(run, metric=metric), f"run {run.directory}"]
     if labels is None and run.so_far is None and run.summary.verdicts.count:
-        notes.append(f"no person has checked these verdicts yet: {call('label', str(run.directory))}")
+        note = f"no person has checked these verdicts yet: {call('label', str(run.directory))}"
+        notes.append(f"labels are for runs that no score stopped: {how_to_label(run)}" if run.largest_draw else note)
     return Table(headings, rows, notes)
 
 
@@ -147,6 +150,10 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
     if run.part:
         yield f"a part of the data: {run.part}"
+    if run.summary.stopped:
+        yield f"stopped {run.summary.stopped}"
+    if run.largest_draw:
+        yield ALWAYS_VALID
     yield f"judge {run.judge}"
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))
     verdicts = run.summary.verdicts
@@ -359,23 +366,26 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     """What has to be said about the tables, a line each."""
     for name, change in comparison.metrics.items():
         yield from (f"{name}: {remark}" for remark in change_remarks(name, change))
-    yield shared_samples(comparison.samples)
-    yield from (f"warning: {warning}" for warning in comparison.warnings)
+    yield from comparison_notes(comparison)
     yield f"A: judge {comparison.baseline_judge}"
     yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
     yield f"B: judge {comparison.judge}"
     yield f"   signature {comparison.signature}, run {comparison.run}"
 
 
-def shared_samples(samples: compare.SharedSamples, runs: tuple[str, str] = _LETTERS) -> str:
-    """How many samples were paired, and by what; `runs` are what baseline and new run are called there."""
+def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
+    """How many samples were paired and by what, what intervals hold for, and warnings; `runs` as `change_remarks`."""
+    samples = comparison.samples
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
     alone = f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
-    return (
+    yield (
         f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} of them with the same content"
         f"{alone if samples.only_baseline or samples.only_new else ''}"
     )
+    if any(change.scores and change.scores.method == METHOD for change in comparison.metrics.values()):
+        yield ALWAYS_VALID
+    yield from (f"warning: {warning}" for warning in comparison.warnings)
 
 
 def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
@@ -397,10 +407,13 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
     elif interval.low > 0 or interval.high < 0:
         better = (interval.low > 0) != catalog.lower_is_better(name)
         yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
-    elif smallest > 1:
-        yield f"not significant; with {compared}, no difference can be detected"
     else:
-        yield f"not significant; with {compared}, differences of {number(smallest)} or more can be detected"
+        detectable = "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
+        needed = decide(interval, ">" if interval.mean > 0 else "<", 0).samples_needed
+        labels = ", with labels in proportion," if corrected else ""
+        more = f"; if the difference stays, about {needed or 0:,} samples{labels} would show it"
+        said = more if needed and round(interval.mean, 3) else ""
+        yield f"not significant; with {compared}, {detectable} can be detected{said}"
     if change.verdicts is not None and change.verdicts.mcnemar_p is not None and not corrected:
         yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:

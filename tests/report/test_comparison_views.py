@@ -1,5 +1,6 @@
 """Comparisons, gates and verifications as people see them."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,39 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
     assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
     assert [signed(value) for value in (0.125, -0.02, -0.0001, 0.0)] == ["+0.125", "-0.020", "0.000", "0.000"]
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
-    assert "context_recall: not significant; with 3 samples, no difference can be detected" in lines
+    assert "context_recall: not significant; with 3 samples, no difference can be detected" in " ".join(lines)
     assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
     place = lines.index("A: judge scripted")
     assert lines[place + 1].startswith(f"signature {old.summary.signature}, run")
     assert "B: judge scripted" in lines[place:]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_how_many_samples_would_show_a_difference_that_stays(scripted_run: ScriptedRun, swap: bool) -> None:
+    """Of 20 samples 3 rise from 0 to 1, or fall: d = 3/20. About 20 (arm / d)^2 samples, by the arm that reaches 0."""
+    rows = one_each(20)
+    runs = [
+        scripted_run("old", rows, {f"Sentence {number}.": 0.0 for number in range(3)}),
+        scripted_run("new", rows, {}),
+    ]
+    comparison = compare(*(runs[::-1] if swap else runs))
+    scores = comparison.metrics["context_recall"].scores
+    assert scores
+    assert scores.ci95
+    arm = scores.ci95[1] - scores.difference if swap else scores.difference - scores.ci95[0]
+    needed = math.ceil(20 * (arm / 0.15) ** 2)
+    assert 20 < needed < 100
+    text = " ".join(lines_of(comparison_view(comparison)))
+    assert f"can be detected; if the difference stays, about {needed} samples would show it" in text
+
+
+def test_no_number_of_samples_is_said_to_show_no_difference(scripted_run: ScriptedRun) -> None:
+    """One of 20 rises and one falls."""
+    rows = one_each(20)
+    runs = [scripted_run(name, rows, {f"Sentence {name}.": 0.0}) for name in "12"]
+    text = " ".join(lines_of(comparison_view(compare(*runs))))
+    assert "not significant; with 20 samples, differences of" in text
+    assert "would show it" not in text
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])

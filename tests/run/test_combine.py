@@ -102,6 +102,21 @@ def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
     assert compare(both, opened).warnings == ()
 
 
+def test_stopped_runs_are_combined_if_they_stopped_at_the_same_samples(tmp_path: Path) -> None:
+    """Whatever either judge gave, the intervals hold at any stop; other samples are other data."""
+    rows = [{"id": str(n), "reference": f"So {n}.", "retrieved_contexts": ["A."]} for n in range(60)]
+    gate, others = "context_recall>=0.5", {f"So {n}": 0.2 for n in range(20)}
+    first, second = (judged(tmp_path / name, Named(name), rows, until=[gate]) for name in "AB")
+    both = combine([first, second], out=tmp_path / "both")
+    assert (both.summary.samples, both.largest_draw) == (first.summary.samples, 1)
+    assert both["context_recall"].method == "confidence sequence"
+    assert Run.open(both.directory).verify().result == "bit-identical"
+    longer = judged(tmp_path / "C", Named("C", **others), rows, until=[gate])
+    assert longer.summary.samples != first.summary.samples
+    with pytest.raises(InputError, match="did not judge the same:\n  rows: "):
+        combine([first, longer], out=tmp_path / "other")
+
+
 def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Run, tmp_path: Path) -> None:
     shards = [judged(tmp_path / name, Named(name), shard="1/1") for name in "AB"]
     with pytest.raises(InputError, match="is shard 1/1 of a run") as caught:

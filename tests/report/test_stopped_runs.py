@@ -1,0 +1,203 @@
+"""What people and programs are told of a run that scores stopped, and what is refused of it."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from localjudge import InputError, Run, ScriptedEngine, calibrate, evaluate
+from localjudge.analysis.check import check
+from localjudge.analysis.compare import compare
+from localjudge.cli.main import main
+from localjudge.report.ci import run_markdown
+from localjudge.report.html_page import page
+from localjudge.report.overview import overview
+from localjudge.report.redacted import redacted_lines
+from localjudge.report.tables import ALWAYS_VALID, comparison_view, summary_values, summary_view
+from localjudge.words import as_typed
+from tests.report.conftest import PageReader, check_policy, lines_of, one_each
+
+GATE = "context_recall>=0.5"
+ENGINE = ScriptedEngine({}, default=0.9)
+
+
+def judged(out: Path, engine: ScriptedEngine = ENGINE, **options: object) -> Run:
+    return evaluate(one_each(60), metrics=["context_recall"], engine=engine, out=out, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All sentences are supported: few of 60 samples show that more than half are."""
+    run = judged(tmp_path_factory.mktemp("stopped") / "run", until=[GATE])
+    assert 5 < run.summary.samples < 30
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The gate is never decided."""
+    return judged(tmp_path_factory.mktemp("whole") / "run", until=["context_recall>=0.999"])
+
+
+def text_of(run: Run, *gates: str) -> str:
+    return " ".join(PageReader("".join(page(run, check(run, gates=gates)))).text.split())
+
+
+def test_the_table_says_after_how_many_it_stopped_and_why_and_what_its_intervals_hold_for(stopped: Run) -> None:
+    """In place of the advice to label it: what to do for labels."""
+    count, low = stopped.summary.samples, stopped["context_recall"].ci95[0]  # type: ignore[index]
+    with as_typed():
+        lines = lines_of(summary_view(stopped), 200)
+    why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
+    place = lines.index(f"stopped after {count} of 60 samples in random order: {why}")
+    assert lines[place + 1] == ALWAYS_VALID
+    assert lines[-1] == (
+        "labels are for runs that no score stopped: the same command without --until goes on with all samples; "
+        "--sample and --budget take fewer"
+    )
+    assert not [line for line in lines if "no person has checked" in line]
+
+
+def test_time_stops_a_run_without_a_look_at_scores(tmp_path: Path) -> None:
+    """Its intervals are ordinary ones, and labels correct them."""
+    run = judged(tmp_path / "run", budget="0.000001s")
+    lines = lines_of(summary_view(run), 200)
+    assert [line for line in lines if line.endswith("in random order: the time is over (0.000001s)")]
+    assert ALWAYS_VALID not in lines
+    assert lines[-1].startswith("no person has checked these verdicts yet: ")
+    assert overview(run, check(run))["ended"] == "the time is over (0.000001s)"
+    assert run.label(tmp_path / "sheet.csv").exists()
+
+
+def test_labels_are_refused_with_what_to_do(stopped: Run, tmp_path: Path) -> None:
+    problem = "its scores decided how many samples it has\n  hint: the same command without until goes on"
+    for refused in (
+        lambda: stopped.label(tmp_path / "sheet.csv"),
+        lambda: stopped.read_labels(tmp_path / "sheet.csv"),
+        lambda: calibrate(stopped),
+    ):
+        with pytest.raises(InputError, match=problem):
+            refused()
+    assert not (tmp_path / "sheet.csv").exists()
+
+
+def test_all_that_stops_a_run_is_to_be_left_out_for_labels(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", until=[GATE], width=0.9, budget="1h")
+    with pytest.raises(InputError, match="the same command without until and width and budget goes on"):
+        run.label(tmp_path / "sheet.csv")
+    again = run.rescore(threshold=0.6, out=tmp_path / "again", engine=ENGINE)
+    with pytest.raises(InputError, match="hint: judge all samples; sample and budget take fewer"):
+        again.label(tmp_path / "sheet.csv")
+
+
+def test_the_page_says_how_many_of_how_many_and_why_it_ended(stopped: Run, whole: Run) -> None:
+    count, text = stopped.summary.samples, text_of(stopped)
+    assert f"{count} of 60 samples, in random order (seed 0), judged by scripted Why it ended: context_rec" in text
+    assert "Nobody has checked this." in text
+    assert "localjudge label RUN" not in text
+    assert "It is a confidence sequence, which holds whenever a run stops." in text
+    assert "60 samples, judged by scripted Why it ended: all samples are judged; context_recall 1.00 [" in text_of(
+        whole
+    )
+
+
+def test_the_picture_has_the_curve_and_each_gate_by_its_name(stopped: Run) -> None:
+    """300 wide for all samples, 120 high from 0 to 1: a gate of .5 at 60, .25 at 90. The mean is 1 from the start."""
+    html = "".join(page(stopped, check(stopped, gates=[GATE, "context_recall>0.25"])))
+    check_policy(html)
+    count = stopped.summary.samples
+    read = PageReader(html)
+    names = [tag for tag, _ in read.elements]
+    picture = names.index("polygon")
+    (band,), (line,) = (
+        [attrs["points"] for tag, attrs in read.elements if tag == kind] for kind in ("polygon", "polyline")
+    )
+    assert band is not None
+    assert line is not None
+    points, corners = ([[*map(float, point.split(","))] for point in text.split()] for text in (line, band))
+    low = stopped["context_recall"].ci95[0]  # type: ignore[index]
+    assert [y for _, y in points] == [0.0] * count
+    assert [x for x, _ in points] == pytest.approx([300 * place / count for place in range(1, count + 1)], abs=0.01)
+    assert corners[:count] == points
+    assert corners[count] == pytest.approx([300.0, 120 - 120 * low], abs=0.01)
+    assert corners[-1][1] > 115
+    gates = [attrs for tag, attrs in read.elements[picture:] if tag == "line" and attrs["class"] == "gate"]
+    assert [(gate["x1"], gate["y1"], gate["x2"], gate["y2"]) for gate in gates] == [
+        ("0", "60.0", "300", "60.0"),
+        ("0", "90.0", "300", "90.0"),
+    ]
+    assert f"; after {count}: 1.000, {low:.3f} to 1.000; gate above 0.25; gate at least 0.5" in " ".join(
+        read.text.split()
+    )
+
+
+def test_the_gates_that_stopped_a_run_are_named_though_nobody_asks(stopped: Run) -> None:
+    (metric,) = overview(stopped, check(stopped))["metrics"]
+    assert metric["marks"] == [(0.5, "at least 0.5")]
+
+
+def test_names_of_near_gates_do_not_lie_on_each_other(stopped: Run) -> None:
+    html = "".join(page(stopped, check(stopped, gates=["context_recall>=0.51", "context_recall>=0.49"])))
+    heights = [
+        float(attrs["y"] or 0) for tag, attrs in PageReader(html).elements if tag == "text" and attrs["x"] == "308"
+    ]
+    assert len(heights) == 3
+    assert all(below - above >= 12 for above, below in pairwise(heights))
+
+
+def test_a_run_that_no_score_stopped_has_no_picture(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run", sample=9)
+    assert "<polygon" not in "".join(page(run, check(run)))
+
+
+def test_a_comparison_says_what_its_intervals_hold_for_and_leaves_the_rest_out(stopped: Run, tmp_path: Path) -> None:
+    """Verdicts have no interval of their own then, and McNemar's test no number of pairs: no p."""
+    after = judged(tmp_path / "after", ScriptedEngine({"Sentence 3.": 0.1, "Sentence 4.": 0.1}, default=0.9))
+    comparison = compare(stopped, after)
+    change = comparison.metrics["context_recall"]
+    assert change.scores
+    assert change.verdicts
+    assert (change.scores.method, change.verdicts.ci95, change.verdicts.mcnemar_p) == (
+        "confidence sequence",
+        None,
+        None,
+    )
+    lines = lines_of(comparison_view(comparison), 200)
+    assert ALWAYS_VALID in lines
+    assert not [line for line in lines if "McNemar" in line]
+    assert json.loads(comparison.model_dump_json())["metrics"]["context_recall"]["verdicts"]["mcnemar_p"] is None
+    checked = check(after, gates=["context_recall.delta>=-0.5"], baseline=stopped)
+    assert ALWAYS_VALID in run_markdown(after, checked)
+    assert ALWAYS_VALID in overview(after, checked)["comparison"]["notes"]
+    assert ALWAYS_VALID not in lines_of(comparison_view(compare(after, after)), 200)
+
+
+@pytest.mark.engine
+def test_programs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the JSON of `run` and `show`, in the Markdown and as a property of the JUnit file."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{**row, "reference": "A context."} for row in one_each(40)]
+    Path("data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    files = ("--junit", "gates.xml", "--markdown", "run.md")
+    texts = []
+    for command in (["run", "data.jsonl", "--until", GATE, "--out", "u", *files, "--json"], ["show", "u", "--json"]):
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main(command)
+        texts.append(json.loads(capsys.readouterr().out)["stopped"])
+    assert texts[0].startswith("after ")
+    assert texts[1] == texts[0]
+    assert f"stopped {texts[0]}" in Path("run.md").read_text()
+    named = {item.get("name"): item.get("value") for item in ElementTree.parse("gates.xml").iter("property")}
+    assert named["stopped"] == texts[0]
+
+
+def test_it_is_redacted_and_exported_like_any_other(stopped: Run, tmp_path: Path) -> None:
+    head, *_ = map(json.loads, redacted_lines(stopped, b"0123456789abcdef"))
+    assert head["summary"]["metrics"]["context_recall"]["method"] == "confidence sequence"
+    assert "stopped" not in json.dumps(head)
+    for name in ("scores.csv", "scores.jsonl"):
+        stopped.export(tmp_path / name)
+        assert (tmp_path / name).read_text().count("context_recall") >= stopped.summary.samples
+    assert summary_values(stopped)["stopped"] == stopped.summary.stopped
