@@ -132,7 +132,8 @@ class Stopping:
                     enough = "; ".join(aim.words for aim in standings)
                 judging.progress.standing(self._in_words(standings, judged))
             if enough and judged < self._count:
-                return f"after {judged:,} of {numbered(self._count, 'sample')} in random order: {enough}"
+                seed = f"in random order (seed {self.plan.settings.seed})"
+                return f"after {judged:,} of {numbered(self._count, 'sample')} {seed}: {enough}"
         reached = "; ".join(aim.words for aim in self.standings())
         return f"after all {numbered(self._count, 'sample')}{reached and ': '}{reached}"
 

@@ -49,13 +49,12 @@ def sequence_interval(
     """Interval of the mean of `values` (n,), all in [lowest, 1], valid whenever one stops; formula above.
 
     `clusters` (n,) names what each value belongs to, in any comparable type; `largest` is how many values a cluster may
-    have, in all of the data. Raises ValueError for no values, values out of range or not finite, unequal lengths, or a
-    cluster that is larger.
+    have, in all of the data; if one of these has more, so many. Raises ValueError for no values, values out of range or
+    not finite, or unequal lengths.
     """
     numbers = checked_values(values, lowest)
     draws = draws_of(numbers, clusters, lowest)
-    if (draws.sizes > largest).any():
-        raise ValueError(f"a cluster has {draws.sizes.max():.0f} values, more than the largest may have: {largest}")
+    largest = max(largest, int(draws.sizes.max()))
     low = lowest + (1.0 - lowest) * _low(draws, largest)
     high = 1.0 - (1.0 - lowest) * _low(draws._replace(sums=draws.sizes - draws.sums), largest)
     low, high = math.floor(low * _PARTS) / _PARTS, math.ceil(high * _PARTS) / _PARTS

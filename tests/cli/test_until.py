@@ -30,7 +30,7 @@ def test_the_exit_code_says_what_came_out(call: Call, gate: str, code: int) -> N
     assert ended == code
     count = json.loads(Path("run/summary.json").read_text())["samples"]
     assert 5 < count < 40
-    assert f"stopped after {count} of 60 samples in random order: context_recall " in errors
+    assert f"stopped after {count} of 60 samples in random order (seed 0): context_recall " in errors
     assert "without --until the same call goes on with the others" in errors
     assert gate in printed
     suite = ET.parse("gates.xml").getroot()

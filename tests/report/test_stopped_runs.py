@@ -51,7 +51,7 @@ def test_the_table_says_after_how_many_it_stopped_and_why_and_what_its_intervals
     with as_typed():
         lines = lines_of(summary_view(stopped), 200)
     why = f"context_recall 1.00 [{low:.2f}, 1.00], needs >= 0.5"
-    place = lines.index(f"stopped after {count} of 60 samples in random order: {why}")
+    place = lines.index(f"stopped after {count} of 60 samples in random order (seed 0): {why}")
     assert lines[place + 1] == ALWAYS_VALID
     assert lines[-1] == (
         "labels are for runs that no score stopped: the same command without --until goes on with all samples; "
@@ -64,7 +64,7 @@ def test_time_stops_a_run_without_a_look_at_scores(tmp_path: Path) -> None:
     """Its intervals are ordinary ones, and labels correct them."""
     run = judged(tmp_path / "run", budget="0.000001s")
     lines = lines_of(summary_view(run), 200)
-    assert [line for line in lines if line.endswith("in random order: the time is over (0.000001s)")]
+    assert [line for line in lines if line.endswith("in random order (seed 0): the time is over (0.000001s)")]
     assert ALWAYS_VALID not in lines
     assert lines[-1].startswith("no person has checked these verdicts yet: ")
     assert overview(run, check(run))["ended"] == "the time is over (0.000001s)"

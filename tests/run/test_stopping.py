@@ -84,7 +84,7 @@ def test_it_is_the_run_over_the_first_samples_of_the_random_order(stopped: Run, 
     assert {name for name in one if one[name] != other[name]} == {"ci95", "method"}
     assert one["ci95"][0] < other["ci95"][0], "what holds at every size is wider"
     assert str(stopped.part) == f"{count} of 120 samples, drawn by seed 0"
-    assert early["stopped"].startswith(f"after {count} of 120 samples in random order: context_recall 0.")
+    assert early["stopped"].startswith(f"after {count} of 120 samples in random order (seed 0): context_recall 0.")
     assert fixed["stopped"] is None
 
 

@@ -183,7 +183,6 @@ def test_more_distinct_values_than_are_counted_only_widen_the_interval() -> None
         ([-1.5], {"lowest": -1.0}, r"\[-1, 1\]"),
         ([math.nan], {}, r"\[0, 1\]"),
         ([1.0, 0.0], {"clusters": ["a"]}, "one entry per row"),
-        ([1.0, 0.0], {"clusters": ["a", "a"]}, "a cluster has 2 values, more than the largest may have: 1"),
     ],
 )
 def test_what_is_no_data_is_refused(values: list[float], options: dict[str, object], message: str) -> None:
@@ -254,3 +253,11 @@ def test_scores_of_a_run_are_taken_in_random_orders() -> None:
     assert 17 <= share * SAMPLES_OF_A_RUN <= 25
     assert share_asked(np.ones(20), 0.8, repeats=10, seed=1) == share
     assert share_asked(np.ones(20), 1.0, repeats=10, seed=1) is None
+
+
+def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
+    """Groups of another run than the one that was stopped may be larger."""
+    values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
+    assert sequence_interval(values, clusters=clusters, largest=1) == sequence_interval(
+        values, clusters=clusters, largest=3
+    )
