@@ -150,7 +150,7 @@ def test_a_package_that_holds_a_judge_is_named_with_the_version_that_is_register
     wanted = {requirement_of(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     named = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
-    assert {place for place, names in named.items() if names & wanted} >= {"README.md", ".ci/run"}
+    assert {place for place, names in named.items() if names & wanted} >= {"README.md", "docs/install.md", ".ci/run"}
     assert {name for names in named.values() for name in names if name.startswith("llm-")} == wanted
 
 
