@@ -244,7 +244,7 @@ class Run(record.Run):
         """Write the results for another program; returns the path.
 
         format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with the `texts` and your own
-            `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet", "ragas-classifications" or "inspect". None for
+            `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None for
             the one that the file's name ends with. Raises InputError for what the run does not hold.
         """
         from localjudge.report.export import Added, Format, exported_parts

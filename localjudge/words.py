@@ -35,9 +35,9 @@ class Setting:
 
     Its option stands in a `group` of `localjudge run --help`, or in none where only suites and Python set it, and has a
     `flag` of its own where it is not called like the setting. It may name what is `bundled` in place of a path; `read`
-    makes its value of the name of a file. A setting is about a `part` of the samples, the `data` of a run, the `place`
-    where the judge works, which moves no number, or where `sentences` are cut. What `stops` a run early is not part of
-    another. `rescorable` ones change no question; `calibration` and `doctor` say which other commands take it.
+    makes its value of the name of a file. A setting is about a `part` of the samples, the `data` of a run, or the
+    `place` where the judge works, which moves no number. What `stops` a run early is not part of another. `rescorable`
+    ones change no question; `calibration` and `doctor` say which other commands take it.
     """
 
     group: str = ""
@@ -52,7 +52,6 @@ class Setting:
     rescorable: bool = False
     calibration: bool = False
     doctor: bool = False
-    sentences: bool = False
     stops: bool = False
 
 

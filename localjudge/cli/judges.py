@@ -1,10 +1,9 @@
 """The commands about judges and machines: `calibrate`, `doctor`, `models`."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,8 +88,7 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.count_option("Judge", "--injections", "Attempts to talk the judge into a verdict.  [default: about 2 minutes]")
 @cli.option("Judge", "--probes", callback=_items, metavar="N|all", help="Labelled items.  [default: about 5 minutes]")
 @cli.require_option
-@cli.settings(*settings_with("sentences"), *settings_with("doctor"))
-@cli.option("Data", "--sentences", type=click.File("rb"), metavar="FILE", help="Only show where a text is cut.")
+@cli.settings(*settings_with("doctor"))
 @cli.quiet_option
 @cli.json_option
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
@@ -108,11 +106,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     from localjudge.report.terminal import show
     from localjudge.run.judges import DEFAULT_JUDGE
 
-    if options["sentences"] is not None:
-        arguments, _ = cli.with_suite(options["suite"], *settings_with("sentences"))
-        return _show_sentences(options["sentences"], cli.settings_in(arguments), as_json)
     arguments, _ = cli.with_suite(options["suite"], "judge", *settings_with("doctor"))
-    arguments.pop("language", None)
     extent = {name: options[name] for name in ("injections", "probes", "required")} | cli.settings_in(arguments)
     judge = arguments.get("judge") or DEFAULT_JUDGE
     on_check = None if as_json else lambda check: show(check_view(check))
@@ -120,22 +114,6 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
         diagnosis = examine(judge, progress=progress, on_check=on_check, **extent)
     cli.print_result(as_json, diagnosis, lambda: conclusion_view(diagnosis))
     return ExitCode.NOTHING_JUDGED if diagnosis.result == "failed" else ExitCode.DONE
-
-
-def _show_sentences(file: BinaryIO, cuts: dict[str, Any], as_json: bool) -> int:
-    from localjudge.report.terminal import Table, put, show
-    from localjudge.run.settings import checked
-    from localjudge.text.languages import misfit
-
-    how, text = checked(cuts), file.read().decode("utf-8-sig", errors="replace")
-    spans = how.sentences(text)
-    if not how.segmenter and (finding := misfit([text], how.language)):
-        click.echo(finding, err=True)
-    if as_json:
-        put("".join(f"{json.dumps(span.model_dump())}\n" for span in spans))
-    else:
-        show(Table(rows=[(f"{span.start}-{span.end}", span.text) for span in spans]))
-    return ExitCode.DONE
 
 
 @cli.command("models", "localjudge models ~/models")

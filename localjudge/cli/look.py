@@ -151,8 +151,6 @@ def export_command(
     ragas, ragas-csv, ragas-parquet: a row per sample, its texts and a column for each metric, as ragas has them
     (ragas is JSON lines).
 
-    ragas-classifications: statements with their verdicts, as ragas's judge answers about context recall.
-
     inspect: scores for a log of inspect, for its precomputed_scores("FILE.jsonl").
 
     jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.

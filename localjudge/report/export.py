@@ -1,7 +1,6 @@
 """A run's results in shapes that other programs read: files, and data frames of pandas and polars.
 
     ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
-    ragas-classifications             {"id", "classifications": [{"statement", "reason", "attributed"}]}
     inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
     jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
@@ -26,20 +25,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.manifest import combination_of
-from localjudge.record.result_rows import ScoreRow, VerdictRow, evaluations_of, flat_values, json_line
+from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
-from localjudge.types import CONTEXT_FIELDS, Sample, Verdict, known_texts
-from localjudge.words import escape_formula, option_name
+from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
+from localjudge.words import escape_formula
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 Row = dict[str, Any]
-Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
+Format = Literal["ragas", "ragas-csv", "ragas-parquet", "inspect", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
-CLASSIFIED_METRIC = "context_recall"
 ROWS_OF_GROUP = 65_536
 _LARGEST = 2**63
 _BLOCK = 1 << 20
@@ -243,8 +241,6 @@ def exported_parts(
     if any(added) and as_format.startswith(("ragas", "inspect")):
         raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
     match as_format:
-        case "ragas-classifications":
-            return map(_json_bytes, _classifications(run))
         case "inspect":
             return (f"{json.dumps(record, ensure_ascii=False)}\n".encode() for record in _inspect_records(run))
         case "ragas" | "ragas-csv" | "ragas-parquet":
@@ -262,22 +258,6 @@ def _ragas_table(run: Run) -> FlatTable:
     if all(sample.reference_contexts is None for sample in run.iter_samples()):
         names.remove("reference_contexts")
     return table_of(run, "samples", Added(texts=True)).of(names)
-
-
-def _classifications(run: Run) -> Iterator[Row]:
-    """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
-    if CLASSIFIED_METRIC not in run.summary.metrics:
-        raise InputError(
-            f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
-            hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
-        )
-    for sample_id, metric, _, units in evaluations_of(run.iter_scores(), run.iter_verdicts()):
-        if metric == CLASSIFIED_METRIC:
-            rows = []
-            for unit, verdict in units:
-                reason, label = (verdict.reason, verdict.label) if isinstance(verdict, Verdict) else (None, None)
-                rows.append({"statement": unit.span.text, "reason": reason or "", "attributed": label})
-            yield {"id": sample_id, "classifications": rows}
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:

@@ -53,11 +53,11 @@ class RunSettings(EngineSettings):
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
-    language: Annotated[str, Setting("Data", sentences=True)] = "en"
+    language: Annotated[str, Setting("Data")] = "en"
     """Language whose rules cut sentences (a spaCy language code)."""
-    segmenter: Annotated[str | None, Setting(sentences=True)] = None
+    segmenter: Annotated[str | None, Setting()] = None
     """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
-    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of, sentences=True)] = ()
+    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of)] = ()
     """Words whose full stop does not end a sentence, or a file of them, one per line."""
     profile: Annotated[
         str | ProfileFolder | None,
@@ -233,7 +233,7 @@ SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that no file of a run holds."""
 declare(SETTINGS)
-Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "sentences", "stops"]
+Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Commands that look at a finished run, the one that cuts sentences, and the list of metrics."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from localjudge import ScriptedEngine, evaluate
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import MetricDescription, described
-from tests.cli.conftest import Call, suite_here
+from tests.cli.conftest import Call
 
 
 @pytest.fixture(scope="module")
@@ -54,30 +53,6 @@ def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> 
     said = json.loads(call("export", directory, "--format", "ragas", "--out", "out.jsonl", "--json")[1])
     assert Path("out.jsonl").read_text() == printed
     assert said == {"file": "out.jsonl", "format": "ragas", "bytes": len(printed.encode())}
-
-
-def test_doctor_shows_the_cuts_of_a_file(tmp_path: Path, output: Callable[..., str]) -> None:
-    file = tmp_path / "text.txt"
-    file.write_text("\ufeffOne here. Zwei Ä.")
-    assert output("doctor", "--sentences", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
-    cuts = [json.loads(line) for line in output("doctor", "--sentences", str(file), "--json").splitlines()]
-    assert cuts == [{"start": 0, "end": 9, "text": "One here."}, {"start": 10, "end": 17, "text": "Zwei Ä."}]
-
-
-def test_sentences_are_cut_as_the_suite_says(
-    tmp_path: Path, output: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text, own = tmp_path / "text.txt", tmp_path / "own.txt"
-    text.write_text("Seen by Exkmt. The rest.")
-    own.write_text("Exkmt.\n")
-    assert len(output("doctor", "--sentences", str(text), "--json").splitlines()) == 2
-    suite_here(abbreviations="own.txt")
-    assert len(output("doctor", "--sentences", str(text), "--json").splitlines()) == 1
-
-
-def test_doctor_reads_standard_input(output: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One here. Two.")))
-    assert "10-14  Two." in output("doctor", "--sentences", "-")
 
 
 def test_every_metric_says_what_it_asks_needs_and_costs(call: Call) -> None:

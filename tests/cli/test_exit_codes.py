@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from localjudge import evaluate
 from localjudge.cli import main as command_line
 from localjudge.errors import InputError, OutOfResource
 from tests.cli.conftest import Call, suite_here, write_rows
@@ -68,7 +69,6 @@ def test_json_prints_the_summary_and_nothing_else(data: str, call: Call) -> None
         (["show", "."], "holds no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not the directory of a run"),
         (["export", ".", "--format", "csv"], "holds no run"),
-        (["doctor", "--sentences", "missing.txt"], "'missing.txt': No such file or directory"),
         (["run", "data.jsonl", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
         (["run", "--rescore", "x", "data.jsonl"], "--rescore brings its own data"),
         (["run", "--rescore", "x", "--dry-run"], "--dry-run is about data"),
@@ -174,13 +174,14 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reader", "code"),
     [
-        ("doctor --json --sentences text.txt", "head -1", 0),
+        ("show long 1 --json", "head -1", 0),
         ("run data.jsonl --out run --quiet --gate 'context_recall>=0.9'", "true", 3),
     ],
 )
 def test_a_reader_that_has_gone_is_no_error_and_hides_none(data: str, arguments: str, reader: str, code: int) -> None:
     """No traceback, nothing that stops a script under `set -o pipefail`; `true` has gone before anything is printed."""
-    Path("text.txt").write_text("One sentence. " * 20_000)
+    long = {"response": "It rains [1]. " * 20_000, "retrieved_contexts": ["It rains."]}
+    evaluate([long], metrics="citation_validity", out="long")
     command = f"{sys.executable} -m localjudge {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, "")

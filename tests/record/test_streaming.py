@@ -67,7 +67,7 @@ def test_a_comparison_holds_no_text(run: Run) -> None:
 
 def test_an_export_holds_no_row_that_it_has_written(run: Run) -> None:
     """Texts of 12 MB, of which 256 samples are read at once."""
-    assert peak(lambda: consume(exported_parts(run, "ragas-classifications", "verdicts"))) < 4_000_000
+    assert peak(lambda: consume(exported_parts(run, "jsonl", "verdicts"))) < 4_000_000
 
 
 def test_the_worst_samples_are_found_without_holding_the_others() -> None:

@@ -27,27 +27,6 @@ def parquet_rows(content: bytes) -> list[dict[str, Any]]:
     return list(parquet.read_table(BufferReader(content)).to_pylist())
 
 
-def test_the_classifications_hold_verbatim_statements_with_reason_and_label(run: Run) -> None:
-    """One object per sample; a sample without statements has none."""
-    first, second, third = lines(exported(run, "ragas-classifications"))
-    assert first == {
-        "id": "good",
-        "classifications": [
-            {"statement": "It rains.", "reason": "", "attributed": 1},
-            {"statement": "It is red.", "reason": "", "attributed": 0},
-        ],
-    }
-    assert "".join(row["statement"] for row in second["classifications"]).startswith("It \x1b[2J")
-    assert third == {"id": "none", "classifications": []}
-
-
-def test_the_classifications_need_context_recall(run: Run) -> None:
-    metrics = {"context_relevancy": run.summary.metrics["context_relevancy"]}
-    other = Run(run.directory, run.summary.model_copy(update={"metrics": metrics}), run.manifest)
-    with pytest.raises(InputError, match="has no context_recall"):
-        exported(other, "ragas-classifications")
-
-
 RAGAS_FIELDS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
 RAGAS_VALUES: list[list[Any]] = [
     ["a", '=1+1, "so"?', ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"], ["x"], "It rains.", "It rains. It is red."],
