@@ -7,10 +7,10 @@
 
 A row says what a person needs to decide, and not what the judge said. It is read by the names of its columns:
 
-    label_id                               what is labelled; or else, and where a spreadsheet made a number of it,
-    sample_id, metric, position, text      these together
-    human                                  the label, as `human_label` reads it
-    labeller, when, draw                   who, when (ISO 8601) and from which drawing, where they are known
+    label_id                what is labelled
+    text                    what it says, so that a column that was sorted alone is noticed
+    human                   the label, as `human_label` reads it
+    labeller, when, draw    who, when (ISO 8601) and from which drawing, where they are known
 
 Read are semicolons, commas and tabs, also in UTF-16 ("Unicode text") or Windows' Western code page, records that Excel
 cut short, workbooks with other sheets, and numbers and dates that a spreadsheet made of ids.
@@ -44,17 +44,14 @@ ENDINGS = (".jsonl", ".csv", ".xlsx")
 SheetRow = dict[str, Any]
 """Values by column, the same columns in each row; `contexts` is a list of texts or None."""
 
-_KEY = ("sample_id", "metric", "position", "text")
-_TEXTS = ("label_id", "sample_id", "metric", "text", "labeller", "when", "draw")
-_EITHER = "32 hexadecimal digits, or else a sample_id, metric, position and text"
+_TEXTS = ("label_id", "text", "labeller", "when", "draw")
 _LABEL_ID = re.compile("[0-9a-f]{32}")
-_WHOLE = re.compile(r"([0-9]{1,9})(?:[.,]0{1,2})?")  # not 1.000, which is a thousand to some
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as `Source` reads them."""
 
 
 class SheetLabel(NamedTuple):
-    """A row of a sheet: it has a label_id, or all of sample_id, metric, position and text.
+    """A row of a sheet.
 
     Texts are as they were read: they may have the apostrophe of `words.escape_formula`, and whole numbers have no
     fraction. `human` is None where nobody has labelled; `when` is ISO 8601 in UTC.
@@ -62,9 +59,6 @@ class SheetLabel(NamedTuple):
 
     place: str
     label_id: str | None
-    sample_id: str | None
-    metric: str | None
-    position: int | None
     text: str | None
     human: Label | None
     labeller: str | None
@@ -118,17 +112,16 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
         with closing(Source(str(path))) as source:
             rows = [*read(source, {}, edited=True)]
     columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
-    missing = [column for column in (HUMAN, *(() if "label_id" in columns else _KEY)) if column not in columns]
+    missing = [column for column in (HUMAN, "label_id") if column not in columns]
     if columns and missing:
         names = ", ".join(sorted(shown(str(column)) for column in columns)[:20])
-        hint = f"a sheet has the columns {HUMAN}, and label_id or else {', '.join(_KEY)}"
-        raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint=hint)
+        raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet has both")
     problems, labels, first = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
     for row in rows:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
         label = None if isinstance(row, Problem) else _sheet_label(row, wrong)
         if label and label.human is not None:
-            other = first.setdefault((label.label_id or label[2:6], label.labeller, label.when), label)
+            other = first.setdefault((label.label_id, label.labeller, label.when), label)
             if other.human != label.human:
                 clash = f"{label.human}, and {other.human} for the same in {other.place}"
                 wrong.append(Problem(place=label.place, field=HUMAN, value=clash, expected="one label"))
@@ -149,17 +142,14 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     def report(column: str, found: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, found, expected))
 
-    cells = {column: _as_text(row.values.get(column)) for column in (*_TEXTS, "position", HUMAN)}
-    if all(cells[column] is None for column in ("label_id", *_KEY, HUMAN)):
+    cells = {column: _as_text(row.values.get(column)) for column in (*_TEXTS, HUMAN)}
+    if all(cells[column] is None for column in ("label_id", "text", HUMAN)):
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
     label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # no number is one
     texts["label_id"] = label_id if _LABEL_ID.fullmatch(label_id) else None
-    if texts["label_id"] is None and None in [cells[column] for column in _KEY]:
-        report("label_id", describe(cells["label_id"]), _EITHER)
-    whole = _WHOLE.fullmatch(str(cells["position"]).strip())
-    if whole is None and cells["position"] is not None:
-        report("position", describe(cells["position"]), "a whole number")
+    if texts["label_id"] is None:
+        report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
     human = None
     try:
         human = parse_label(cells[HUMAN])
@@ -171,7 +161,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
             texts["when"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
-    return SheetLabel(place=str(row.place), position=int(whole[1]) if whole else None, human=human, **texts)
+    return SheetLabel(place=str(row.place), human=human, **texts)
 
 
 def _as_text(value: Any) -> Any:

@@ -167,10 +167,9 @@ class LabelsRead(NamedTuple):
 def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
     """Take the labels of a sheet, of a file that the page made, or of another run's directory into a run.
 
-    They are matched by what was shown; of a file that names no such, by sample, metric, position and text. `labeller`
-    gave those that name nobody. Raises DataError, and takes nothing, for a file that holds no labels, or some that are
-    not of statements in the run; of another run the others are left there. Raises InputError for a run that scores
-    stopped.
+    They are matched by what was shown. `labeller` gave those that name nobody. Raises DataError, and takes nothing, for
+    a file that holds no labels, or some that are not of statements in the run; of another run the others are left
+    there. Raises InputError for a run that scores stopped.
     """
     run = as_run(run)
     check_labels_allowed(run)
@@ -235,17 +234,13 @@ class _Statements:
     def __init__(self, run: Run, frames: Mapping[str, UnitFrame]) -> None:
         self._run = run
         self.first: dict[str, UnitPlace] = {}
-        self._keys: dict[tuple[str, str, int], str] = {}
         for frame in frames.values():
             for key, indices in frame.by_key.items():
-                for place in map(frame.place, indices):
-                    self.first.setdefault(key, place)
-                    self._keys[escape_formula(place.sample_id), escape_formula(place.metric), place.position] = key
+                self.first.setdefault(key, frame.place(indices[0]))
 
     def key_of(self, label: SheetLabel) -> str | None:
         """The key of the statement that a label is of; None if the run has no such."""
-        place = (escape_formula(label.sample_id), escape_formula(label.metric), label.position or 0)
-        key = self._keys.get(place) if label.label_id is None else label.label_id
+        key = label.label_id
         if key not in self.first:
             return None
         texts = (label.text or self.texts[key], self.texts[key])  # a column that was sorted alone has others

@@ -24,7 +24,7 @@ from localjudge.words import escape_formula
 
 ID = "0123456789abcdef0123456789abcdef"
 KEY: dict[str, Any] = {"sample_id": "s1", "metric": "faithfulness", "position": 0, "text": "It rains."}
-LABELLED = KEY | {"human": 1}
+LABELLED = {"label_id": ID, **KEY, "human": 1}
 HOSTILE = [
     '=HYPERLINK("http://x")',
     "+1",
@@ -211,23 +211,23 @@ def test_a_workbook_without_openpyxl_names_the_extra(tmp_path: Path, monkeypatch
 def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form: dict[str, str]) -> None:
     """Columns in another order and with others among them, a text of several lines, empty rows at the end."""
     mark = "\ufeff" if name == "big-endian.csv" else ""
-    header = [mark + "notes", "human", "text", "position", "metric", "sample_id", "labeller", ""]
-    row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", "ä", "René", None]
+    header = [mark + "notes", "human", "text", "position", "metric", "label_id", "labeller", ""]
+    row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
     path = saved(tmp_path / name, [header, row, [None] * 8, [None] * 8], **form)
     sheet = read_sheet(path)
     [label] = sheet
     assert label.place.startswith(str(path))
-    assert label[1:] == (None, "ä", "faithfulness", 0, row[2], 1, "René", None, None)
+    assert label[1:] == (ID, row[2], 1, "René", None, None)
     assert label.place.endswith(", row 2")
 
 
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:
     """Excel leaves them out for some of the rows; but what is too long is no record of this sheet."""
     path = tmp_path / "sheet.csv"
-    header = "sample_id;metric;position;text;human;labeller\r\n"
-    path.write_text(header + "s1;m;0;a;1;Ann\r\ns1;m;1;b\r\n\r\ns1;m;2;c;0;;;\r\n")
+    header = "label_id;metric;position;text;human;labeller\r\n"
+    path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
     assert [label.human for label in read_sheet(path)] == [1, None, 0]
-    path.write_text(header + 's1;m;0;"two\nlines";1;Ann\r\ns1;m;1;b;1;Ann;note\r\n')
+    path.write_text(header + f'{ID};m;0;"two\nlines";1;Ann\r\n{ID};m;1;b;1;Ann;note\r\n')
     with pytest.raises(DataError, match=r"sheet\.csv:4, row 3: found a record of 7, expected 6 cells"):
         read_sheet(path)
 
@@ -235,16 +235,15 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        ({"sample_id": 1, "position": 3.0, "human": 1.0}, {"sample_id": "1", "position": 3, "human": 1}),
-        ({"sample_id": 7.0, "human": True}, {"sample_id": "7", "human": 1}),
-        ({"sample_id": 0.5, "human": False}, {"sample_id": "0.5", "human": 0}),
-        ({"sample_id": datetime(2024, 1, 5), "human": "WAHR"}, {"sample_id": "2024-01-05", "human": 1}),
-        ({"sample_id": True, "text": 2024.0, "human": "ЛОЖЬ"}, {"sample_id": "TRUE", "text": "2024", "human": 0}),
-        ({"sample_id": 1.25e20, "human": "1,00"}, {"sample_id": "125" + "0" * 18, "human": 1}),
+        ({"text": 1, "human": 1.0}, {"text": "1", "human": 1}),
+        ({"text": 7.0, "human": True}, {"text": "7", "human": 1}),
+        ({"text": 0.5, "human": False}, {"text": "0.5", "human": 0}),
+        ({"text": datetime(2024, 1, 5), "human": "WAHR"}, {"text": "2024-01-05", "human": 1}),
+        ({"labeller": True, "text": 2024.0, "human": "ЛОЖЬ"}, {"labeller": "TRUE", "text": "2024", "human": 0}),
+        ({"text": 1.25e20, "human": "1,00"}, {"text": "125" + "0" * 18, "human": 1}),
         ({"when": datetime(2026, 1, 31, 9, 30)}, {"when": "2026-01-31T09:30:00+00:00"}),
         ({"when": "2026-01-31T09:30:00+02:00"}, {"when": "2026-01-31T07:30:00+00:00"}),
         ({"label_id": f" {ID.upper()} "}, {"label_id": ID}),
-        ({"label_id": 1.23e31}, {"label_id": None}),  # of thirty-two digits: the rest of the row says what it is
     ],
 )
 def test_what_a_workbook_made_of_a_text_is_text_again(
@@ -252,15 +251,6 @@ def test_what_a_workbook_made_of_a_text_is_text_again(
 ) -> None:
     [label] = read_sheet(saved(tmp_path / "sheet.xlsx", table_of({**LABELLED, **cells})))
     assert label._asdict().items() >= expected.items()
-
-
-def test_decimal_commas_and_thousands_in_text(tmp_path: Path) -> None:
-    """1.000 is a thousand in German, and one in English: neither is taken for granted."""
-    rows = [LABELLED | {"position": position} for position in ("0,0", "1.0", "2,00")]
-    sheet = read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows), delimiter=";"))
-    assert [label.position for label in sheet] == [0, 1, 2]
-    with pytest.raises(DataError, match=r"position: found text '1\.000', expected a whole number"):
-        read_sheet(saved(tmp_path / "sheet.csv", table_of(LABELLED | {"position": "1.000"})))
 
 
 def zipped(path: Path, **parts: str) -> Path:
@@ -328,7 +318,7 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "labeller": "Ann", "draw": "0:x"} for second in range(3)]
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"key": "x", "way": "page", **LABELLED}]))
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"way": "page", **LABELLED}]))
     sheet = read_sheet(path)
     assert [label.human for label in sheet] == [1, 0, None, 1]
     assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
@@ -346,15 +336,14 @@ def test_the_same_is_not_both_one_and_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_everything_wrong_is_said_at_once_and_each_cause_once(tmp_path: Path, ending: str) -> None:
     rows = [LABELLED | {"human": "maybe", "when": None} for _ in range(100)]
-    rows += [LABELLED | {"position": -1, "when": "soon"}, LABELLED | {"text": None}, LABELLED]
+    rows += [LABELLED | {"when": "soon"}, LABELLED | {"label_id": None}, LABELLED]
     with pytest.raises(DataError) as error:
         read_sheet(saved(tmp_path / f"sheet{ending}", table_of(*rows)))
-    summary, maybe, position, when, missing, hint = str(error.value).splitlines()
+    summary, maybe, when, missing, hint = str(error.value).splitlines()
     assert summary == "102 of 103 rows of the sheet cannot be used, and none was taken"
     assert "row 4 and 97 more rows: human: found text 'maybe', expected 1 or 0 (also true" in maybe
-    assert "row 102: position: found " in position
     assert "row 102: when: found text 'soon', expected a date and time, such as" in when
-    assert "row 103: label_id: found null, expected 32 hexadecimal digits, or else a sample_id" in missing
+    assert "row 103: label_id: found null, expected 32 hexadecimal digits" in missing
     assert hint == "  hint: correct the rows"
 
 
@@ -363,7 +352,7 @@ def test_everything_wrong_is_said_at_once_and_each_cause_once(tmp_path: Path, en
     [
         ("sheet.csv", b"", "has no rows"),
         ("sheet.csv", b"label_id;human\r\n;\r\n;;\r\n", "has no rows"),
-        ("sheet.csv", b"a;b\r\n1;2\r\n", r"has no column human, sample_id, metric, position, text \(columns: a, b\)"),
+        ("sheet.csv", b"a;b\r\n1;2\r\n", r"has no column human, label_id \(columns: a, b\)"),
         ("sheet.csv", b"label_id;label\r\n1;2\r\n", "has no column human"),
         ("sheet.csv", b"human;human;label_id\r\n1;2;3\r\n", "two columns human"),
         ("sheet.jsonl", b"{\n{\n", r"2 of 2 rows(?s:.*)sheet\.jsonl:1; .*invalid JSON"),
@@ -394,7 +383,7 @@ def test_a_workbook_without_labels_is_refused(tmp_path: Path) -> None:
         read_sheet(saved(tmp_path / "sheet.xlsx", [["a"], ["b"]]))
     with pytest.raises(DataError, match="two columns human"):
         read_sheet(saved(tmp_path / "sheet.xlsx", [["human", "human"], [1, 0]]))
-    with pytest.raises(DataError, match=r"no column sample_id, position, text \(columns: 7, human, metric\)"):
+    with pytest.raises(DataError, match=r"no column label_id \(columns: 7, human, metric\)"):
         read_sheet(saved(tmp_path / "sheet.xlsx", [["human", None, "metric", 7], [1, "x", "faithfulness"]]))
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_sheet(tmp_path / "none.xlsx")

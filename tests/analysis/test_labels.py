@@ -282,19 +282,16 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     assert labels(run).labellers == {"ann": 10, "bob": 20}
     assert read_labels(run, written(sheet, {**filled[0], "human": 1 - filled[0]["human"]}), "ann") == (1, 0, 0)
     assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
-    # Without an id it is found by where it stands and its text.
-    bare = {name: filled[3][name] for name in ("sample_id", "metric", "position", "text", "human")}
-    assert read_labels(judged_run("bare"), written(sheet, bare), "ann") == (1, 0, 0)
 
 
-@pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"label_id": None, "text": "Other."}, {"position": 99}])
+@pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])
 def test_labels_that_are_not_of_the_run_are_refused_and_none_is_taken(
     judged_run: JudgedRun, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     run = judged_run()
     drawing = draw_statements(correctable(run), 5, 0)
     first, *rows = [{**row, "human": 1} for row in sheet_rows(run, drawing, drawing.statements)]
-    sheet = written(tmp_path / "s.jsonl", {**first, "label_id": None, **change}, *rows)
+    sheet = written(tmp_path / "s.jsonl", {**first, **change}, *rows)
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):
         read_labels(run, sheet)
     assert not (run.directory / LABELS).exists()
