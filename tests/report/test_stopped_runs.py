@@ -85,7 +85,7 @@ def test_labels_are_refused_with_what_to_do(stopped: Run, tmp_path: Path) -> Non
 
 def test_all_that_stops_a_run_is_to_be_left_out_for_labels(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", until=[GATE], width=0.9, budget="1h")
-    with pytest.raises(InputError, match="the same command without until and width and budget goes on"):
+    with pytest.raises(InputError, match="the same command without until and width goes on"):
         run.label(tmp_path / "sheet.csv")
     again = run.rescore(threshold=0.6, out=tmp_path / "again", engine=ENGINE)
     with pytest.raises(InputError, match="hint: judge all samples; sample and budget take fewer"):
