@@ -31,7 +31,7 @@ from localjudge.run.loop import Blocks
 from localjudge.run.plan import Plan
 from localjudge.run.settings import seconds_of
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Decision, decide, paired_difference
+from localjudge.stats.paired import Decision, decide, paired_difference, samples_needed
 from localjudge.types import Scored
 from localjudge.words import numbered
 
@@ -175,7 +175,7 @@ class Stopping:
         if interval is None or interval.limits is None:
             return Standing(words, decided=False, needed=None)
         wide = interval.high - interval.low
-        return Standing(words, wide <= width, self._judged_for(interval, math.ceil(interval.n * (wide / width) ** 2)))
+        return Standing(words, wide <= width, self._judged_for(interval, samples_needed(interval, wide, width)))
 
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
         interval, failed = summary.interval, summary.failed

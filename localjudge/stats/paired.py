@@ -76,9 +76,13 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
     distance = abs(interval.mean - threshold)
     if distance < _ON_THRESHOLD:
         return Decision("undecided")
-    arm = _arm(interval, interval.mean > threshold)
+    return Decision("undecided", samples_needed(interval, _arm(interval, interval.mean > threshold), distance))
+
+
+def samples_needed(interval: Interval, length: float, wanted: float) -> int:
+    """How many samples in all would make so long a part of the interval as short as is wanted, formula above."""
     exponent = _SEQUENCE_EXPONENT if interval.method == sequence.METHOD else 2.0
-    return Decision("undecided", max(interval.n + 1, math.ceil(interval.n * (arm / distance) ** exponent)))
+    return max(interval.n + 1, math.ceil(interval.n * (length / wanted) ** exponent))
 
 
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
