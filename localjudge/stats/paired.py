@@ -82,7 +82,7 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 def samples_needed(interval: Interval, length: float, wanted: float) -> int:
     """How many samples in all would make so long a part of the interval as short as is wanted, formula above."""
     exponent = _SEQUENCE_EXPONENT if interval.method == sequence.METHOD else 2.0
-    return max(interval.n + 1, math.ceil(interval.n * (length / wanted) ** exponent))
+    return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
 
 
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
