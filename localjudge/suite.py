@@ -16,7 +16,6 @@ take precedence. A suite may be a stranger's: the `Setting` of each key says wha
 beyond the suite's folder is refused, so that it has to be typed.
 """
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
@@ -29,7 +28,7 @@ from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.resources import parse_toml
-from localjudge.run.settings import NOT_IN_FILES, SETTINGS, checked, declared
+from localjudge.run.settings import SETTINGS, checked, declared
 from localjudge.types import Record
 from localjudge.words import Setting, flag, suggestion
 
@@ -76,11 +75,9 @@ KEYS: Mapping[str, Setting] = {**declared(SuiteKeys), **SETTINGS}
 
 
 class Suite(NamedTuple):
-    """A suite as it was read: the file, the sha256 of its bytes, what it says, and the same with paths resolved."""
+    """A suite as it was read: the file, and what it says, with paths resolved."""
 
     file: Path
-    sha256: str
-    says: Mapping[str, Any]
     arguments: Mapping[str, Any]
 
     @property
@@ -99,12 +96,6 @@ class Suite(NamedTuple):
         if until := self.arguments.get("until"):
             values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
         return values
-
-    @property
-    def for_manifest(self) -> dict[str, Any]:
-        """What a run's manifest holds of it: not where the judge works, which names machines."""
-        says = {key: value for key, value in self.says.items() if key not in NOT_IN_FILES}
-        return {"file": self.file.name, "sha256": self.sha256, "says": says}
 
     def _among(self, *keys: str) -> dict[str, Any]:
         return {key: value for key, value in self.arguments.items() if key in keys}
@@ -129,7 +120,7 @@ def read_suite(file: str | Path, *, named: bool = True) -> Suite:
         raise InputError(f"{file}: {error.message}", hint=error.hint) from error
     except RecursionError as error:
         raise InputError(f"the suite {file} has values that are nested too deep") from error
-    return Suite(file, hashlib.sha256(content).hexdigest(), says, arguments)
+    return Suite(file, arguments)
 
 
 def _value(key: str, value: Any) -> Any:

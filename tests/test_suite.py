@@ -82,13 +82,6 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
     assert check(run, **suite.checks).decisions[0].outcome == "pass"
 
 
-def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:
-    """Not even the way to a cluster; the file's sha256 says that there was more."""
-    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "local"\n')
-    held = read_suite(tmp_path / "localjudge.toml").for_manifest
-    assert held["says"] == {"metrics": ["context_recall"]}
-
-
 @pytest.mark.parametrize(
     ("text", "option"),
     [

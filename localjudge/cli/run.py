@@ -110,8 +110,7 @@ def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any,
         raise InputError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
     if suite:
         progress.note(f"suite {suite.file}: what the command does not name is taken from it")
-    planned = plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
-    return planned._replace(suite=suite.for_manifest if suite else None)
+    return plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
 
 
 def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", progress: "Progress") -> "Run":

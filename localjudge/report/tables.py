@@ -213,9 +213,8 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
     if verdicts.windowed:
         yield (
             f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context with all that they are "
-            f"judged by: judged in windows; a larger {option_name('n_ctx')} avoids that. The largest probability "
-            "decides, so more windows give more false verdicts of 1: in a trial of the reference judge 2.8 % with one "
-            "window, 6.2 % with 8"
+            f"judged by: judged in windows, of which the largest probability decides, so more of them give more false "
+            f"verdicts of 1; a larger {option_name('n_ctx')} avoids that"
         )
 
 

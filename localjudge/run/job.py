@@ -232,7 +232,6 @@ class _Job:
         where_it_applies: dict[str, Any] = {
             "shard_of": parent,
             "index": list(planned.frame_index),
-            "suite": dict(planned.suite or {}),
             "stopped": self._drawn.stopped,
             "drawn_from": self._drawn.source,
         }

@@ -58,8 +58,8 @@ class Plan(NamedTuple):
     """What is going to be judged. `whole` counts the samples that were read, of which the dataset may be a part.
 
     `left_out` has, of each default metric that the data is not enough for, the fields that it lacks; nothing if metrics
-    were named. `frame_index` are the levels of the index of a pandas frame, `suite` what the manifest holds of the
-    suite that describes the run, and `parent` is the data that a shard is a part of.
+    were named. `frame_index` are the levels of the index of a pandas frame, and `parent` is the data that a shard is a
+    part of.
     """
 
     dataset: Dataset
@@ -69,7 +69,6 @@ class Plan(NamedTuple):
     left_out: Mapping[str, frozenset[str]] = MappingProxyType({})
     cluster_of: Mapping[str, str] | None = None
     frame_index: Sequence[Mapping[str, Any]] = ()
-    suite: Mapping[str, Any] | None = None
     parent: ShardedData | None = None
     drawn: "Drawn | None" = None
 

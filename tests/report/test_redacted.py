@@ -54,11 +54,6 @@ CRITERION = Criterion(
     shows=("user_input",),
     examples=(CriterionExample(text="Mistress Quickly tells everything.", user_input="Whodunnit?", answer="yes"),),
 )
-SUITE: dict[str, Any] = {
-    "file": "confidential-suite.toml",
-    "sha256": "0" * 64,
-    "says": {"gates": ["secretive gate of Sylvester>=1"]},
-}
 REASON = "because the Benedictine monk testified"
 ERROR = "the tokenizer choked on Scheherazade"
 JUDGE = "finetuned-on-Kowalczyk-records"
@@ -109,7 +104,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     mapping, abbreviations = {"user_input": "user_input"}, ("Abernathy-Smythe.",)
     options = RunSettings(criteria=(CRITERION,), cluster_by="ward", mapping=mapping, abbreviations=abbreviations)
     planned = plan(str(data), ["context_recall", "faithfulness", CRITERION.name], options)
-    return Run.of(run_plan(planned._replace(suite=SUITE), engine=Talkative(), out=folder / "run-about-Kowalczyk"))
+    return Run.of(run_plan(planned, engine=Talkative(), out=folder / "run-about-Kowalczyk"))
 
 
 def secrets(run: Run) -> list[str]:
@@ -117,7 +112,7 @@ def secrets(run: Run) -> list[str]:
     environment = run.manifest.environment
     added = [environment["sources"], str(run.directory), environment["host"]["node"], environment["host"]["system"]]
     details = [row.detail for row in run.scores if row.detail]
-    put_in = [*texts(DATA), *texts(CRITERION.model_dump(mode="json")), *texts(SUITE), REASON, ERROR, JUDGE]
+    put_in = [*texts(DATA), *texts(CRITERION.model_dump(mode="json")), REASON, ERROR, JUDGE]
     return [*put_in, *texts(added), *details, "Abernathy-Smythe."]
 
 
@@ -130,7 +125,7 @@ def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:
     out = "".join(redacted_lines(run, SALT))
     names = ("manifest.json", "summary.json", "scores.jsonl", "verdicts.jsonl")
     inside = "".join((run.directory / name).read_text() for name in names)
-    assert all(text in inside for text in (REASON, ERROR, JUDGE, SUITE["file"], CRITERION.question))
+    assert all(text in inside for text in (REASON, ERROR, JUDGE, CRITERION.question))
     assert run.manifest.environment["host"]["node"] in inside
     private = [text for text in secrets(run) if text not in FIXED]
     assert len(private) > 30
