@@ -154,15 +154,14 @@ class RunSettings(EngineSettings):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        if self.stops_by and (apart := "shard" if self.shard else "limit" if self.limit is not None else None):
-            hint = "it draws from all of the data: leave out the other"
-            if apart == "shard":
-                hint = f"no shard knows what the others saw: use {option_name('ray')} for several processes, or judge "
-                hint += f"shards apart and let {option('reuse', 'SHARD')} take their answers"
-            raise InputError(f"{option_name(self.stops_by)} and {option_name(apart)} cannot both be set", hint=hint)
-        if self.limit is not None and self.sample is not None:
-            limit, sample = option_name("limit"), option_name("sample")
-            raise InputError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
+        draws = option_name(self.stops_by or "sample")
+        if self.limit is not None and (self.stops_by or self.sample is not None):
+            message = f"{option_name('limit')} and {draws} cannot both be given"
+            raise InputError(message, hint=f"{draws} draws from all of the data")
+        if self.shard and self.stops_by:
+            hint = f"no shard knows what the others saw: use {option_name('ray')}, or judge all shards and let "
+            hint += f"{option('reuse', 'SHARD')} take their answers"
+            raise InputError(f"{draws} and {option_name('shard')} cannot both be given", hint=hint)
         _ = self.sentences
         return self
 

@@ -66,7 +66,7 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     ("options", "problem"),
     [
         (("--until", "context_recal>=0.5"), "context_recal"),
-        (("--until", "context_recall>=0.5", "--shard", "1/2"), "--until and --shard cannot both be set"),
+        (("--until", "context_recall>=0.5", "--shard", "1/2"), "--until and --shard cannot both be given"),
         (("--budget", "30"), "--budget must be a time"),
         (("--until", "context_recall.delta>=0"), "needs a baseline"),
     ],
