@@ -85,6 +85,9 @@ def rescore_run(
     if manifests.combination_of(before.manifest):
         message = f"{before.directory} was combined from other runs, and has no answers of its own"
         raise InputError(message, hint="rescore those, and combine them again")
+    if before.largest_draw and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
+        message = f"{before.directory} cannot have other groups: its scores decided how many samples it has"
+        raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")
     chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
     wanted = wanted_metrics(asked_for, chosen.criteria, manifests.kept_criteria(before.manifest))
@@ -172,7 +175,9 @@ class _Job:
 
         Raises RunDirectoryError if its samples were drawn by another seed, or if they are all, and no score chose that.
         """
-        settings, finished = self.plan.settings, before if os.path.lexists(path / SUMMARY) else None
+        settings, finished = self.plan.settings, None
+        if before and (os.path.lexists(path / SUMMARY) or "drawn_from" in before.environment):  # or killed as it wrote
+            finished = before
         stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
         if finished and settings.by_scores and finished.data == self._data_part:
             raise RunDirectoryError(
