@@ -30,7 +30,7 @@ from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import Drawn, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
-from localjudge.words import call, numbered, option, option_name
+from localjudge.words import numbered, option, option_name
 
 
 def run_plan(
@@ -182,7 +182,7 @@ class _Job:
         if finished and settings.by_scores and finished.data == self._data_part:
             raise RunDirectoryError(
                 f"{path} has all {finished.data['rows']:,} samples already: there is nothing to stop",
-                hint=f"decide on all of them: {call('report', str(path), 'gates', next(iter(settings.until), 'GATE'))}",
+                hint=f"leave out {option_name(settings.stops_by or '')}: gates on all of them are decided as ever",
             )
         if finished:
             seed = finished.environment["settings"]["seed"]

@@ -362,8 +362,10 @@ def test_samples_of_another_seed_and_of_a_finished_run_are_not_mixed(tmp_path: P
         judge(tmp_path / "run", until=GATE, seed=1)
     assert bytes_of(run) == before
     whole = judge(tmp_path / "whole")
-    with pytest.raises(RunDirectoryError, match="has all 120 samples already"):
-        judge(tmp_path / "whole", until=GATE)
+    for option in ({"until": GATE}, {"width": 0.5}):
+        with pytest.raises(RunDirectoryError, match="has all 120 samples already") as raised:
+            judge(tmp_path / "whole", **option)
+        assert f"leave out {next(iter(option))}: gates on all" in str(raised.value)
     assert bytes_of(Run.open(whole.directory)) == bytes_of(whole)
 
 
