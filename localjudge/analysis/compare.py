@@ -391,13 +391,23 @@ class _BothRuns:
             only_baseline=len(before.samples) - len(self.pairs),
             only_new=len(after.samples) - len(self.pairs),
         )
-        groups = after.groups if before.groups is not None else None
+        groups = self._groups()
         self._grouped = groups is not None
         names: dict[object, int] = {}
         self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
         draws = [side.run.largest_draw for side in (before, after) if side.run.largest_draw]
         self._largest_draw = max(draws, default=None)
         self._labels = BothLabels(before.run, after.run)
+
+    def _groups(self) -> Sequence[object] | None:
+        """Of each new sample, if both runs have groups, or scores stopped one whose draws they were."""
+        old, new = self.before.groups, self.after.groups
+        if new is not None and (old is not None or (self.after.run.largest_draw or 1) > 1):
+            return new
+        if old is None or (self.before.run.largest_draw or 1) == 1:
+            return None
+        group_of = {pair.after: old[pair.before] for pair in self.pairs}
+        return [group_of.get(position, position) for position in range(len(self.after.samples))]
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
         """One metric over all pairs."""

@@ -84,6 +84,7 @@ class _Ingredients(Record):
     rows: int = _at("data", "rows")
     largest_draw: int | None = _at("data", "largest_draw", default=None, ge=1)
     drawn_from: dict[str, Any] | None = _at("environment", "drawn_from", default=None)
+    stopped: str | None = _at("environment", "stopped", default=None)
     sessions: list[dict[str, Any]] = _at("environment", "sessions")
     samples_read: int = _at("environment", "samples_read", ge=0)
     files: dict[str, str] = _at("environment", "files", default={})

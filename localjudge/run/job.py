@@ -30,7 +30,7 @@ from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import Drawn, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
-from localjudge.words import call, numbered, option, option_name
+from localjudge.words import numbered, option, option_name
 
 
 def run_plan(
@@ -85,6 +85,9 @@ def rescore_run(
     if manifests.combination_of(before.manifest):
         message = f"{before.directory} was combined from other runs, and has no answers of its own"
         raise InputError(message, hint="rescore those, and combine them again")
+    if before.largest_draw and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
+        message = f"{before.directory} cannot have other groups: its scores decided how many samples it has"
+        raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")
     chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
     wanted = wanted_metrics(asked_for, chosen.criteria, manifests.kept_criteria(before.manifest))
@@ -172,12 +175,14 @@ class _Job:
 
         Raises RunDirectoryError if its samples were drawn by another seed, or if they are all, and no score chose that.
         """
-        settings, finished = self.plan.settings, before if os.path.lexists(path / SUMMARY) else None
+        settings, finished = self.plan.settings, None
+        if before and (os.path.lexists(path / SUMMARY) or "drawn_from" in before.environment):  # or killed as it wrote
+            finished = before
         stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
         if finished and settings.by_scores and finished.data == self._data_part:
             raise RunDirectoryError(
                 f"{path} has all {finished.data['rows']:,} samples already: there is nothing to stop",
-                hint=f"decide on all of them: {call('report', str(path), 'gates', next(iter(settings.until), 'GATE'))}",
+                hint=f"leave out {option_name(settings.stops_by or '')}: gates on all of them are decided as ever",
             )
         if finished:
             seed = finished.environment["settings"]["seed"]

@@ -52,32 +52,41 @@ class Standing(NamedTuple):
 class _Changes:
     """Scores of the samples of a baseline beside those that come, for gates about differences."""
 
-    def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str]) -> None:
+    def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], largest_draw: int) -> None:
         before = ComparedRun(baseline, metrics)
         keys = [sample_keys(sample) for sample in plan.dataset.samples]
         pairs = pair_samples(before.samples, keys)
         self._before = {
-            metric: {keys[pair.after].id: before.score(metric, pair.before) for pair in pairs} for metric in metrics
+            metric: {
+                keys[pair.after].id: score for pair in pairs if (score := before.score(metric, pair.before)) is not None
+            }
+            for metric in metrics
         }
-        self._groups = plan.cluster_of if baseline.cluster_of is not None else None
+        self._largest_draw, self._groups = max(largest_draw, baseline.largest_draw or 1), plan.cluster_of
+        if self._groups is None and before.groups and self._largest_draw > 1:
+            self._groups = {keys[pair.after].id: before.groups[pair.before] for pair in pairs}
         self._rows: dict[str, list[tuple[float, float, str]]] = {metric: [] for metric in metrics}
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
         """Take the scores of which the baseline has one, too."""
         for evaluation in evaluations:
-            before = self._before.get(evaluation.metric, {}).get(evaluation.sample_id)
+            before = self._before.get(evaluation.metric, {}).pop(evaluation.sample_id, None)
             if before is not None and isinstance(evaluation.outcome, Scored):
                 group = self._groups[evaluation.sample_id] if self._groups else ""
                 self._rows[evaluation.metric].append((before, evaluation.outcome.value, group))
 
-    def interval(self, metric: str, largest_draw: int) -> Interval | None:
+    def is_complete(self, metric: str) -> bool:
+        """Whether no sample that comes has a score in the baseline."""
+        return not self._before[metric]
+
+    def interval(self, metric: str) -> Interval | None:
         """The mean difference; None as long as there is none."""
         if not (rows := self._rows[metric]):
             return None
         before, after, groups = zip(*rows, strict=True)
         clusters = groups if self._groups else None
-        return paired_difference(before, after, clusters=clusters, largest_draw=largest_draw).difference
+        return paired_difference(before, after, clusters=clusters, largest_draw=self._largest_draw).difference
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
@@ -109,9 +118,10 @@ class Stopping:
         plan, settings = self.plan, self.plan.settings
         self._gates = check_aims(plan, self.baseline)
         changed = list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))
-        self._changes = _Changes(self.baseline, plan, changed) if self.baseline and changed else None
         self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
-        self.largest_draw = max(map(len, self._draws), default=1) if self.by_scores or settings.by_scores else None
+        largest = max(map(len, self._draws), default=1)
+        self.largest_draw = largest if self.by_scores or settings.by_scores else None
+        self._changes = _Changes(self.baseline, plan, changed, largest) if self.baseline and changed else None
         names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
         self._totals = Totals(names, rule, plan.cluster_of, rubrics(plan.metrics), self.largest_draw)
         self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
@@ -178,15 +188,17 @@ class Stopping:
         return Standing(words, wide <= width, self._judged_for(interval, samples_needed(interval, wide, width)))
 
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
-        interval, failed = summary.interval, summary.failed
+        interval, failed, is_last = summary.interval, summary.failed, False
         if gate.delta and self._changes:
-            interval = self._changes.interval(gate.metric, self.largest_draw or 1)
+            interval, is_last = self._changes.interval(gate.metric), self._changes.is_complete(gate.metric)
             failed = max(failed, self._changes.failed[gate.metric])
         decision = decide(interval, gate.comparison, gate.threshold) if interval else Decision("undecided")
-        if failed > self.plan.settings.max_failed:
-            decision = Decision("fail")
         name = f"{gate.metric}{'.delta' if gate.delta else ''}"
         words = f"{_shown(name, interval, delta=gate.delta)}, needs {gate.comparison} {gate.threshold:g}"
+        if failed > self.plan.settings.max_failed:
+            decision, words = Decision("fail"), f"{words} (failed samples: {failed:,})"
+        elif is_last and decision.outcome == "undecided" and len(self.positions) < self._count:
+            return Standing(f"{words} (the baseline has no more samples)", decided=True, needed=None)
         needed = interval and decision.samples_needed and self._judged_for(interval, decision.samples_needed)
         return Standing(words, decision.outcome != "undecided", needed)
 

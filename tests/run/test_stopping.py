@@ -39,6 +39,7 @@ ROWS: list[dict[str, Any]] = [
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 ROW_FILES = FILES[:2]
 GATE = "context_recall>=0.6"
+FAILED_FIRST = "context_recall -, needs >= 0.6 (failed samples: 1)"
 
 
 def says(request: VerdictRequest) -> float:
@@ -279,6 +280,62 @@ def test_a_difference_from_a_baseline_ends_a_run(tmp_path: Path) -> None:
     assert sequence_interval(differences[:-1], lowest=-1.0).low < 0.2
 
 
+@pytest.mark.parametrize("grouped", ["run", "baseline"])
+def test_differences_of_whole_groups_are_not_single_draws(tmp_path: Path, grouped: str) -> None:
+    """If scores stopped either run, and it drew groups: as many draws as groups, also where the other has none."""
+    if grouped == "run":
+        baseline, options = judge(tmp_path / "old"), {"cluster_by": "topic"}
+    else:
+        baseline, options = judge(tmp_path / "old", cluster_by="topic", until="context_recall>=0.5"), {}
+    gate = "context_recall.delta>=-0.4"
+    run = judge(tmp_path / "new", ScriptedEngine(lambda _: 0.1), until=gate, baseline=baseline, **options)
+    scores = run.compare(baseline).metrics["context_recall"].scores
+    assert scores
+    paired = {*scores_of(run)} & {*scores_of(baseline)}
+    groups = {row["id"]: row["topic"] for row in ROWS}
+    assert scores.clusters == len({groups[name] for name in paired}) < len(paired)
+    [decision] = run.check([gate], baseline=baseline).decisions
+    assert run.summary.stopped
+    assert f"[{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
+
+
+def test_a_difference_takes_no_samples_that_the_baseline_lacks(tmp_path: Path) -> None:
+    """None after the last that has a partner; with no partner at all, one is judged."""
+    gate = "context_recall.delta>=0"
+    for names, judged in ((in_order()[2:7], 7), ([], 1)):
+        kept = [row for row in ROWS if row["id"] in names] or [{**ROWS[0], "id": "other", "reference": "Else."}]
+        baseline = judge(tmp_path / f"old{judged}", rows=kept)
+        run = judge(tmp_path / f"new{judged}", until=gate, baseline=baseline)
+        assert run.summary.samples == judged
+        assert run.summary.stopped
+        assert run.summary.stopped.endswith("needs >= 0 (the baseline has no more samples)")
+        assert run.check([gate], baseline=baseline).decisions[0].outcome == "undecided"
+
+
+@pytest.mark.parametrize("step", ["_store_data", "_judge"])
+def test_a_run_that_was_killed_as_it_wrote_becomes_no_shorter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    longer = judge(tmp_path / "longer", until="context_recall>=0.8")
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"localjudge.run.job._Job.{step}", die)
+        with pytest.raises(KeyboardInterrupt):
+            judge(tmp_path / "run", until="context_recall>=0.8")
+    with pytest.raises(RunDirectoryError, match="drawn by seed 0"):
+        judge(tmp_path / "run", until=GATE, seed=1)
+    assert bytes_of(judge(tmp_path / "run", until=GATE), ROW_FILES) == bytes_of(longer, ROW_FILES)
+
+
+def test_a_run_that_scores_stopped_cannot_be_given_groups(stopped: Run, tmp_path: Path) -> None:
+    """Its draws were samples: no bound holds for groups of which they are parts."""
+    with pytest.raises(InputError, match="cannot have other groups"):
+        stopped.rescore(engine=engine(), cluster_by="topic", out=tmp_path / "run")
+
+
 def test_what_cannot_be_decided_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     asked = engine()
     for options, problem in (
@@ -305,8 +362,10 @@ def test_samples_of_another_seed_and_of_a_finished_run_are_not_mixed(tmp_path: P
         judge(tmp_path / "run", until=GATE, seed=1)
     assert bytes_of(run) == before
     whole = judge(tmp_path / "whole")
-    with pytest.raises(RunDirectoryError, match="has all 120 samples already"):
-        judge(tmp_path / "whole", until=GATE)
+    for option in ({"until": GATE}, {"width": 0.5}):
+        with pytest.raises(RunDirectoryError, match="has all 120 samples already") as raised:
+            judge(tmp_path / "whole", **option)
+        assert f"leave out {next(iter(option))}: gates on all" in str(raised.value)
     assert bytes_of(Run.open(whole.directory)) == bytes_of(whole)
 
 
@@ -325,6 +384,7 @@ def test_samples_that_fail_decide_a_gate(tmp_path: Path) -> None:
     """Beyond those that are allowed, no more samples can mend it."""
     run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE)
     assert run.summary.samples == 1
+    assert run.summary.stopped == f"after 1 of 120 samples in random order (seed 0): {FAILED_FIRST}"
 
 
 def test_a_judge_that_is_open_stops_early_too(stopped: Run, tmp_path: Path) -> None:
