@@ -124,7 +124,8 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
         for place, part in enumerate(slices.slices)
         for summary in [part.metrics[name]]
     ]
-    notes = [EACH_ALONE, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
+    always = [ALWAYS_VALID] if run.largest_draw else []
+    notes = [EACH_ALONE, *always, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
     return Table(headings, rows, notes, names=2)
 
@@ -244,7 +245,7 @@ def estimate_view(estimate: Estimate) -> Table:
             needs = f"more than the {estimate.samples:,} samples: {needs}"
         elif aim.seconds:
             needs += f", {roughly(aim.seconds)}"
-        rows.append(("to decide", f"{needs} ({aim.aim})"))
+        rows.append(("to judge", f"{needs} ({aim.aim})"))
     return Table(rows=rows)
 
 

@@ -23,6 +23,7 @@ from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
 from localjudge.run.loop import Blocks, TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
 from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import Noted, Plan, report_data
+from localjudge.run.settings import seconds_of
 from localjudge.run.stopping import Standing, Stopping, check_aims
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 from localjudge.words import numbered
@@ -91,6 +92,9 @@ def estimate_plan(
             per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, few, noted)
             seconds = per_token * counted["tokens"]
         each = (seconds or 0) / len(samples) if len(samples) else 0
+        if each and settings.budget:
+            fit = min(len(samples), int(seconds_of(settings.budget) / each))
+            aims.append(Standing(f"what fits in {settings.budget}", decided=False, needed=fit))
         return Estimate(
             samples=len(samples),
             metrics=tuple(metric.name for metric in metrics),

@@ -133,7 +133,7 @@ class _Job:
             directory = stack.enter_context(closing(RunDirectory(path)))
             if (before := read_manifest(path)) is not None:
                 manifests.refuse_other_run(path, before, self._manifest([]))
-            stopping = self._stopping(path, before) if plan.settings.stops_by else None
+            stopping = self._stopping(path, before)
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
             sessions = [*(before.environment["sessions"] if before else ()), session]
             begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
@@ -153,6 +153,8 @@ class _Job:
                 done = {}
             write_manifest(directory, self._manifest(sessions, **done))
             changed = self._store_data(store)
+            if self.plan.drawn or (before and "drawn_from" in before.environment):
+                store.keep_samples(row.id for row in self.plan.dataset.table.rows())
             summary, results = None if changed else self._finished(path), None
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
@@ -170,23 +172,23 @@ class _Job:
         self._say_what_was_done(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
-    def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping:
-        """When to stop; a run that is there already becomes no shorter.
+    def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
+        """When to stop; None if nothing says so, or if all samples are judged already: a run becomes no shorter.
 
-        Raises RunDirectoryError if its samples were drawn by another seed, or if they are all, and no score chose that.
+        Raises RunDirectoryError if its samples were drawn by another seed.
         """
         settings, finished = self.plan.settings, None
+        if not settings.stops_by:
+            return None
         if before and (os.path.lexists(path / SUMMARY) or "drawn_from" in before.environment):  # or killed as it wrote
             finished = before
+        if finished and finished.data == self._data_part:
+            self.progress.note("all samples are judged already: there is nothing to stop")
+            return None
         stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
-        if finished and settings.by_scores and finished.data == self._data_part:
-            raise RunDirectoryError(
-                f"{path} has all {finished.data['rows']:,} samples already: there is nothing to stop",
-                hint=f"leave out {option_name(settings.stops_by or '')}: gates on all of them are decided as ever",
-            )
         if finished:
             seed = finished.environment["settings"]["seed"]
-            if finished.data != self._data_part and seed != settings.seed:
+            if seed != settings.seed:
                 hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
                 raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
             stopping.at_least = finished.data["rows"]
@@ -204,10 +206,7 @@ class _Job:
         """Whether other rows, or another order of them, are stored now."""
         table = self.plan.dataset.table
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
-        changed = store.add_samples(rows, self.plan.cluster_of)
-        if self.plan.drawn:
-            store.keep_samples(row.id for row in table.rows())
-        return changed
+        return store.add_samples(rows, self.plan.cluster_of)
 
     def _finished(self, path: Path) -> Summary | None:
         """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""

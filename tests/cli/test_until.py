@@ -48,17 +48,20 @@ def test_a_suite_and_the_same_command_without_it(call: Call, output: Callable[..
     whole = json.loads(output("run", "--json", "--budget", "1h"))
     assert (whole["samples"], whole["stopped"]) == (60, None)
     assert "identical" in output("verify", "run")
-    code, _, errors = call("run", "--until", "context_recall>=0.5")
-    assert code == 1
-    assert "has all 60 samples already" in errors
+    code, printed, errors = call("run", "--until", "context_recall>=0.5")
+    assert (code, "all samples are judged already" in errors) == (0, True)
+    assert "pass" in printed
+    assert json.loads(Path("run/summary.json").read_text())["metrics"]["context_recall"]["method"] == "exact binomial"
 
 
 def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     printed = output("run", "data.jsonl", "--until", "context_recall>=0.7", "--dry-run")
-    assert "to decide  about " in printed
+    assert "to judge  about " in printed
     [aim] = json.loads(output("run", "data.jsonl", "--width", "0.2", "--dry-run", "--json"))["until"]
     assert aim["samples"] > 20
     assert aim["aim"].endswith("at most 0.2 wide")
+    [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))["until"]
+    assert (time["samples"], time["aim"]) == (60, "what fits in 1h")
     assert not list(Path().glob("run*"))
 
 

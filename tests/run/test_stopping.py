@@ -355,18 +355,33 @@ def test_what_cannot_be_decided_is_refused_before_anything_is_asked(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
-def test_samples_of_another_seed_and_of_a_finished_run_are_not_mixed(tmp_path: Path) -> None:
+def test_samples_of_another_seed_are_not_mixed_and_a_run_over_all_stays_as_it_is(tmp_path: Path) -> None:
+    """Its number of samples was chosen by nobody, so that its gates are decided on the ordinary interval."""
     run = judge(tmp_path / "run", until=GATE)
     before = bytes_of(run)
     with pytest.raises(RunDirectoryError, match="drawn by seed 0"):
         judge(tmp_path / "run", until=GATE, seed=1)
     assert bytes_of(run) == before
     whole = judge(tmp_path / "whole")
-    for option in ({"until": GATE}, {"width": 0.5}):
-        with pytest.raises(RunDirectoryError, match="has all 120 samples already") as raised:
-            judge(tmp_path / "whole", **option)
-        assert f"leave out {next(iter(option))}: gates on all" in str(raised.value)
-    assert bytes_of(Run.open(whole.directory)) == bytes_of(whole)
+    before, rest = bytes_of(whole), engine()
+    for option in ({"until": GATE}, {"width": 0.5}, {"budget": "1h"}):
+        again = judge(tmp_path / "whole", rest, **option)
+        assert bytes_of(again) == before
+        assert "all samples are judged already: there is nothing to stop" in again.notes
+    assert not rest.asked
+
+
+def test_a_directory_of_other_data_that_says_it_is_drawn_from_these_leaves_no_sample_of_its_own(tmp_path: Path) -> None:
+    others = [{**row, "id": f"other {row['id']}"} for row in ROWS]
+    judge(tmp_path / "other", rows=others, until=GATE)
+    fresh = judge(tmp_path / "fresh")
+    file = tmp_path / "other" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["environment"]["drawn_from"] = fresh.manifest.data
+    file.write_text(json.dumps(manifest))
+    run = judge(tmp_path / "other")
+    assert bytes_of(run) == bytes_of(fresh)
+    assert run.verify(engine=engine()).result == "bit-identical"
 
 
 def test_a_gate_that_all_samples_leave_open_is_undecided(tmp_path: Path) -> None:
