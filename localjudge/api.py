@@ -171,7 +171,8 @@ def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
     out: the directory of the whole run, whose result files are those of a run that was not sharded, byte for byte.
 
     Raises InputError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
-    RunDirectoryError where one cannot be read or is not finished. What `progress` may be, `evaluate` says.
+    RunDirectoryError where one cannot be read, contradicts itself or is not finished, or `out` cannot be written. What
+    `progress` may be, `evaluate` says.
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(merge_shards(runs_in(shards), out, shown))
@@ -184,8 +185,8 @@ def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
     runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
     out: the directory of the combined run, whose probabilities are those of the mean log odds.
 
-    Raises InputError for runs that do not judge the same units, and RunDirectoryError where one cannot be read. What
-    `progress` may be, `evaluate` says.
+    Raises InputError for runs that do not judge the same units, or are of one judge, and RunDirectoryError where one
+    cannot be read, or `out` not be written. What `progress` may be, `evaluate` says.
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(combine_runs(runs_in(runs), out, progress=shown))

@@ -255,8 +255,6 @@ def _lm_studio_folders() -> list[Path]:
 
 
 class _Program(NamedTuple):
-    """What it is called, where it keeps models, and how."""
-
     title: str
     folders: Callable[[], list[Path]]
     layout: Callable[[Path, list[SkippedFile]], _Named]

@@ -1,8 +1,7 @@
 """Names for models, pinned by sha256.
 
 Two tables of the same shape: the packaged `models/registry.toml`, and the user's own in the state directory. A row
-names a file, or one inside an installed Python package, which is not imported. A judge is named by either, by a path to
-any GGUF file, or by the name that another program gave a model (`ollama:qwen3:8b`).
+names a file, or one inside an installed Python package, which is not imported.
 
 A file is known by its checksum, wherever it lies and whatever it is called. One that is pinned, or called by its own
 sha256, is verified before it is used. Reading gigabytes takes time, so a checksum is remembered in the state directory

@@ -218,11 +218,9 @@ class _Memory:
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to those of the questions with these keys that have one."""
         return {key: self._answers[key] for key in keys if key in self._answers}
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Keep an answer, and forget the oldest where there are too many."""
         if isinstance(answer, Answer):
             self._answers[key] = answer
         while len(self._answers) > ANSWERS_KEPT:

@@ -31,7 +31,6 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def _repr_html_(self) -> str:
-        """A notebook's table: a row for each field."""
         return _html(dict(self))
 
 
@@ -231,7 +230,6 @@ class Grammar(Record):
         return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
-        """As unequal patterns differ."""
         return hash((self.name, self.pattern))
 
 
@@ -293,10 +291,7 @@ class NoAnswer(Record):
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context).
-
-    `votes` are those of the judges of a combined run.
-    """
+    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
 
     label: Label
     p_yes: float | None = None

@@ -230,9 +230,8 @@ def check(
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
-    Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises InputError for what is
-    not a gate, for a gate about a metric that was not computed, or about a difference without a baseline;
-    RunDirectoryError for a directory that cannot be read.
+    Each run is a `Run` or its directory. Raises InputError for what is not a gate, a metric that was not computed, or a
+    difference without a baseline; RunDirectoryError for a directory that cannot be read.
     """
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, before = as_run(run), None if baseline is None else as_run(baseline)

@@ -12,8 +12,7 @@ Within a pair, judged units with the same text are the same unit, whatever their
 
 Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
 makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
-Labels of people correct a difference (`localjudge.analysis.corrected_change`), which then is the one that counts. By
-the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new run.
+By the values of a column, each slice is compared as a whole run is; a pair is in the slice of the new run.
 
 The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
 only of the samples that moved most.
@@ -80,10 +79,7 @@ def sample_keys(sample: Sample) -> SampleKeys:
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
-    """Pair by id, by content (equal ones first with first), and by question where it is asked once on either side.
-
-    In the order of the new run.
-    """
+    """Pairs as the module says (equal contents first with first), in the order of the new run."""
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
     grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
@@ -315,10 +311,7 @@ class SlicedChanges(Record):
 
 
 class RunComparison(Record):
-    """Baseline and new run, what they share, what differs between their judges, and each metric of both.
-
-    `by` has the same by the values of a column, if one was named.
-    """
+    """What baseline and new run share, where their judges differ, and each metric of both, also `by` a column."""
 
     schema_version: int = 1
     baseline: str
@@ -339,10 +332,9 @@ def compare(
 ) -> RunComparison:
     """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
 
-    Each is a run or its directory. `by` names a column of the new run's data: each metric is then also compared by its
-    values. Runs that share no sample or no metric give a comparison without differences, and a warning. Raises
-    RunDirectoryError for a directory without a finished run, InputError for a column that the new run does not hold, or
-    that has no single values, or too many.
+    Each is a run or its directory. Runs that share no sample or no metric give a comparison without differences, and a
+    warning. Raises RunDirectoryError for a directory without a finished run, InputError for a column `by` that the new
+    run does not hold, or that has no single values, or too many.
     """
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
@@ -410,7 +402,6 @@ class _BothRuns:
         return [group_of.get(position, position) for position in range(len(self.after.samples))]
 
     def metric_change(self, metric: str, moved: int) -> MetricChange:
-        """One metric over all pairs."""
         pairs = self._scored(metric, self.pairs)
         return MetricChange(
             compared=len(pairs),
@@ -500,7 +491,6 @@ class _BothRuns:
             )
 
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
-        """One sentence for each reason for caution."""
         shared, before, after = self.shared, self.before, self.after
         if not shared.paired:
             yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
@@ -534,7 +524,6 @@ class _BothRuns:
         )
 
     def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
-        """These metrics of both runs by the values of a column of the new one."""
         value_of = _column_values(self.after.run, column)
         pairs_of: dict[str | None, list[Pair]] = {value: [] for value in value_of.values()}
         for pair in self.pairs:

@@ -7,8 +7,7 @@ sum of squares, times how unsure the judge is of it (`localjudge.stats.corrected
     "It rises in Germany."               1/12           1/20        .49    .0476
     "It is long."                        1/12             -         .22    .0183
 
-A drawing is an order, and the same run, metrics and seed give the same. Labels of its first statements, as many as
-there are, are a sample: one may stop at any time, and go on.
+A drawing is an order, fixed by run, metrics and seed. Labels of its first statements, however many, are a sample.
 """
 
 import hashlib

@@ -4,8 +4,7 @@
     0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
     None  empty   ?   -
 
-A spreadsheet writes 1.0 with the comma of its user, and TRUE in the user's language. Case, blanks around it and
-compatibility forms (NFKC: a full-width １) do not count.
+Case, blanks around it and compatibility forms (NFKC: a full-width １) do not count.
 """
 
 import math

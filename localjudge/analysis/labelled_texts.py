@@ -1,6 +1,4 @@
-"""Texts that people labelled, to measure a judge on: read from a file.
-
-Its shapes are told apart by its columns:
+"""Texts that people labelled, to measure a judge on: read from a file, whose columns tell its shape.
 
     attribution  context (or contexts), statement, label       is the statement in the contexts?
     relevance    question, sentences, relevant                 which sentences answer it?
@@ -60,8 +58,7 @@ class LabelledTexts(NamedTuple):
 def read_labelled_texts(file: str | Path) -> LabelledTexts:
     """The labelled texts of a file, or of standard input (`-`).
 
-    Raises DataError for a file that cannot be read, has none of the shapes or any row that is not as it should be (all
-    of them are named).
+    Raises DataError for a file that cannot be read, has none of the shapes, or has rows that are wrong.
     """
     with closing(Source(str(file))) as source:
         sha256 = hashlib.sha256()
@@ -102,7 +99,6 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
 
 
 def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
-    """The row as its shape has it, or None; what is wrong with it is added to the problems."""
 
     def report(column: str, problem: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, problem, expected))

@@ -239,7 +239,6 @@ class _Statements:
                 self.first.setdefault(key, frame.place(indices[0]))
 
     def key_of(self, label: SheetLabel) -> str | None:
-        """The key of the statement that a label is of; None if the run has no such."""
         key = label.label_id
         if key not in self.first:
             return None
@@ -249,7 +248,6 @@ class _Statements:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """What the statements say."""
         keys = {place: key for key, place in self.first.items()}
         rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
         return {keys[place]: row.text for place, row in rows if place in keys}

@@ -314,10 +314,7 @@ def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "sp
 
 
 def altered_rows(run: Run) -> list[int]:
-    """Numbers, from 1 on, of the labels that name a drawing of this run, but not what it drew.
-
-    Raises RunDirectoryError as `labels_of` does.
-    """
+    """Numbers, from 1 on, of labels that name a drawing of this run but not what it drew. Raises as `labels_of`."""
     rows = stored_labels(run.directory)
     frames = unit_frames(run) if rows else {}
     count = sum(len(frame.by_key) for frame in frames.values())

@@ -68,7 +68,6 @@ def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[s
 
 
 def _cells(package: Any, sheet: Any) -> Callable[[Any, bool, bool], Any]:
-    """Makes cells of a value: of the header or not, to be filled in or not."""
     from openpyxl.styles import Alignment, Font, PatternFill
 
     cells: dict[tuple[bool, ...], Any] = {}

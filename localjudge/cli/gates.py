@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """The baseline, the gates and the files among the arguments of a command, of a run to come.
-
-    Raises InputError for a gate that could not be decided.
-    """
+    """The baseline, gates and files given for a run to come. Raises InputError for a gate that cannot be decided."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         from localjudge.analysis.check import check_baseline, parse_gate

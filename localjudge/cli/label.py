@@ -1,7 +1,4 @@
-"""`localjudge label`: human labels of a run's verdicts, here, in a sheet or in a page.
-
-Here one key labels a verdict: it is read as soon as it is pressed.
-"""
+"""`localjudge label`: human labels of a run's verdicts, in a sheet, in a page, or here by a key for each."""
 
 import json
 import os

@@ -51,8 +51,6 @@ class ExitCode(IntEnum):
 
 
 class _LazyGroup(click.Group):
-    """Lists the commands from the table above; imports the one that is called."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

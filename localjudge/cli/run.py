@@ -1,7 +1,4 @@
-"""The commands that make a run or ask its judge again: `run`, `merge`, `combine`, `verify`.
-
-Each is a thin layer over the function of its name in `localjudge`, which does the same.
-"""
+"""The commands that make a run or ask its judge again: `run`, `merge`, `combine`, `verify`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,10 +82,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """All that the run is given, and the suite that says what is not typed.
-
-    The example has no suite, and neither has a run that is scored again, unless one is named.
-    """
+    """All that the run is given, and its suite: the example and a run that is rescored have one only if named."""
     alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if alone and data:
         raise InputError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
@@ -146,7 +140,6 @@ def _list_metrics(as_json: bool) -> int:
 def _print_run(
     run: "Run", as_json: bool, more: Mapping[str, Any] | None = None, views: "list[RenderableType] | None" = None
 ) -> ExitCode:
-    """Print the summary, with more of it, and give the exit code that it deserves."""
     from localjudge.report.tables import summary_values, summary_view
 
     values = {"run": str(run.directory), **summary_values(run), **(more or {})}

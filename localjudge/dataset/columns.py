@@ -98,10 +98,7 @@ def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
 
 
 class Survey:
-    """What one reading tells about the columns of a source; no row is kept.
-
-    `columns` are all of them, `filled` those that hold something, each as they appear.
-    """
+    """All `columns` of a source in the order in which they appear, and those that are `filled`; no row is kept."""
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self.columns: dict[str, None] = {}
@@ -140,10 +137,7 @@ class Survey:
 
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source's rows is which field. Raises DataError where two columns would fill one.
-
-    `mapping` is what the user decided (ours -> theirs) and goes first.
-    """
+    """Decide which column of a source's rows is which field. Raises DataError where two columns would fill one."""
     resolved = {field: column for field, column in mapping.items() if is_there(field, column, survey.has)}
     taken = columns_of(resolved)
     present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | taken

@@ -199,11 +199,8 @@ def load(
     names, samples, a data frame, a table or a data set of another package; one mapping is columns, each a list, or an
     object that holds rows. A NaN in place of a value is null: pandas writes that. `name` is what messages call them.
 
-    `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
-    two; `a.b` reaches into objects, `a[].b` into each of a list, and contexts may stand in several columns, `a,b`. With
-    `skip_bad_rows` rows with problems are left out and counted; otherwise they are a DataError. With a
-    `context_separator` each text that stands for a list of contexts is split. `rows_path` names the list of rows inside
-    the objects of a file. The samples are kept in a temporary file, in the directory that TMPDIR names.
+    `mapping` (ours -> theirs), `skip_bad_rows`, `context_separator` and `rows_path` are as in `localjudge.evaluate`,
+    which calls the last `rows`. The samples are kept in a temporary file, in the directory that TMPDIR names.
 
     Raises DataError for data that cannot be read or rows that are not what they should be, InputError for a mapping
     that names nothing and for what is not rows at all, OutOfResource where there is no room for the temporary file.

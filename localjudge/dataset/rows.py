@@ -418,9 +418,8 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
 
     Outer white space of the pieces is trimmed, empty pieces are left out; lists and objects stay what they are.
 
-    DeepEval 4.3.1 writes lists as `first|second` into CSV and JSONL. Taken for one context, such a text gives a score
-    that nobody would doubt. So without a separator what is returned raises DataError for it in a file that has
-    DeepEval's own columns; elsewhere it is only text.
+    Without a separator, what is returned raises DataError for `first|second` in a file with DeepEval's own columns
+    (4.3.1 writes lists so); elsewhere it is only text.
     """
     of_deepeval = any(map(has, _OF_DEEPEVAL))
 
@@ -449,8 +448,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
         numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
         pydantic model, dataclass -> object with its fields
 
-    Samples of ragas, test cases of DeepEval and documents of LangChain and LlamaIndex are pydantic models; documents
-    and answers of Haystack are dataclasses. What is of no known kind, or too deep, is left for the checks to name.
+    What is of no known kind, or too deep, is left for the checks to name.
     """
     if levels == 0 or type(value) in _PLAIN:
         return value

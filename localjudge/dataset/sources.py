@@ -85,10 +85,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[OpenSource]:
-        """Read it from its beginning.
-
-        Raises DataError if it cannot be opened, read to its end or unpacked, is not text, or changed meanwhile.
-        """
+        """Read it from its beginning. Raises DataError if it cannot be read to its end, is not text, or has changed."""
         try:
             with self._stream() as stream:
                 yield _unpacked(self.name, stream)

@@ -95,9 +95,8 @@ def measure_judges(
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
 
     `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
-    about which each of `judges` is asked (or `engine`), in the run directory `out`. Of the options that a run lacks,
-    `metrics` are those whose labelled verdicts count, all if None. It is saved under names of judge and question if
-    `name` is None.
+    about which each of `judges` is asked (or `engine`), in the run directory `out`. `metrics` and `name` are those of
+    `localjudge.calibrate`.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
     Raises DataError for labels that cannot be used, or are of several questions where a `single` calibration is wanted;

@@ -86,7 +86,6 @@ class _Examiner:
     step: str = "model file"
 
     def checks(self) -> _Checks:
-        """All, in their order."""
         packages = machine.check_packages()
         yield packages
         yield machine.check_state_folder()

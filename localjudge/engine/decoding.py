@@ -53,10 +53,7 @@ def distinct_tokens(paths: Sequence[TokenPath]) -> int:
 
 
 def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
-    """The nodes of the tree, each behind the number of its parent, numbered as they first appear; the paths in numbers.
-
-    The root has the number 0.
-    """
+    """The nodes of the tree as they first appear, each behind its parent's number (root: 0); the paths in numbers."""
     numbers: dict[tuple[int, Any], int] = {}
     ways: list[list[int]] = []
     for path in paths:
@@ -203,10 +200,7 @@ class Constraints:
 
 
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
-    """The verdict that the logits (shape: vocabulary) hold at a choice between labels.
-
-    Raises SampleError if they are not numbers.
-    """
+    """Verdict in the logits (vocabulary,) at a choice between labels. Raises SampleError unless they are numbers."""
     scores = logits.astype(np.float64)
     _require_numbers(scores.max(), *scores[choice.legal])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
@@ -249,10 +243,7 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """The most likely valid token, the one with the lowest id among equals.
-
-    Raises SampleError if the logits are not numbers.
-    """
+    """The most likely valid token, the lowest id among equals. Raises SampleError unless the logits are numbers."""
     allowed = np.where(legal, logits, -np.inf)
     _require_numbers(logits.max(), allowed.max())
     return int(np.argmax(allowed))
@@ -337,10 +328,7 @@ class ConstrainedAnswer:
         return self._position.choice is not None and bool(self._position.choice.legal[token])
 
     def take(self, logits: NDArray[np.floating[Any]]) -> None:
-        """Decide from the logits behind the pending tokens, shape (vocabulary,).
-
-        Raises SampleError if they are not numbers.
-        """
+        """Decide from the logits (vocabulary,) after the pending tokens. Raises SampleError unless they are numbers."""
         choice = self._position.choice
         if choice is None:
             raise ValueError("the answer is finished")
@@ -433,10 +421,7 @@ class RequestTokenizer:
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """What the model's own chat template puts around a message, if it has one.
-
-        Raises ModelError if the template cannot be rendered.
-        """
+        """As `TokenCounter.chat_ends` says."""
         return chat_ends(**self._template._asdict()) if self._template else None
 
     @property
@@ -470,10 +455,7 @@ class RequestTokenizer:
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, without the answer and the begin token that was put in front.
-
-        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
-        """
+        """As `ReadableEngine.read_back` says."""
         vocabulary = self.vocabulary
         if not vocabulary.exact:
             return None

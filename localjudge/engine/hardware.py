@@ -65,7 +65,6 @@ def _room(group: Path) -> int | None:
 
 
 def _lines(file: str | Path) -> list[str]:
-    """Lines of a file of the system; none where there is no such file."""
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -43,8 +43,7 @@ def may_be_elsewhere(judge: str) -> bool:
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
 
-    Raises as `model_registry.find` does, ModelError for a server that cannot judge, InputError for what cannot be an
-    address or is not this machine's.
+    Raises as `model_registry.find` and, of an address, `served_model` do.
     """
     if not names_a_server(judge):
         return model_registry.find(judge)
@@ -79,8 +78,7 @@ def open_engine(
 ) -> ReadableEngine:
     """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
 
-    The progress is told of a self-test. Raises ModelError if it cannot run this one, OutOfResource if there is too
-    little memory for it.
+    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
     """
     if isinstance(model, ModelFile):
         from localjudge.engine.llamacpp.engine import LlamaCppEngine

@@ -120,20 +120,14 @@ class TokenCounter(Protocol):
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """What the model's chat template puts around a message; None without a template.
-
-        Raises ModelError if the template cannot be rendered.
-        """
+        """What the model's chat template, if any, puts around a message. Raises ModelError if it cannot be rendered."""
 
     @property
     def capacity(self) -> int:
         """Tokens that fit: a request longer than this gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens that the request takes at its longest: its prompt and the longest valid answer.
-
-        Raises SampleError for text that the model cannot be shown.
-        """
+        """Tokens of prompt and longest valid answer. Raises SampleError for text that the model cannot be shown."""
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens to evaluate for these requests before their first decisions; what they share is counted once.

@@ -154,7 +154,6 @@ def _start(ray: Any, processors: int, undo: ExitStack) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment; at the end they are as they were."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -332,7 +331,6 @@ class RayEngine:
             self._ray.kill(actor)
 
     def _count(self, settings: EngineSettings, outline: ModelOutline) -> int:
-        """Workers to start: as many as were asked for, or as there is room for."""
         # GPUs of this machine are not shared out: each worker sees all of them, as an engine in process does.
         gpus = int(outline.uses_gpu and settings.ray != LOCAL)
         cpus, memory = settings.threads or 1, outline.memory_bytes

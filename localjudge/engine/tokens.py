@@ -19,8 +19,7 @@ would be read as a space: it is spelled by the tokens of its bytes.
 
 A template is rendered with a mark in place of the one user message, so no text is trimmed or rewritten by it. There is
 no system message (some families refuse it), no thinking where a switch exists, and a fixed date where a template asks
-for today's: a prompt that changes at midnight cannot give the same numbers twice. A template is a program from the
-model's file, so it is rendered by a process whose time, memory and output are limited (`render_template.py`).
+for today's: a prompt that changes at midnight cannot give the same numbers twice.
 """
 
 import hashlib
@@ -55,10 +54,7 @@ class ChatTemplate(NamedTuple):
 
 
 def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
-    """Render a model's chat template around a message.
-
-    Raises ModelError if the template fails or does not show the message exactly once.
-    """
+    """Render a chat template around a message. Raises ModelError if it fails or does not show it exactly once."""
     rendered = _render(template, [[{"role": "user", "content": _MARKER}]], {}, bos=bos, eos=eos).only_prompt()
     if rendered.count(_MARKER) != 1:
         raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")

@@ -78,7 +78,6 @@ def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps
 
 
 def _message(error: Exception) -> str:
-    """Type and message in one line of bounded length."""
     line = " ".join(_ADDRESS.sub("", "".join(traceback.format_exception_only(error))).split())
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
 
@@ -167,10 +166,7 @@ def example(name: str) -> Metric:
 
 
 def get(name: str) -> Metric:
-    """The metric of this name, with its options: `document_map(compare_by=id)`.
-
-    Raises InputError for a metric, an option or a value that does not exist.
-    """
+    """The metric of this name, with its options. Raises InputError for what does not exist."""
     parsed, make = naming.parse(name), _maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)

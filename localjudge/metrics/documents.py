@@ -37,10 +37,7 @@ _EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
-    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts.
-
-    `of_100` says the mean in words, as a metric's `of_100` does.
-    """
+    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts."""
 
     name: str
     score: ScoreRanking

@@ -1,13 +1,11 @@
 """The result files of a run while they are written, and what the summary says.
 
-    scores.jsonl     one row per sample and metric         ┐
-    verdicts.jsonl   one row per judged unit               ├ no times, no names of machines: the same bytes
-    summary.json     means, intervals, counts              ┘ however often the run was interrupted
-    manifest.json    what the numbers rest on
+scores.jsonl     one row per sample and metric         ┐
+verdicts.jsonl   one row per judged unit               ├ no times, no names of machines: the same bytes
+summary.json     means, intervals, counts              ┘ however often the run was interrupted
+manifest.json    what the numbers rest on
 
-    so-far.json      how many bytes of NAME.part hold whole samples, while they are written
-
-A run that is begun again writes all rows again, from the stored answers.
+so-far.json      how many bytes of NAME.part hold whole samples, while they are written
 """
 
 import hashlib

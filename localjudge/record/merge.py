@@ -39,11 +39,7 @@ _SAME_SETTINGS = ("cluster_by", "max_failed")
 
 
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
-    """One run of all shards, in the directory `out`. The shards are not changed.
-
-    Raises InputError if a shard is missing or there twice, or if they are not of one run, RunDirectoryError where one
-    cannot be read, contradicts itself or is not finished, or the directory cannot be written or holds another run.
-    """
+    """One run of all shards, in the directory `out`. The shards are not changed. Raises as `localjudge.merge` says."""
     progress = progress or Silence()
     if not shards:
         raise InputError("no shard was named", hint="name the directories of all shards of a run")
@@ -162,10 +158,7 @@ def _environment(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy all that the run in the directory asked and was answered.
-
-    Raises RunDirectoryError if its file cannot be read, or if it was answered otherwise than what is there already.
-    """
+    """Copy what a run asked and was answered. Raises RunDirectoryError if it is unreadable or differs from the rest."""
     path = directory / STORE
     with reading(path) as reader:
         for kind, query, statement in COPIES:
@@ -193,7 +186,6 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
 
 
 def _merged_rows(runs: Iterable[Run]) -> Iterator[list[Evaluation]]:
-    """The evaluations of each sample, in the order of the whole data."""
     for expected, (position, evaluations) in enumerate(heapq.merge(*map(_placed, runs), key=itemgetter(0))):
         if position != expected:
             raise RunDirectoryError(

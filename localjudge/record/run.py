@@ -112,8 +112,7 @@ class _Session(Record):
 class Run:
     """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
 
-    It is read like a mapping of its metrics: `run["context_recall"]` is the summary of one, `list(run)` names all.
-    `notes` are what was said while it was made; a run that is opened has none.
+    A mapping of its metrics to their summaries. `notes` were said while it was made; a run that is opened has none.
     """
 
     directory: Path
@@ -148,7 +147,6 @@ class Run:
 
     @classmethod
     def _so_far(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
-        """A run that is not finished, with a summary of its rows."""
         judge, card = manifest.judge, manifests.card_of(manifest)
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)

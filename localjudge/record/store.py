@@ -339,10 +339,7 @@ class Store:
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to questions that were added, all at once, and where they are from if not from here.
-
-        They are safe when this returns.
-        """
+        """Store answers to added questions, and their origin if not here, all at once: safe when this returns."""
         with self._translated_errors(), self._transaction():
             rows = [_answer_row(key, answer) for key, answer in answers.items()]
             self._connection.executemany(_PUT_ANSWER, rows)

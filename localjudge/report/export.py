@@ -178,10 +178,7 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
 
 
 def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
-    """The rows as pandas has them; samples with texts, own columns, and the index that they came with.
-
-    Raises InputError if pandas is not installed.
-    """
+    """The rows as `localjudge.Run.to_pandas` gives them. Raises InputError if pandas is not installed."""
     _require("pandas")
     import pandas
 

@@ -55,9 +55,8 @@ def write_report(
 ) -> Path:
     """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 
-    Its gates were decided, its labels read and its baseline compared before; `title` is its heading in place of the
-    names of the data. An earlier report is replaced; InputError for another file of that name, and for one that cannot
-    be written.
+    Its gates were decided, its labels read and its baseline compared before. An earlier report is replaced; InputError
+    for another file of that name, or one that cannot be written.
     """
     path = Path(os.path.expanduser(out or run.directory / "report.html"))
     write_page(path, page(run, checked, baseline, title=title), kind="report")
@@ -150,7 +149,6 @@ def _outcome(score: ScoreRow | None) -> float | str | None:
 
 
 def _text_values(sample: Sample) -> Values:
-    """The fields that the sample has; contexts as objects."""
     texts: Values = {field: getattr(sample, field) for field in ("user_input", "reference", "response")}
     for field in CONTEXT_FIELDS:
         if (contexts := getattr(sample, field)) is not None:
@@ -185,7 +183,6 @@ class _Baseline:
         self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples)}
 
     def score(self, position: int, metric: str) -> float | None:
-        """The sample's score in the baseline; None without one."""
         partner = self._partner.get(position)
         score = None if partner is None else self._side.score(metric, partner)
         return None if score is None else round(score, _SCORE_DIGITS)

@@ -77,7 +77,6 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
 
 
 def _samples(run: Run) -> str:
-    """How many, of how many, and how they were chosen."""
     if run.part is None or run.summary.stopped is None:
         return str(run.part or numbered(run.summary.samples, "sample"))
     return f"{run.part.samples:,} of {run.part.whole:,} samples, in random order (seed {run.part.seed})"
@@ -124,7 +123,6 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
 
 
 def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:
-    """The headline, and under it what it was made of."""
     rows = [judge._replace(name=name)]
     if corrected and corrected.ci95:
         worth = corrected.worth_labels
@@ -185,7 +183,6 @@ def _comparison(comparison: RunComparison) -> Values:
 
 
 def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
-    """What pins the numbers down, in the words of the machine."""
     judge, summary = run.judge, run.summary
     others = ", of the metrics without a calibration" if summary.thresholds else ""
     size = None if judge.size is None else readable(judge.size)

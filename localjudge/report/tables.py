@@ -421,7 +421,6 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
 
 
 def _moved(metric: str, sample: compare.SampleChange) -> Table:
-    """The units of a sample that moved."""
     baseline_id = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{baseline_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"

@@ -49,11 +49,7 @@ _CLIP = 1e-6
 
 
 def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress: Progress | None = None) -> Run:
-    """One run of all, in the directory `out`. The runs are not changed.
-
-    Raises InputError for runs that do not judge the same units, or are of one judge, RunDirectoryError where a run
-    cannot be read or the directory cannot be written or holds another run.
-    """
+    """One run of all, in the directory `out`. The runs are not changed. Raises as `localjudge.combine` says."""
     noted = Noted(progress)
     combined = CombinedRuns([as_run(run) for run in runs])
     path, first = Path(os.path.expanduser(out)), combined.runs[0]
@@ -79,10 +75,7 @@ def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress:
 
 
 class CombinedRuns:
-    """Runs of the same data and metrics by different judges, in the order of the judges' names.
-
-    Raises as `combine_runs` does.
-    """
+    """Runs of the same data and metrics by different judges, in the order of their names. Raises as `combine_runs`."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))

@@ -151,7 +151,6 @@ def _pilot(
 
 
 def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> float:
-    """By the time of the first few requests."""
     sizes = range(1, len(requests))
     count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
     few = requests[:count]

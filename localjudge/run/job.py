@@ -42,14 +42,7 @@ def run_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score what was planned and leave a run directory.
-
-    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. The
-    `baseline` is for gates about differences that say when to stop.
-
-    Raises InputError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
-    on later.
-    """
+    """Score what was planned and leave a run directory; arguments and errors are those of `localjudge.evaluate`."""
     noted = Noted(progress)
     check_aims(planned, baseline)
     with use_judge(judge, engine, planned.settings, noted) as opened:
@@ -70,10 +63,9 @@ def rescore_run(
 ) -> Run:
     """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
 
-    The result is a run of its own, which holds the answers that it took. What is None or not among the options is as it
-    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and InputError if the
-    judge, or a package that it rests on, is another one now, if an option would make the questions others, and for a
-    combined run.
+    The arguments are those of `localjudge.Run.rescore`. Raises what `run_plan` raises, and InputError if the judge, or
+    a package that it rests on, is another one now, if an option would make the questions others, and for a combined
+    run.
     """
     for name in options:
         if name not in settings_with("rescorable"):
@@ -110,8 +102,6 @@ def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, na
 
 @dataclass
 class _Job:
-    """A plan with its open judge, and the judge's part of the signature."""
-
     plan: Plan
     judge: OpenJudge
     judge_part: dict[str, Any]
@@ -125,7 +115,6 @@ class _Job:
         self._drawn = self.plan.drawn or Drawn()
 
     def run(self, out: str | Path | None) -> Run:
-        """Judge what is not judged yet, in the directory, and write the results."""
         plan, progress = self.plan, self.progress
         path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part, self._data_part)))
         with ExitStack() as stack:
@@ -219,7 +208,6 @@ class _Job:
         return run.summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
-        """The summary of all samples, when their rows are written."""
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
         names, groups = [metric.name for metric in metrics], self.plan.cluster_of
         totals = Totals(names, self._rule, groups, rubrics(metrics), self._drawn.largest)
@@ -230,7 +218,6 @@ class _Job:
         return summary.model_copy(update={"stopped": self._drawn.stopped})
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
-        """What the run rests on, and what is known of it when it is done."""
         planned, dataset = self.plan, self.plan.dataset
         parent = planned.parent and planned.parent.model_dump()
         where_it_applies: dict[str, Any] = {

@@ -69,8 +69,7 @@ def use_judge(
 def open_judge(name_or_path: str, settings: RunSettings, progress: Progress | None = None) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
-    The progress is told of a self-test. Raises ModelError if the model cannot be found or used, and as `profile_for`
-    does.
+    Raises ModelError if the model cannot be found or used, and as `profile_for` does.
     """
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
@@ -156,10 +155,7 @@ def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSett
 def check_calibrations(
     judge: Mapping[str, Any], metrics: Sequence[Metric], settings: RunSettings, progress: Progress
 ) -> None:
-    """Tell the progress what the calibrations decide.
-
-    Raises InputError for a calibration of another judge than that of the judge part, or of what no metric asks.
-    """
+    """Tell what the calibrations decide. Raises InputError for one of another judge, or of what no metric asks."""
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
@@ -198,10 +194,7 @@ def profile_for(registered: str | None, metadata: Mapping[str, str], settings: R
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    """What the model's chat template puts around a prompt; None without a template, or for a profile that uses none.
-
-    Raises ModelError if the template cannot be rendered.
-    """
+    """As `TokenCounter.chat_ends` says; None also for a profile that uses no template."""
     if profile.converses and isinstance(engine, DescribedEngine):
         return engine.chat_without_ends
     return engine.chat_ends if profile.chat else None

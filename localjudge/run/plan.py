@@ -230,10 +230,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
 
 
 def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
-    """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`.
-
-    Those of the shards of one run differ by their ends alone: `-shard-2-of-4`.
-    """
+    """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`, of a shard with `-shard-2-of-4`."""
     end = ""
     if planned.parent and planned.settings.shard:
         data = {**planned.parent.model_dump(), "cluster_by": planned.settings.cluster_by}
@@ -277,7 +274,6 @@ def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
 
 
 def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
-    """The error for missing fields: which columns there are, and what to map."""
     hint = f"if a column has another name, say so: {option('mapping', {'FIELD': 'COLUMN'})}"
     taken = f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
     return InputError(f"{problem} ({taken}){f':{why}' if why else ''}", hint=hint)
@@ -364,7 +360,6 @@ def _listed(fields: Iterable[str]) -> str:
 
 
 def _data_remarks(planned: Plan) -> Iterator[str]:
-    """Which samples there are, and in which columns."""
     dataset, samples = planned.dataset, len(planned.dataset.samples)
     if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
@@ -377,7 +372,6 @@ def _data_remarks(planned: Plan) -> Iterator[str]:
 
 
 def _cell_remarks(planned: Plan) -> Iterator[str]:
-    """What of the data is missing or not used, a remark for each cause."""
     dataset = planned.dataset
     yield from nothing_lines(dataset)
     if not_used := _unused(dataset, planned.settings.cluster_by):

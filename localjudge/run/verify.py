@@ -5,8 +5,7 @@
        └──sha256──> the data that the manifest speaks of?
 
 Nothing of the run is changed; the result is kept in its directory (`record/verification.py`). The judge is asked what
-the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth. Files and data
-are always checked as a whole, which asks nothing.
+the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth.
 """
 
 import random
@@ -138,10 +137,9 @@ def verify_run(
 ) -> Verification:
     """Ask the judge again, all questions of the run or `count` of them drawn by `seed`, and check data and files.
 
-    `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
-    model; `metrics` are those of the user's own that the run computed. Other settings say where the judge works:
-    `threads`, `allow_host` and those of a Ray cluster. The result is kept in the run's directory, if it can be written.
-    Raises InputError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
+    `run` is a run or its directory. The other arguments are those of `localjudge.Run.verify`. The result is kept in the
+    run's directory, if it can be written. Raises InputError (ModelError, RunDirectoryError) where a judge or the run
+    cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
@@ -219,7 +217,6 @@ class _Replay:
         self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=engine)
 
     def verification(self) -> Verification:
-        """What is the same."""
         run, manifest = self.run, self.run.manifest
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]

@@ -10,8 +10,7 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   decoded. Going to the next request removes cells from the end, or restores the state that was saved there.
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
-- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Decoding several
-  answers as forks of their shared path saved only a twelfth of the time (a third with reasons).
+- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 """
 
@@ -78,12 +77,10 @@ class VocabularyCounter(RequestTokenizer):
 
 
 class LlamaCppEngine(DecodingEngine):
-    """Answers requests with one GGUF model.
+    """Answers requests with one GGUF model; the progress is told of a self-test.
 
-    Raises ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
-
-    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile says. The progress is
-    told of a self-test.
+    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile says. Raises ModelError
+    if the model cannot be used, OutOfResource if there is too little memory for it.
     """
 
     def __init__(
@@ -139,7 +136,6 @@ class LlamaCppEngine(DecodingEngine):
         return self._cache.evaluated_tokens, self._cache.seconds_inside
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        """Only what its path does not share with the one before is evaluated."""
         run = TokenRun(self._cache.hold(request.path[:-1]), request.path[-1])
         try:
             while not answer.finished:

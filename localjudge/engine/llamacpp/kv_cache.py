@@ -1,9 +1,5 @@
 """llama.cpp's context: cells that hold one path, what requests share evaluated once, and the one way to evaluate more.
 
-    holds        instructions ─ context ─ statement 1 {"attributed":
-    asked for    instructions ─ context ─ statement 2 {"attributed":
-    go back to   instructions ─ context                                 and evaluate what is new
-
 Every node is a step of its own, whether or not anything is shared, and a place to go back to. Cells of attention are
 cut. A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which
 the next token overwrites: it is copied out at the ends of nodes, and back in, to the bit.
@@ -43,10 +39,7 @@ class TokenRun(NamedTuple):
 
 
 class KVCache:
-    """A context of `n_ctx` cells for one path.
-
-    Raises OutOfResource if there is too little memory for it, ModelError if llama.cpp refuses it otherwise.
-    """
+    """A context of `n_ctx` cells for one path. Raises OutOfResource for too little memory, ModelError if refused."""
 
     def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
@@ -89,10 +82,7 @@ class KVCache:
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
     def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
-        """Put the run into the cells.
-
-        It is fed from its own start in steps of `UBATCH` tokens, so that what is before it does not move the cuts.
-        """
+        """Put the run into the cells, in steps of `UBATCH` tokens from its own start: what is before moves no cut."""
         for offset in range(0, len(run.tokens), UBATCH):
             step, position = run.tokens[offset : offset + UBATCH], run.position + offset
             count = len(step)
@@ -121,10 +111,7 @@ class KVCache:
                 del self._checkpoints[1]
 
     def rewind(self, position: int) -> int:
-        """Forget what is behind `position`, a checkpoint; how many tokens the cells still hold.
-
-        They are fewer where this model's memory cannot go back to there.
-        """
+        """Go back to a checkpoint, or further where this memory cannot; how many tokens the cells still hold."""
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
@@ -144,10 +131,7 @@ class KVCache:
         return 0
 
     def clear(self) -> None:
-        """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
-
-        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
-        """
+        """Hold nothing, and overwrite all cells: attention multiplies cut cells by zero, and NaN times zero is NaN."""
         self._path = ()
         self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)

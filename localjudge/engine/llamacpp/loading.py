@@ -188,7 +188,6 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress 
 
 
 def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> SelfCheckResult:
-    """Say how long it will take by the size of the file, and how long it has taken."""
     expected = _START_SECONDS + size_of(wanted.path) / _GIB * _SECONDS_A_GIB
     text = f"first use of this model on this machine: a self-test, {roughly(expected)}"
     _log.info(text) if progress is None else progress.note(text)

@@ -103,10 +103,7 @@ class _TimedSocket(socket.socket):
 
 
 class ServerConnection:
-    """A connection that is made when it is needed, and again when the server closed it.
-
-    `allowed` names hosts other than this machine that may be connected to.
-    """
+    """A connection to this machine or an `allowed` host: made when needed, and again when the server closed it."""
 
     def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
         self.address = address

@@ -142,7 +142,6 @@ class LlamaServer(ServerEngine):
         self.shares_prefixes = self._can_go_back()
 
     def _open_vocabulary(self) -> Vocabulary:
-        """That of the model's file or, if it is not at hand, the one that the server lists."""
         if self._model.proved:
             return super()._open_vocabulary()
         meta = inside(self._ask("/v1/models"), "data", 0, "meta", kind=dict)
@@ -281,10 +280,7 @@ class LlamaServer(ServerEngine):
 
 
 def _read_python_server(connection: ServerConnection, models: Sequence[Any]) -> ServedModel:
-    """What the server says of its model, and what the model's file says of the rest.
-
-    Raises ModelError if the file is not at hand.
-    """
+    """What the server says of its model, and the file of the rest. Raises ModelError if the file is not at hand."""
     named = str(inside(models, 0, "id"))
     proved = proved_file(named) if connection.is_local and len(models) == 1 else None
     if proved is None:
@@ -465,7 +461,6 @@ def _read(connection: ServerConnection) -> ServedModel:
 
 
 def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dict) -> Any:
-    """What is there; nothing from a server that does not know the path."""
     try:
         return connection.ask(path, kind=kind)
     except Refused as error:

@@ -3,9 +3,8 @@ r"""The engine on a server: prompts and grammars are ours, the tokens' probabili
     request ── tokens, as in process ──> server: log probabilities of the valid tokens ──> verdict, as in process
                                          server: the likely text of a reason            ──> its tokens, each checked
 
-What is valid, what it means, and how much of the model's probability went to it is decided here, with the code that
-also reads a model's file. What else a server does cannot be seen from here (other people's requests in one batch with
-ours, a cache of quantised numbers), so the identity says "not isolated".
+What else the server does cannot be seen from here (other people's requests in one batch with ours, a cache of quantised
+numbers), so the identity says "not isolated".
 
 The server says which model it is. A name that is the whole path of a file on this machine, with as many tokens and as
 many bytes of weights, is proved by that file's checksum: registered profile, card and caution are that file's. Another
@@ -237,10 +236,7 @@ class ServerEngine(DecodingEngine):
 
     @abstractmethod
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
-        """The most likely text at this place, one line up to a character that ends it, as at most `most` tokens.
-
-        The end may be missing.
-        """
+        """Most likely text here, at most `most` tokens of one line up to an end character, which may be missing."""
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The reply of the model that was there from the start; one of another model is thrown away."""
