@@ -123,10 +123,7 @@ class _Job:
             if (before := read_manifest(path)) is not None:
                 manifests.refuse_other_run(path, before, self._manifest([]))
             stopping = self._stopping(path, before)
-            session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
-            sessions = [*(before.environment["sessions"] if before else ()), session]
-            begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
-            write_manifest(directory, begun)
+            sessions = self._begin(directory, before)
             store = stack.enter_context(closing(Store(path / STORE)))
             if answers := store.answer_count:
                 progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
@@ -149,7 +146,7 @@ class _Job:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 summary = self._judge(judging, results)
             work, when = self.judge.engine.stats.since(stats), _now()
-            session |= {"finished": when, "asked": judging.asked, "effort": work.model_dump()}
+            sessions[-1] |= {"finished": when, "asked": judging.asked, "effort": work.model_dump()}
             remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
@@ -160,6 +157,14 @@ class _Job:
                 manifest = results.finish(summary, manifest)
         self._say_what_was_done(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
+
+    def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[dict[str, Any]]:
+        """Note in the manifest that a process works on the run; returns all that did, of the last nothing more yet."""
+        session = {"started": _now(), "finished": None, "asked": None, "effort": None}
+        sessions = [*(before.environment["sessions"] if before else ()), session]
+        begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
+        write_manifest(directory, begun)
+        return sessions
 
     def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
         """When to stop; None if nothing says so, or if all samples are judged already: a run becomes no shorter.
