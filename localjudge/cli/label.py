@@ -123,7 +123,6 @@ def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: 
 
 
 def _label(labelling: "Labelling") -> None:
-    """Show a row, read a key, until there is nothing left or nobody goes on."""
     from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, row_view
     from localjudge.report.tables import summary_view
     from localjudge.report.terminal import put, show

@@ -109,7 +109,6 @@ def settings(*names: str) -> _Decorator:
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
-    """An option's type, default, bounds and words, as the field declares them."""
     low, high = (
         next((f"{getattr(bound, side):g}" for bound in field.metadata if hasattr(bound, side)), "")
         for side in ("ge", "le")

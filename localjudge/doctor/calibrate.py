@@ -252,7 +252,6 @@ def _cell(row: LabelledText, column: str) -> str:
 
 
 def _calibrate(question: _Question, judge: _Answers) -> Calibration:
-    """The figures of one judge, not yet under a name that no other has."""
     rows, verdicts = _rows(question, judge)
     figures, card, manifest = judge_figures(rows), judge.run.summary.judge, judge.run.manifest
     metric = verdicts[0].metric

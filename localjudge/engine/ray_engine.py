@@ -431,10 +431,7 @@ class RayEngine:
 def _open_here(
     open_engine: Callable[..., Engine], file: ModelFile, settings: EngineSettings, begin_of_text: bool
 ) -> Engine:
-    """The engine of the run's model on this node: at the same path, or under the name that it is registered by.
-
-    Raises ModelError if the model is another one here.
-    """
+    """The run's model on this node, by its path or registered name. Raises ModelError if it is another one here."""
     here = model_registry.find(str(file.path) if file.path.is_file() else file.source)
     if here.sha256 != file.sha256:
         raise ModelError(

@@ -72,10 +72,7 @@ def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 def conversation(
     template: str, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any], *, bos: str, eos: str
 ) -> str:
-    """The prompt for an answer to these messages, up to where the answer begins.
-
-    Raises ModelError if the template fails, or does not look at one of the arguments.
-    """
+    """Prompt for an answer to these messages. Raises ModelError if the template fails or ignores an argument."""
     reply = _render(template, [messages], arguments, bos=bos, eos=eos)
     if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
         raise ModelError(

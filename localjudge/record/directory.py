@@ -90,10 +90,7 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
-    """The rows of a JSONL file with the places where they begin, from such a place on up to another.
-
-    Raises RunDirectoryError for the first that is not of the kind.
-    """
+    """Rows of a JSONL file between two places, each with its own. Raises RunDirectoryError for one of another kind."""
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0

@@ -92,10 +92,7 @@ def merge_labels(rows: Iterable[LabelRow], others: Iterable[LabelRow]) -> tuple[
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
-    """Add decisions at the end, for the owner's eyes alone, and on the disk; one process at a time.
-
-    Raises InputError if they cannot be written.
-    """
+    """Append decisions, private and on the disk; one process at a time. Raises InputError if they cannot be written."""
     path = directory / LABELS
     try:
         with held(directory):

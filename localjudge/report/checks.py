@@ -219,7 +219,6 @@ def calibrations_view(calibrations: Sequence[Calibration]) -> View:
 
 
 def _judges_table(judges: Sequence[Calibration]) -> Table:
-    """The judges of one question, measured on the same labels, the best one first."""
     names, best = Counter(judge.card.name for judge in judges), judges[0]
     rows = [
         (

@@ -172,10 +172,7 @@ def check_calibrations(
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
-    """What the model says of who it is, before it is loaded; nothing where its profile is known without.
-
-    Raises ModelError for a file that is not a model, or is damaged.
-    """
+    """What an unloaded model says of itself, if its profile hangs on it. Raises ModelError if it is none or damaged."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 

@@ -208,7 +208,6 @@ def evaluate_samples(
 def _rounds(
     sample: Sample, metric: Metric, sentences: Sentences
 ) -> Generator[list[TaskRef], list[Verdict | NoAnswer] | None, Evaluation]:
-    """What one metric asks about one sample, round by round, and its outcome."""
     units: list[JudgedUnit] = []
     steps = _steps(sample, metric, sentences)
     try:

@@ -189,7 +189,6 @@ def wanted_metrics(
 
 
 def _add(own: dict[str, Metric], metric: Any) -> str:
-    """Add a metric object or a criterion; returns its name."""
     lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
     if lacks or isinstance(metric, type):
         problem = f": it lacks {', '.join(lacks)}" if lacks else ""

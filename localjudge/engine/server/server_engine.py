@@ -77,10 +77,7 @@ def tokens_in(reply: Any, vocabulary_size: int) -> list[int]:
 
 
 def by_token(rows: Sequence[Any], vocabulary_size: int) -> dict[int, float]:
-    """Logarithms of probabilities by token, from rows with `id` and `logprob`.
-
-    Raises ModelError for other rows, and for probabilities that add up to more than 1.
-    """
+    """Log probabilities by token, from rows with `id` and `logprob`. Raises ModelError for others, or a sum above 1."""
     by_id = {
         whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
         for row in rows
