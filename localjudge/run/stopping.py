@@ -1,7 +1,7 @@
 """Judges samples in random order until nothing is left to decide: `--until`, `--width`, `--budget`.
 
     order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by that of seed and group
-    after 0     context_recall 1.00 [0.02, 1.00]      >= 0.8?  undecided
+    after 1     context_recall 1.00 [0.02, 1.00]      >= 0.8?  undecided
     ...
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run is that over these 41 samples
 
@@ -222,12 +222,13 @@ class Stopping:
             self._expected = left
             return f"time for about {numbered(left, 'sample')} of {self._count:,}"
         farthest = max(open_aims, key=lambda aim: aim.needed or math.inf)
-        needed = farthest.needed or math.inf
-        self._expected = int(max(judged, min(left, needed)))
-        others = f" (and {len(open_aims) - 1} more)" if len(open_aims) > 1 else ""
-        if needed > self._count:
-            return f"{farthest.words}{others}: more samples than there are"
-        return f"{farthest.words}{others}: about {numbered(int(needed) - judged, 'sample')} more"
+        words = f"{farthest.words} (and {len(open_aims) - 1} more)" if len(open_aims) > 1 else farthest.words
+        self._expected = max(judged, min(left, farthest.needed or left))
+        if farthest.needed is None:  # nothing is scored yet, or the mean is the threshold
+            return words
+        if farthest.needed > self._count:
+            return f"{words}: more samples than there are"
+        return f"{words}: about {numbered(farthest.needed - judged, 'sample')} more"
 
 
 def _shown(name: str, interval: Interval | None, *, delta: bool) -> str:

@@ -429,6 +429,14 @@ def test_progress_says_how_it_stands_and_how_many_more_it_takes(tmp_path: Path) 
     assert 1 <= left <= 60
 
 
+def test_before_the_first_score_nothing_is_said_of_how_many_more(tmp_path: Path) -> None:
+    told, first = Told(), in_order()[0]
+    rows = [{**row, "reference": None if row["id"] == first else row["reference"]} for row in ROWS]
+    judge(tmp_path / "run", until=GATE, rows=rows, progress=told)
+    assert told.standings[0] == "context_recall -, needs >= 0.6"
+    assert told.standings[5].endswith(" more") or told.standings[5].endswith("than there are")
+
+
 def test_a_dry_run_says_what_a_decision_would_take() -> None:
     by = engine()
     planned = plan(ROWS, ["context_recall"], checked({"until": GATE}))
