@@ -239,7 +239,7 @@ def test_a_budget_judges_what_fits_with_the_ordinary_interval(tmp_path: Path) ->
     """Each call has the time anew; what was chosen by time alone is a sample like any other."""
     run = judge(tmp_path / "run", Slow(says), budget="0.6s")
     count = run.summary.samples
-    assert 3 < count < 35, "each sample takes more than 0.02 s"
+    assert 0 < count < 35, "each sample takes more than 0.02 s, on a busy machine much more"
     drawn = judge(tmp_path / "drawn", sample=count)
     assert bytes_of(run, ROW_FILES) == bytes_of(drawn, ROW_FILES)
     assert run.summary.model_copy(update={"stopped": None}) == drawn.summary
