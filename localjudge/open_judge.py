@@ -157,7 +157,7 @@ class Judge:
         """
         return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
-    def _evaluate(  # what `evaluate` of the package takes
+    def _evaluate(
         self,
         data: Data,
         metrics: object,

@@ -110,6 +110,11 @@ class _Job:
 
     def __post_init__(self) -> None:
         self._rule = self.plan.settings.rule_for(self.plan.metrics)
+        self._take(self.plan)
+
+    def _take(self, plan: Plan) -> None:
+        """Go on by this plan, whose samples are what the signature says."""
+        self.plan = plan
         self._data_part = self.plan.data_part
         self._signature = manifests.signature(self.judge_part, self._data_part)
         self._drawn = self.plan.drawn or Drawn()
@@ -192,8 +197,7 @@ class _Job:
         """Judge in random order until it is enough: the run is then that over the samples judged."""
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
-            self.plan = self.plan.after(stopping.positions, stopped, stopping.largest_draw)
-            self.__post_init__()
+            self._take(self.plan.after(stopping.positions, stopped, stopping.largest_draw))
         judging.progress = Silence()  # all is answered: what follows only writes it down
 
     def _store_data(self, store: Store) -> bool:
