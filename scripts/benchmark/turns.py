@@ -146,7 +146,7 @@ def ask_process(order: Order, seconds: float) -> dict[str, Any]:
         try:
             report: dict[str, Any] = {}
             for limit in (_READY_SECONDS, seconds):
-                if not (line := _next_line(process, limit)):
+                if not (line := next_line(process, limit)):
                     break
                 report |= json.loads(line)
             if line:
@@ -157,7 +157,7 @@ def ask_process(order: Order, seconds: float) -> dict[str, Any]:
                 return {"outcome": "failed", "why": f"not ready after {_READY_SECONDS} s"}
             code = process.wait()
             errors.seek(0)
-            return {"outcome": "failed", "why": _why(code, errors.read()), **report}
+            return {"outcome": "failed", "why": why_ended(code, errors.read()), **report}
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -165,14 +165,14 @@ def ask_process(order: Order, seconds: float) -> dict[str, Any]:
                 pass
 
 
-def _next_line(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
+def next_line(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
     """What the process reports next; None when time is up, nothing when it has ended."""
     assert process.stdout
     ready, _, _ = select.select([process.stdout], [], [], seconds)
     return process.stdout.readline() if ready else None
 
 
-def _why(code: int, errors: str) -> str:
+def why_ended(code: int, errors: str) -> str:
     """The signal that ended it, or its last line."""
     last = [line.strip() for line in errors.splitlines() if line.strip()][-1:]
     return signal.Signals(-code).name if code < 0 else "".join(last)[:200] or f"code {code}"

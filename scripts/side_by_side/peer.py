@@ -1,0 +1,221 @@
+"""One evaluator at work, in its own environment, as its documentation has it work with a local model.
+
+    python peer.py WAY MODEL URL SECONDS     samples in, results out, a line of JSON each
+
+Each way is a function that sets the evaluator up for the OpenAI-compatible server at the URL (ours: for the model's
+file, or for that server) and returns what judges one sample: a score, and the verdicts that it is made of, where they
+can be had, as (text, value). What it raises is what its user would see. Nothing but loopback can be reached.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+QUESTION = "What do the passages say?"
+Sample = dict[str, Any]
+Result = tuple[Any, list[tuple[str, float]]]
+Judge = Callable[[Sample], Result]
+
+
+def answer(sample: Sample) -> str:
+    """The sentences as one text."""
+    return " ".join(sample["sentences"])
+
+
+def localjudge(judge: str) -> Judge:
+    """In this process, or by the server."""
+    from localjudge import Judge as OpenJudge
+    from localjudge import evaluate
+
+    opened = OpenJudge.open(judge, n_ctx=4096)
+
+    def score(sample: Sample) -> Result:
+        row = {"user_input": QUESTION, "response": answer(sample), "retrieved_contexts": sample["contexts"]}
+        run = evaluate([row], judge=opened, metrics="faithfulness", out=False, progress=False)
+        return run["faithfulness"].mean, [(row.text, row.p_yes) for row in run.verdicts]
+
+    return score
+
+
+def _ragas_verdicts(outputs: list[Any]) -> list[tuple[str, float]]:
+    """Those of the last step; the step before lists statements as plain text."""
+    last = outputs[-1] if outputs else None
+    rows = getattr(last, "classifications", None) or getattr(last, "statements", None) or []
+    return [(row.statement, getattr(row, "verdict", None) or getattr(row, "attributed", 0)) for row in rows]
+
+
+def ragas(name: str, model: str, url: str) -> Judge:
+    """A metric of ragas.metrics.collections."""
+    from openai import AsyncOpenAI
+    from ragas.llms import llm_factory
+    from ragas.metrics import collections
+
+    def score(sample: Sample) -> Result:
+        outputs: list[Any] = []
+        llm = llm_factory(model, client=AsyncOpenAI(base_url=url, api_key="none"))
+        ask = llm.agenerate
+
+        async def keep(*arguments: Any) -> Any:
+            outputs.append(await ask(*arguments))
+            return outputs[-1]
+
+        llm.agenerate = keep
+        texts = {"reference" if name == "ContextRecall" else "response": answer(sample)}
+        metric = getattr(collections, name)(llm=llm)
+        done = asyncio.run(metric.ascore(user_input=QUESTION, retrieved_contexts=sample["contexts"], **texts))
+        return done.value, _ragas_verdicts(outputs)
+
+    return score
+
+
+def ragas_classic(name: str, model: str, url: str, seconds: float) -> Judge:
+    """A metric of ragas.metrics, through `ragas.evaluate` and LangChain."""
+    import ragas.metrics
+    from langchain_openai import ChatOpenAI
+    from ragas import EvaluationDataset, RunConfig, evaluate
+    from ragas.llms import LangchainLLMWrapper
+
+    llm = LangchainLLMWrapper(ChatOpenAI(model=model, base_url=url, api_key="none"))
+
+    def score(sample: Sample) -> Result:
+        outputs: list[Any] = []
+        metric = getattr(ragas.metrics, name)()
+        prompt = metric.nli_statements_prompt if name == "Faithfulness" else metric.context_recall_prompt
+        ask = prompt.generate_multiple
+
+        async def keep(*arguments: Any, **named: Any) -> Any:
+            outputs.extend(done := await ask(*arguments, **named))
+            return done
+
+        prompt.generate_multiple = keep
+        texts = dict.fromkeys(("response", "reference"), answer(sample))
+        rows = [{"user_input": QUESTION, "retrieved_contexts": sample["contexts"], **texts}]
+        how = RunConfig(timeout=seconds, max_workers=1)
+        done = evaluate(EvaluationDataset.from_list(rows), [metric], llm=llm, run_config=how, show_progress=False)
+        return done.scores[0][metric.name], _ragas_verdicts(outputs)
+
+    return score
+
+
+def deepeval(model: str, url: str) -> Judge:
+    """FaithfulnessMetric with DeepEval's own LocalModel."""
+    from deepeval.metrics import FaithfulnessMetric
+    from deepeval.models import LocalModel
+    from deepeval.test_case import LLMTestCase
+
+    def score(sample: Sample) -> Result:
+        metric = FaithfulnessMetric(model=LocalModel(model=model, base_url=url, api_key="none"))
+        case = LLMTestCase(input=QUESTION, actual_output=answer(sample), retrieval_context=sample["contexts"])
+        metric.measure(case, _show_indicator=False)
+        verdicts = [float("no" not in str(each.verdict).lower()) for each in metric.verdicts]
+        return metric.score, list(zip(metric.claims, verdicts, strict=False))
+
+    return score
+
+
+def haystack(model: str, url: str) -> Judge:
+    """FaithfulnessEvaluator with an OpenAIChatGenerator."""
+    from haystack.components.evaluators import FaithfulnessEvaluator
+    from haystack.components.generators.chat import OpenAIChatGenerator
+    from haystack.utils import Secret
+
+    how = {"response_format": {"type": "json_object"}, "seed": 42}
+    token = Secret.from_token("none")
+    llm = OpenAIChatGenerator(model=model, api_base_url=url, api_key=token, generation_kwargs=how)
+    evaluator = FaithfulnessEvaluator(chat_generator=llm, progress_bar=False)
+
+    def score(sample: Sample) -> Result:
+        texts = {"contexts": [sample["contexts"]], "predicted_answers": [answer(sample)]}
+        [done] = evaluator.run(questions=[QUESTION], **texts)["results"]
+        return done["score"], list(zip(done["statements"], done["statement_scores"], strict=False))
+
+    return score
+
+
+def inspect(model: str, url: str) -> Judge:
+    """`model_graded_qa` with partial credit: one grade for the whole answer."""
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample as Asked
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import model_graded_qa
+    from inspect_ai.solver import solver
+
+    os.environ |= {"LOCAL_BASE_URL": url, "LOCAL_API_KEY": "none"}
+
+    def score(sample: Sample) -> Result:
+        @solver
+        def answered() -> Any:
+            async def solve(state: Any, generate: Any) -> Any:
+                state.output = ModelOutput.from_content("canned", answer(sample))
+                return state
+
+            return solve
+
+        grader = model_graded_qa(partial_credit=True, model=f"openai-api/local/{model}")
+        asked = Asked(input=QUESTION, target="\n".join(sample["contexts"]))
+        task = Task(dataset=[asked], solver=answered(), scorer=grader)
+        [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
+        if log.error or not log.samples or not log.samples[0].scores:
+            raise ValueError(log.error.message if log.error else "no score")
+        [grade] = log.samples[0].scores.values()
+        grades = {"C": 1.0, "P": 0.5, "I": 0.0}
+        if grade.value not in grades:
+            raise ValueError(f"grade {grade.value!r}: {grade.explanation}")
+        return grades[grade.value], []
+
+    return score
+
+
+def set_up(way: str, model: str, url: str, seconds: float) -> Judge:
+    """The evaluator that a way names."""
+    api, name = f"{url}/v1", os.path.basename(model)
+    makers: dict[str, Callable[[], Judge]] = {
+        "localjudge": lambda: localjudge(model),
+        "localjudge, by the server": lambda: localjudge(url),
+        "localjudge, reference judge": lambda: localjudge("reference"),
+        "ragas faithfulness": lambda: ragas("Faithfulness", name, api),
+        "ragas context recall": lambda: ragas("ContextRecall", name, api),
+        "ragas faithfulness, classic": lambda: ragas_classic("Faithfulness", name, api, seconds),
+        "ragas context recall, classic": lambda: ragas_classic("LLMContextRecall", name, api, seconds),
+        "DeepEval faithfulness": lambda: deepeval(name, api),
+        "Haystack faithfulness": lambda: haystack(name, api),
+        "inspect model-graded": lambda: inspect(name, api),
+    }
+    return makers[way]()
+
+
+def stay_here(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse whatever is not on this machine."""
+    host = {"socket.connect": lambda: arguments[1], "socket.getaddrinfo": lambda: arguments}.get(event, tuple)()
+    if isinstance(host, tuple) and host and host[0] not in ("127.0.0.1", "::1", "localhost", None):
+        raise ConnectionRefusedError(f"{host[0]} is not this machine")
+
+
+def main(way: str, model: str, url: str, seconds: str) -> None:
+    """Judge sample after sample, until there are no more."""
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is not a result
+    sys.addaudithook(stay_here)
+    judge = set_up(way, model, url, float(seconds))
+    print("{}", file=results, flush=True)  # ready
+    for line in sys.stdin:
+        started, shown = time.perf_counter(), ""
+        try:
+            score, verdicts = judge(json.loads(line))
+        except Exception as error:
+            score, verdicts, shown = None, [], " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        took = time.perf_counter() - started
+        if score != score or score is None:  # not a number
+            score, shown = None, shown or str(score)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        row = {"score": score, "shown": shown, "verdicts": verdicts, "seconds": took, "memory": memory}
+        print(json.dumps(row), file=results, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
