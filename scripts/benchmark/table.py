@@ -1,8 +1,6 @@
 """What was measured, as a table in Markdown: seconds per verdict of ours, and how many times that another way takes.
 
-    times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples that both have done
-
-Verdicts are those that came: an answer that leaves out half of the statements costs twice as much for each.
+times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples that both have done
 """
 
 from collections.abc import Sequence
@@ -17,8 +15,6 @@ NAMES = {
     "prefill": "raw prefill of the tokens that ours evaluates",
     "one-by-one": "one completion a statement",
     "llama-server": "llama-server, one completion a statement",
-    "joint": "one chat completion for all statements",
-    "outlines": "the same through Outlines",
 }
 Rows = Sequence[Measurement]
 
@@ -70,7 +66,7 @@ def _cell(way: str, rows: Rows) -> str:
     failed = [row.why for row in rows if (row.way, row.outcome) == (way, "failed")]
     remarks = [f"not done after {max(late):.0f} s"] if late else []
     remarks += [f"failed: {_escape(failed[0])}"] if failed else []
-    return "; ".join(remarks) or ("no verdict" if done and not _pace(done) else "-")
+    return "; ".join(remarks) or "-"
 
 
 def _pace(rows: Rows) -> float:

@@ -1,6 +1,6 @@
 """Lets the ways take turns, sample by sample, and keeps what each took, one line of JSON the moment it is there.
 
-    for each sample:  short  ours, prefill, one-by-one, llama-server, joint, outlines
+    for each sample:  short  ours, prefill, one-by-one, llama-server
                       long   ours, prefill, ...
 
 A busy machine slows them alike. A turn is given what is left of its way's time, and is killed when that is up. Whatever

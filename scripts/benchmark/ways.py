@@ -1,15 +1,12 @@
-"""Six ways of asking one model the statements of one sample; as a program, the process in which one of them does.
+"""Four ways of asking one model the statements of one sample; as a program, the process in which one of them does.
 
     ours            one forward pass per verdict, forked from what the statements share
     prefill         the evaluation of as many tokens as ours evaluated, from an empty cache
     one-by-one      one completion per statement, in the same words, held to the same answers by a grammar
     llama-server    the same, asked of llama.cpp's server
-    joint           one chat completion for all statements, held to JSON by llama.cpp's grammar
-    outlines        the same, held to JSON by Outlines, which begins every call with an empty cache
 
 Each is a function that loads the model, has the instructions evaluated and returns what is timed: it judges the sample
-and returns the number of verdicts. All but the last keep what a prompt shares with the one before. A model ends its
-answers as it likes: one that does not know how goes on until its context is full or time is up.
+and returns the number of verdicts. Both that ask for completions keep what a prompt shares with the one before.
 
     argument    an order, in JSON; the end of stdin means that the bench is gone
     stdout      what is known when the way is ready, then what it took, a line of JSON each
@@ -40,7 +37,7 @@ from localjudge.run.judges import OpenJudge, open_judge
 from localjudge.run.settings import RunSettings
 from localjudge.types import Attribution, Grammar, NoAnswer
 
-from .cases import SCHEMA, Case, count_verdicts, joint_prompt, make_case, warm_up
+from .cases import Case, make_case, warm_up
 
 _HOST, _START_SECONDS = "127.0.0.1", 300
 _ANSWER_TOKENS = 64
@@ -175,42 +172,11 @@ def served(order: Order, wording: Wording) -> Way:
     return _each(complete, wording)
 
 
-def joint(order: Order, wording: Wording) -> Way:
-    """The prefix cache holds the instructions."""
-    llama = _load(order, wording)
-    grammar = LlamaGrammar.from_json_schema(json.dumps(SCHEMA), verbose=False)
-
-    def complete(prompt: str, most: int | None) -> str:
-        if "tokenizer.chat_template" not in llama.metadata:
-            done: Any = llama.create_completion(prompt, temperature=0.0, max_tokens=most, grammar=grammar)
-            return str(done["choices"][0]["text"])
-        schema: Any = {"type": "json_object", "schema": SCHEMA}
-        message: Any = {"role": "user", "content": prompt}
-        done = llama.create_chat_completion([message], response_format=schema, temperature=0.0, max_tokens=most)
-        return str(done["choices"][0]["message"]["content"])
-
-    return _all_at_once(complete, order)
-
-
-def by_outlines(order: Order, wording: Wording) -> Way:
-    """With llguidance: Outlines' default backend lets any text through where numba is missing."""
-    import outlines
-    from outlines.types import JsonSchema
-
-    llama = _load(order, wording)
-    model = outlines.from_llamacpp(llama, chat_mode="tokenizer.chat_template" in llama.metadata)
-    schema = JsonSchema(json.dumps(SCHEMA))
-    generators = [outlines.Generator(model, schema, backend="llguidance") for _ in range(2)]
-    return _all_at_once(lambda prompt, most: str(generators.pop()(prompt, temperature=0.0, max_tokens=most)), order)
-
-
 WAYS: dict[str, Callable[[Order, Wording], Way] | None] = {
     "ours": None,
     "prefill": prefill,
     "one-by-one": one_by_one,
     "llama-server": served,
-    "joint": joint,
-    "outlines": by_outlines,
 }
 
 
@@ -254,11 +220,6 @@ def _each(complete: Callable[[str], None], wording: Wording) -> Way:
 
     complete(wording.warm_up)
     return judge
-
-
-def _all_at_once(complete: Callable[[str, int | None], str], order: Order) -> Way:
-    complete(joint_prompt(warm_up()), 1)
-    return lambda: count_verdicts(complete(joint_prompt(order.case), None), len(order.case.tasks))
 
 
 def _check(answer: str, answers: list[str]) -> None:

@@ -9,6 +9,7 @@ can be had, as (text, value). What it raises is what its user would see. Nothing
 
 import asyncio
 import json
+import math
 import os
 import resource
 import sys
@@ -17,6 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 QUESTION = "What do the passages say?"
+MODEL = "judge"
+"""The server has one model, whatever it is called."""
 Sample = dict[str, Any]
 Result = tuple[Any, list[tuple[str, float]]]
 Judge = Callable[[Sample], Result]
@@ -43,13 +46,12 @@ def localjudge(judge: str) -> Judge:
 
 
 def _ragas_verdicts(outputs: list[Any]) -> list[tuple[str, float]]:
-    """Those of the last step; the step before lists statements as plain text."""
-    last = outputs[-1] if outputs else None
-    rows = getattr(last, "classifications", None) or getattr(last, "statements", None) or []
-    return [(row.statement, getattr(row, "verdict", None) or getattr(row, "attributed", 0)) for row in rows]
+    """Those of the last step, which made the score, from its output: ragas does not give them out."""
+    rows = [row for each in outputs[-1:] for _, listed in each for row in listed if not isinstance(row, str)]
+    return [(row.statement, row.verdict if hasattr(row, "verdict") else row.attributed) for row in rows]
 
 
-def ragas(name: str, model: str, url: str) -> Judge:
+def ragas(name: str, url: str) -> Judge:
     """A metric of ragas.metrics.collections."""
     from openai import AsyncOpenAI
     from ragas.llms import llm_factory
@@ -57,7 +59,7 @@ def ragas(name: str, model: str, url: str) -> Judge:
 
     def score(sample: Sample) -> Result:
         outputs: list[Any] = []
-        llm = llm_factory(model, client=AsyncOpenAI(base_url=url, api_key="none"))
+        llm = llm_factory(MODEL, client=AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
         ask = llm.agenerate
 
         async def keep(*arguments: Any) -> Any:
@@ -73,14 +75,14 @@ def ragas(name: str, model: str, url: str) -> Judge:
     return score
 
 
-def ragas_classic(name: str, model: str, url: str, seconds: float) -> Judge:
+def ragas_classic(name: str, url: str, seconds: float) -> Judge:
     """A metric of ragas.metrics, through `ragas.evaluate` and LangChain."""
     import ragas.metrics
     from langchain_openai import ChatOpenAI
     from ragas import EvaluationDataset, RunConfig, evaluate
     from ragas.llms import LangchainLLMWrapper
 
-    llm = LangchainLLMWrapper(ChatOpenAI(model=model, base_url=url, api_key="none"))
+    llm = LangchainLLMWrapper(ChatOpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none"))
 
     def score(sample: Sample) -> Result:
         outputs: list[Any] = []
@@ -102,14 +104,14 @@ def ragas_classic(name: str, model: str, url: str, seconds: float) -> Judge:
     return score
 
 
-def deepeval(model: str, url: str) -> Judge:
+def deepeval(url: str) -> Judge:
     """FaithfulnessMetric with DeepEval's own LocalModel."""
     from deepeval.metrics import FaithfulnessMetric
     from deepeval.models import LocalModel
     from deepeval.test_case import LLMTestCase
 
     def score(sample: Sample) -> Result:
-        metric = FaithfulnessMetric(model=LocalModel(model=model, base_url=url, api_key="none"))
+        metric = FaithfulnessMetric(model=LocalModel(model=MODEL, base_url=f"{url}/v1", api_key="none"))
         case = LLMTestCase(input=QUESTION, actual_output=answer(sample), retrieval_context=sample["contexts"])
         metric.measure(case, _show_indicator=False)
         verdicts = [float("no" not in str(each.verdict).lower()) for each in metric.verdicts]
@@ -118,7 +120,7 @@ def deepeval(model: str, url: str) -> Judge:
     return score
 
 
-def haystack(model: str, url: str) -> Judge:
+def haystack(url: str) -> Judge:
     """FaithfulnessEvaluator with an OpenAIChatGenerator."""
     from haystack.components.evaluators import FaithfulnessEvaluator
     from haystack.components.generators.chat import OpenAIChatGenerator
@@ -126,7 +128,7 @@ def haystack(model: str, url: str) -> Judge:
 
     how = {"response_format": {"type": "json_object"}, "seed": 42}
     token = Secret.from_token("none")
-    llm = OpenAIChatGenerator(model=model, api_base_url=url, api_key=token, generation_kwargs=how)
+    llm = OpenAIChatGenerator(model=MODEL, api_base_url=f"{url}/v1", api_key=token, generation_kwargs=how)
     evaluator = FaithfulnessEvaluator(chat_generator=llm, progress_bar=False)
 
     def score(sample: Sample) -> Result:
@@ -137,7 +139,7 @@ def haystack(model: str, url: str) -> Judge:
     return score
 
 
-def inspect(model: str, url: str) -> Judge:
+def inspect(url: str) -> Judge:
     """`model_graded_qa` with partial credit: one grade for the whole answer."""
     from inspect_ai import Task, eval
     from inspect_ai.dataset import Sample as Asked
@@ -145,48 +147,41 @@ def inspect(model: str, url: str) -> Judge:
     from inspect_ai.scorer import model_graded_qa
     from inspect_ai.solver import solver
 
-    os.environ |= {"LOCAL_BASE_URL": url, "LOCAL_API_KEY": "none"}
+    os.environ |= {"LOCAL_BASE_URL": f"{url}/v1", "LOCAL_API_KEY": "none"}
+    grader = model_graded_qa(partial_credit=True, model=f"openai-api/local/{MODEL}")
 
     def score(sample: Sample) -> Result:
         @solver
         def answered() -> Any:
-            async def solve(state: Any, generate: Any) -> Any:
+            async def solve(state: Any, _: Any) -> Any:
                 state.output = ModelOutput.from_content("canned", answer(sample))
                 return state
 
             return solve
 
-        grader = model_graded_qa(partial_credit=True, model=f"openai-api/local/{model}")
         asked = Asked(input=QUESTION, target="\n".join(sample["contexts"]))
         task = Task(dataset=[asked], solver=answered(), scorer=grader)
         [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
         if log.error or not log.samples or not log.samples[0].scores:
             raise ValueError(log.error.message if log.error else "no score")
         [grade] = log.samples[0].scores.values()
-        grades = {"C": 1.0, "P": 0.5, "I": 0.0}
-        if grade.value not in grades:
-            raise ValueError(f"grade {grade.value!r}: {grade.explanation}")
-        return grades[grade.value], []
+        return {"C": 1.0, "P": 0.5, "I": 0.0}[grade.value], []
 
     return score
 
 
-def set_up(way: str, model: str, url: str, seconds: float) -> Judge:
-    """The evaluator that a way names."""
-    api, name = f"{url}/v1", os.path.basename(model)
-    makers: dict[str, Callable[[], Judge]] = {
-        "localjudge": lambda: localjudge(model),
-        "localjudge, by the server": lambda: localjudge(url),
-        "localjudge, reference judge": lambda: localjudge("reference"),
-        "ragas faithfulness": lambda: ragas("Faithfulness", name, api),
-        "ragas context recall": lambda: ragas("ContextRecall", name, api),
-        "ragas faithfulness, classic": lambda: ragas_classic("Faithfulness", name, api, seconds),
-        "ragas context recall, classic": lambda: ragas_classic("LLMContextRecall", name, api, seconds),
-        "DeepEval faithfulness": lambda: deepeval(name, api),
-        "Haystack faithfulness": lambda: haystack(name, api),
-        "inspect model-graded": lambda: inspect(name, api),
-    }
-    return makers[way]()
+WAYS: dict[str, Callable[[str, str, float], Judge]] = {
+    "localjudge": lambda model, url, seconds: localjudge(model),
+    "localjudge, by the server": lambda model, url, seconds: localjudge(url),
+    "localjudge, reference judge": lambda model, url, seconds: localjudge("reference"),
+    "ragas faithfulness": lambda model, url, seconds: ragas("Faithfulness", url),
+    "ragas faithfulness, classic": lambda model, url, seconds: ragas_classic("Faithfulness", url, seconds),
+    "ragas context recall": lambda model, url, seconds: ragas("ContextRecall", url),
+    "ragas context recall, classic": lambda model, url, seconds: ragas_classic("LLMContextRecall", url, seconds),
+    "DeepEval faithfulness": lambda model, url, seconds: deepeval(url),
+    "Haystack faithfulness": lambda model, url, seconds: haystack(url),
+    "inspect model-graded": lambda model, url, seconds: inspect(url),
+}
 
 
 def stay_here(event: str, arguments: tuple[Any, ...]) -> None:
@@ -201,16 +196,16 @@ def main(way: str, model: str, url: str, seconds: str) -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is not a result
     sys.addaudithook(stay_here)
-    judge = set_up(way, model, url, float(seconds))
+    judge = WAYS[way](model, url, float(seconds))
     print("{}", file=results, flush=True)  # ready
     for line in sys.stdin:
         started, shown = time.perf_counter(), ""
         try:
             score, verdicts = judge(json.loads(line))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 # it is what is measured
             score, verdicts, shown = None, [], " ".join(f"{type(error).__name__}: {error}".split())[:300]
         took = time.perf_counter() - started
-        if score != score or score is None:  # not a number
+        if score is None or math.isnan(score):
             score, shown = None, shown or str(score)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         row = {"score": score, "shown": shown, "verdicts": verdicts, "seconds": took, "memory": memory}

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.engine
 BENCH = [sys.executable, str(Path(__file__).resolve().parents[2] / "scripts" / "bench")]
 TABLE = Table("house", "ab" * 32, 94, 2, "localjudge 1")
 ORDER = Order("", "house", "house.gguf", 2)
-WAYS = ("ours", "prefill", "joint")
-PACE = {"ours": 2.0, "prefill": 1.5, "joint": 30.0}
+WAYS = ("ours", "prefill", "one-by-one")
+PACE = {"ours": 2.0, "prefill": 1.5, "one-by-one": 30.0}
 """Seconds for a sample, of a machine that is made up."""
 
 
 def paced(order: Order, seconds: float) -> dict[str, Any]:
     """Takes as long as its way does, and is killed if that is longer than it may. Raw prefill knows its tokens."""
-    assert order.tokens == (500 if order.way == "prefill" else 0) or order.way == "joint"
+    assert order.tokens == (500 if order.way == "prefill" else 0) or order.way == "one-by-one"
     if PACE[order.way] > seconds:
         return {"outcome": "not done", "prompt_tokens": 300}
     return {"outcome": "done", "seconds": PACE[order.way], "verdicts": 4, "evaluated": 500, "prompt_tokens": 300}

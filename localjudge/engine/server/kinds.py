@@ -32,6 +32,7 @@ parses control tokens in all text: a text of the user's that holds such a litera
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -341,6 +342,7 @@ class PythonServer(ServerEngine):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._texts = Counter(piece.decode(errors="ignore") for piece in self.vocabulary.pieces)
         self._complete("a", logprobs=1)
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
@@ -354,14 +356,22 @@ class PythonServer(ServerEngine):
         return super().tokenize(request)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Of the raw logits; one call for each token, which is raised, so that it is taken."""
-        by_id: dict[int, float] = {}
+        """Of the raw logits: one call for the most likely, and one for each token that is not among them.
+
+        That token is raised, so that it is taken. The server names tokens by their texts, which some tokens share.
+        """
+        spelled = {token: self.vocabulary.pieces[token].decode(errors="ignore") for token in wanted}
+        likely = inside(self._at(place, logprobs=_LISTED), "choices", 0, "logprobs", "top_logprobs", 0, kind=dict)
+        listed = (token for token, text in spelled.items() if text in likely and self._texts[text] == 1)
+        by_id = {token: log_probability(likely[spelled[token]]) for token in listed}
         for token in wanted:
+            if token in by_id:
+                continue
             bias = {str(token): _RAISED}
             reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=1)
             reading = inside(reply, "choices", 0, "logprobs")
             taken = inside(reading, "tokens", 0)
-            if taken != self.vocabulary.pieces[token].decode(errors="ignore"):
+            if taken != spelled[token]:
                 raise ModelError(f"the server at {self._model.address} took {taken!r:.40}, which was not to be chosen")
             by_id[token] = log_probability(inside(reading, "token_logprobs", 0))
         return by_id
