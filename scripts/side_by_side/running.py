@@ -79,12 +79,13 @@ def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["peers"]
     installed = {}
     for name in names:
-        folder = environments / name
+        folder, part = environments / name, environments / f"{name}.part"
         if not folder.exists():
             print(f"{name}: installing", flush=True)
             what = [line for line in extra if re.split("[=<>]", line)[0] in PEERS[name]] or [str(ROOT)]
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", *what], check=True)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", part], check=True)
+            subprocess.run([part / "bin" / "python", "-m", "pip", "install", "-q", *what], check=True)
+            part.rename(folder)  # only what is whole bears the name
         [packages] = folder.glob("lib/python3*/site-packages")
         versions = dict(path.stem.rsplit("-", 1) for path in packages.glob("*.dist-info"))
         version = versions[(PEERS[name] or [name])[0].replace("-", "_")]
@@ -139,6 +140,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
         line = next_line(process, _READY_SECONDS)
         for sample in samples:
             tokens.clear()
+            started = time.perf_counter()
             if line:
                 process.stdin.write(f"{json.dumps({**sample._asdict(), 'labels': None})}\n".encode())
                 line = next_line(process, bench.patience)
@@ -146,7 +148,8 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
                 late = f"not done after {bench.patience:.0f} s"
                 errors.seek(0)
                 shown = late if line is None else why_ended(process.wait(), errors.read())
-                yield {"score": None, "shown": shown, "verdicts": [], "seconds": bench.patience, "memory": 0, **tokens}
+                took = time.perf_counter() - started
+                yield {"score": None, "shown": shown, "verdicts": [], "seconds": took, "memory": 0, **tokens}
                 return
             row = json.loads(line)
             yield {**row, "memory": row["memory"] + (_peak(server) if server else 0), **tokens}
@@ -196,7 +199,7 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
                 connection.request(self.command, self.path, body, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 content = response.read()
-                with suppress(ValueError, TypeError, AttributeError):
+                with suppress(ValueError, TypeError, LookupError):
                     tokens.update({name: n for name, n in json.loads(content)["usage"].items() if isinstance(n, int)})
                 self.send_response(response.status)
                 for name in ("Content-Type", "Server"):

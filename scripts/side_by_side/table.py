@@ -10,6 +10,7 @@ In brackets 95 % intervals, by bootstrap over samples, no two of which share a s
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -82,7 +83,7 @@ def _figure(rows: Sequence[Row], figure: Callable[[Sequence[Row]], float]) -> st
     """With its interval; a draw in which it has no meaning is left out."""
     chance = np.random.default_rng(0)
     drawn = [chance.integers(len(rows), size=len(rows)) for _ in range(_DRAWS if rows else 0)]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         value, *draws = [figure([rows[i] for i in each]) for each in (range(len(rows)), *drawn)]
-    low, high = np.nanquantile(draws or [0], [0.025, 0.975])
+        low, high = np.nanquantile(draws or [0], [0.025, 0.975])
     return "-" if not rows or np.isnan(value) else f"{value:.2f} [{low:.2f},{high:.2f}]"
