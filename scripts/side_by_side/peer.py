@@ -3,25 +3,26 @@
     python peer.py WAY MODEL URL SECONDS     samples in, results out, a line of JSON each
 
 Each way is a function that sets the evaluator up for the OpenAI-compatible server at the URL (ours: for the model's
-file, or for that server) and returns what judges one sample: a score, and the verdicts that it is made of, where they
-can be had, as (text, value). What it raises is what its user would see. Nothing but loopback can be reached.
+file, or for that server) and returns what judges one sample: a score, and the texts and values of the verdicts that it
+is made of, where they can be had. What it raises is what its user would see. Nothing but loopback can be reached.
 """
 
 import asyncio
 import json
 import math
 import os
-import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-QUESTION = "What do the passages say?"
+QUESTION = "Tell me a few facts."
 MODEL = "judge"
 """The server has one model, whatever it is called."""
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 Sample = dict[str, Any]
-Result = tuple[Any, list[tuple[str, float]]]
+Result = tuple[Any, Sequence[str], Sequence[Any]]
 Judge = Callable[[Sample], Result]
 
 
@@ -40,15 +41,16 @@ def localjudge(judge: str) -> Judge:
     def score(sample: Sample) -> Result:
         row = {"user_input": QUESTION, "response": answer(sample), "retrieved_contexts": sample["contexts"]}
         run = evaluate([row], judge=opened, metrics="faithfulness", out=False, progress=False)
-        return run["faithfulness"].mean, [(row.text, row.p_yes) for row in run.verdicts]
+        return run["faithfulness"].mean, [row.text for row in run.verdicts], [row.p_yes for row in run.verdicts]
 
     return score
 
 
-def _ragas_verdicts(outputs: list[Any]) -> list[tuple[str, float]]:
+def _with_verdicts(score: float, outputs: list[Any]) -> Result:
     """Those of the last step, which made the score, from its output: ragas does not give them out."""
     rows = [row for each in outputs[-1:] for _, listed in each for row in listed if not isinstance(row, str)]
-    return [(row.statement, row.verdict if hasattr(row, "verdict") else row.attributed) for row in rows]
+    values = [row.verdict if hasattr(row, "verdict") else row.attributed for row in rows]
+    return score, [row.statement for row in rows], values
 
 
 def ragas(name: str, url: str) -> Judge:
@@ -70,7 +72,7 @@ def ragas(name: str, url: str) -> Judge:
         texts = {"reference" if name == "ContextRecall" else "response": answer(sample)}
         metric = getattr(collections, name)(llm=llm)
         done = asyncio.run(metric.ascore(user_input=QUESTION, retrieved_contexts=sample["contexts"], **texts))
-        return done.value, _ragas_verdicts(outputs)
+        return _with_verdicts(done.value, outputs)
 
     return score
 
@@ -99,23 +101,23 @@ def ragas_classic(name: str, url: str, seconds: float) -> Judge:
         rows = [{"user_input": QUESTION, "retrieved_contexts": sample["contexts"], **texts}]
         how = RunConfig(timeout=seconds, max_workers=1)
         done = evaluate(EvaluationDataset.from_list(rows), [metric], llm=llm, run_config=how, show_progress=False)
-        return done.scores[0][metric.name], _ragas_verdicts(outputs)
+        return _with_verdicts(done.scores[0][metric.name], outputs)
 
     return score
 
 
 def deepeval(url: str) -> Judge:
-    """FaithfulnessMetric with DeepEval's own LocalModel."""
+    """FaithfulnessMetric with DeepEval's own LocalModel; what the contexts do not mention is not supported."""
     from deepeval.metrics import FaithfulnessMetric
     from deepeval.models import LocalModel
     from deepeval.test_case import LLMTestCase
 
     def score(sample: Sample) -> Result:
-        metric = FaithfulnessMetric(model=LocalModel(model=MODEL, base_url=f"{url}/v1", api_key="none"))
+        llm = LocalModel(model=MODEL, base_url=f"{url}/v1", api_key="none")
+        metric = FaithfulnessMetric(model=llm, penalize_ambiguous_claims=True)
         case = LLMTestCase(input=QUESTION, actual_output=answer(sample), retrieval_context=sample["contexts"])
         metric.measure(case, _show_indicator=False)
-        verdicts = [float("no" not in str(each.verdict).lower()) for each in metric.verdicts]
-        return metric.score, list(zip(metric.claims, verdicts, strict=False))
+        return metric.score, metric.claims, [str(each.verdict).lower() == "yes" for each in metric.verdicts]
 
     return score
 
@@ -134,7 +136,7 @@ def haystack(url: str) -> Judge:
     def score(sample: Sample) -> Result:
         texts = {"contexts": [sample["contexts"]], "predicted_answers": [answer(sample)]}
         [done] = evaluator.run(questions=[QUESTION], **texts)["results"]
-        return done["score"], list(zip(done["statements"], done["statement_scores"], strict=False))
+        return done["score"], done["statements"], done["statement_scores"]
 
     return score
 
@@ -159,13 +161,16 @@ def inspect(url: str) -> Judge:
 
             return solve
 
-        asked = Asked(input=QUESTION, target="\n".join(sample["contexts"]))
+        criterion = "\n".join(["Every statement is supported by these passages:", *sample["contexts"]])
+        asked = Asked(input=QUESTION, target=criterion)
         task = Task(dataset=[asked], solver=answered(), scorer=grader)
         [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
         if log.error or not log.samples or not log.samples[0].scores:
             raise ValueError(log.error.message if log.error else "no score")
         [grade] = log.samples[0].scores.values()
-        return {"C": 1.0, "P": 0.5, "I": 0.0}[grade.value], []
+        if grade.value not in GRADES:
+            raise ValueError(grade.explanation)
+        return GRADES[grade.value], [], []
 
     return score
 
@@ -173,7 +178,6 @@ def inspect(url: str) -> Judge:
 WAYS: dict[str, Callable[[str, str, float], Judge]] = {
     "localjudge": lambda model, url, seconds: localjudge(model),
     "localjudge, by the server": lambda model, url, seconds: localjudge(url),
-    "localjudge, reference judge": lambda model, url, seconds: localjudge("reference"),
     "ragas faithfulness": lambda model, url, seconds: ragas("Faithfulness", url),
     "ragas faithfulness, classic": lambda model, url, seconds: ragas_classic("Faithfulness", url, seconds),
     "ragas context recall": lambda model, url, seconds: ragas("ContextRecall", url),
@@ -201,14 +205,16 @@ def main(way: str, model: str, url: str, seconds: str) -> None:
     for line in sys.stdin:
         started, shown = time.perf_counter(), ""
         try:
-            score, verdicts = judge(json.loads(line))
+            score, texts, values = judge(json.loads(line))
         except Exception as error:  # noqa: BLE001 # it is what is measured
-            score, verdicts, shown = None, [], " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        took = time.perf_counter() - started
+            cause = error.__cause__ or error
+            score, texts, values, shown = None, [], [], " ".join(f"{type(cause).__name__}: {cause}".split())[:300]
+        took, verdicts = time.perf_counter() - started, []
+        with suppress(TypeError, ValueError):  # the score stands, whatever it was made of
+            verdicts = [(str(text), float(value)) for text, value in zip(texts, values, strict=True)]
         if score is None or math.isnan(score):
             score, shown = None, shown or str(score)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        row = {"score": score, "shown": shown, "verdicts": verdicts, "seconds": took, "memory": memory}
+        row = {"score": score, "shown": shown, "verdicts": verdicts, "seconds": took}
         print(json.dumps(row), file=results, flush=True)
 
 

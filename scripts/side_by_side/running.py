@@ -47,6 +47,11 @@ _SETTINGS = {
     "RAGAS_DO_NOT_TRACK": "true",
     "HF_HUB_OFFLINE": "1",
 }
+_TIMEOUTS = [
+    "OPENAI_TIMEOUT",
+    "DEEPEVAL_PER_ATTEMPT_TIMEOUT_SECONDS_OVERRIDE",
+    "DEEPEVAL_PER_TASK_TIMEOUT_SECONDS_OVERRIDE",
+]
 _READY_SECONDS = 300
 Row = dict[str, Any]
 
@@ -111,8 +116,8 @@ def take(bench: Bench, ways: Sequence[str], samples: Sequence[Sample], again: in
 
 
 def _missing(bench: Bench, way: str, samples: Sequence[Sample], turn: int) -> list[Sample]:
-    done = {row["name"] for row in bench.rows() if (row["way"], row["turn"]) == (way, turn)}
-    return [sample for sample in samples if sample.name not in done]
+    done = [row["sentences"] for row in bench.rows() if (row["way"], row["turn"]) == (way, turn)]
+    return [sample for sample in samples if sample.sentences not in done]
 
 
 def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
@@ -120,12 +125,12 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
     with ExitStack() as stack:
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         server, tokens, port = None, Counter[str](), 0
-        if way not in ("localjudge", "localjudge, reference judge"):
+        if way != "localjudge":
             server, port = _serve(stack, bench.model, logits="localjudge" in way)
             port = _count(stack, port, tokens)
         python = bench.environments.absolute() / environment_of(way) / "bin" / "python"
         script, address = Path(__file__).with_name("peer.py"), f"http://127.0.0.1:{port}"
-        timeouts = {f"DEEPEVAL_PER_{per}_TIMEOUT_SECONDS_OVERRIDE": str(bench.patience) for per in ("ATTEMPT", "TASK")}
+        timeouts = dict.fromkeys(_TIMEOUTS, str(bench.patience))
         process = _start(
             stack,
             [python, script, way, bench.model.absolute(), address, str(bench.patience)],
@@ -142,8 +147,11 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
             tokens.clear()
             started = time.perf_counter()
             if line:
-                process.stdin.write(f"{json.dumps({**sample._asdict(), 'labels': None})}\n".encode())
+                with suppress(OSError):  # it has ended
+                    process.stdin.write(f"{json.dumps({**sample._asdict(), 'labels': None})}\n".encode())
                 line = next_line(process, bench.patience)
+            if server and server.poll() is not None:
+                raise ValueError("the server ended: the same command goes on")
             if not line:
                 late = f"not done after {bench.patience:.0f} s"
                 errors.seek(0)
@@ -151,8 +159,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
                 took = time.perf_counter() - started
                 yield {"score": None, "shown": shown, "verdicts": [], "seconds": took, "memory": 0, **tokens}
                 return
-            row = json.loads(line)
-            yield {**row, "memory": row["memory"] + (_peak(server) if server else 0), **tokens}
+            yield {**json.loads(line), "memory": _peak(process) + (_peak(server) if server else 0), **tokens}
 
 
 def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.Popen[bytes]:
@@ -201,7 +208,7 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
                 content = response.read()
                 with suppress(ValueError, TypeError, LookupError):
                     tokens.update({name: n for name, n in json.loads(content)["usage"].items() if isinstance(n, int)})
-                self.send_response(response.status)
+                self.send_response_only(response.status)
                 for name in ("Content-Type", "Server"):
                     self.send_header(name, response.getheader(name) or "")
                 self.send_header("Content-Length", str(len(content)))
@@ -219,7 +226,7 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
     return counter.server_port
 
 
-def _peak(server: subprocess.Popen[bytes]) -> int:
+def _peak(process: subprocess.Popen[bytes]) -> int:
     """The most memory that it has had, in MiB."""
-    status = Path(f"/proc/{server.pid}/status").read_text()
+    status = Path(f"/proc/{process.pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) >> 10

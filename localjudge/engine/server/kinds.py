@@ -6,9 +6,9 @@
 
 The decision. Both give logarithms of probabilities of the raw logits, before samplers and grammar, of the token that
 was taken; llama-server also of the most likely ones. So the valid tokens, and they alone, are raised by `logit_bias`:
-one of them is taken, and its probability is known to the last digit. llama_cpp.server is called for each of them. If
-one is not among the most likely, llama-server is called again, for the shares of the valid tokens after sampling (right
-to about the fourth digit, as 1000 is added to a logit in single precision).
+one of them is taken, and its probability is known to the last digit. If one is not among the most likely, llama-server
+is called again, for the shares of the valid tokens after sampling (right to about the fourth digit, as 1000 is added to
+a logit in single precision), and llama_cpp.server, which names tokens by their texts, for each that it did not name.
 
 Isolation. A server answers from the longest beginning that it still holds, so by default an answer depends on what was
 asked before (the logits of one prompt moved by 0.06 with a 0.5 B model). It is led to one state:
@@ -356,17 +356,20 @@ class PythonServer(ServerEngine):
         return super().tokenize(request)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Of the raw logits: one call for the most likely, and one for each token that is not among them.
+        """Of the raw logits: one call for the most likely, and one for each token that they do not name by its text.
 
-        That token is raised, so that it is taken. The server names tokens by their texts, which some tokens share.
+        Tokens are raised so that one of them is taken: an end has no list. Some tokens share their text with another.
         """
         spelled = {token: self.vocabulary.pieces[token].decode(errors="ignore") for token in wanted}
-        likely = inside(self._at(place, logprobs=_LISTED), "choices", 0, "logprobs", "top_logprobs", 0, kind=dict)
+        raised: dict[str, Any] = {
+            "logit_bias": {str(token): _RAISED for token in wanted},
+            "logit_bias_type": "input_ids",
+        }
+        reply = self._at(place, logprobs=_LISTED, **raised)
+        likely = inside(reply, "choices", 0, "logprobs", "top_logprobs", 0, kind=dict)
         listed = (token for token, text in spelled.items() if text in likely and self._texts[text] == 1)
         by_id = {token: log_probability(likely[spelled[token]]) for token in listed}
-        for token in wanted:
-            if token in by_id:
-                continue
+        for token in [token for token in wanted if token not in by_id]:
             bias = {str(token): _RAISED}
             reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=1)
             reading = inside(reply, "choices", 0, "logprobs")
