@@ -199,6 +199,8 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
     """A port that passes everything on to the server's, and counts what its answers say that they took."""
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept: a new one may be to another server
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             connection = HTTPConnection("127.0.0.1", port)
