@@ -1,7 +1,7 @@
-"""Evaluators side by side: one model, the same samples, each evaluator in an environment of its own.
+"""Evaluators side by side: the same model, the same samples, each evaluator in an environment of its own.
 
-samples    labelled statements as answers of two to four sentences
-peer       one evaluator at work: the process that is measured
-running    environments, the server that they ask, and whose turn it is
-table      what came of it, in Markdown
+samples    answers of two to four labelled sentences
+peer       the process in which one evaluator judges samples
+running    environments, the model's server, and the order of turns
+table      the results, in Markdown
 """

@@ -1,10 +1,10 @@
-"""Environments, the server that the evaluators ask, and whose turn it is.
+"""Environments, the model's server, and the order of turns.
 
-    for each 6 samples:  localjudge  localjudge, by the server  ragas ...     and some of them once more
+    for every 6 samples:  localjudge, localjudge by the server, ragas ...     then some of them a second time
 
-Each way has a process and a server of its own for six samples, so none finds what another left in a cache. What it asks
-of the server passes a counter of tokens. A sample that takes too long is given up and its process ended. Each result is
-a line of JSON the moment it is there: the same command goes on.
+Each way judges six samples in a process and with a server of its own, so that it finds no other's prompts in a cache.
+Its requests pass through a proxy that counts tokens. A sample that takes longer than --patience is given up, and the
+process killed. Each result is written at once, as a line of JSON: the same command goes on.
 """
 
 import ctypes
@@ -32,6 +32,7 @@ from benchmark.turns import next_line, why_ended
 
 from .samples import BLOCK, Sample
 
+QUESTION = "Tell me a few facts."
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = {
     "localjudge": [],
@@ -40,24 +41,15 @@ PEERS = {
     "haystack": ["haystack-ai"],
     "inspect": ["inspect-ai", "openai"],
 }
-"""What is installed for each, of the extra `peers` and as it pins them."""
-_SETTINGS = {
-    "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
-    "HAYSTACK_TELEMETRY_ENABLED": "False",
-    "RAGAS_DO_NOT_TRACK": "true",
-    "HF_HUB_OFFLINE": "1",
-}
-_TIMEOUTS = [
-    "OPENAI_TIMEOUT",
-    "DEEPEVAL_PER_ATTEMPT_TIMEOUT_SECONDS_OVERRIDE",
-    "DEEPEVAL_PER_TASK_TIMEOUT_SECONDS_OVERRIDE",
-]
+"""What each needs of the extra `peers`, which pins the versions."""
+_NO_TELEMETRY = {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "HAYSTACK_TELEMETRY_ENABLED": "False", "RAGAS_DO_NOT_TRACK": "true"}
+_TIMEOUTS = ["OPENAI_TIMEOUT", *(f"DEEPEVAL_PER_{per}_TIMEOUT_SECONDS_OVERRIDE" for per in ("ATTEMPT", "TASK"))]
 _READY_SECONDS = 300
 Row = dict[str, Any]
 
 
 class Bench(NamedTuple):
-    """What all turns have in common."""
+    """What all turns share."""
 
     model: Path
     environments: Path
@@ -66,7 +58,7 @@ class Bench(NamedTuple):
     """Seconds for one sample."""
 
     def rows(self) -> list[Row]:
-        """What has been done with this model; a line that a kill cut off counts for nothing."""
+        """All results with this model; a line that a kill cut off is ignored."""
         rows: list[Row] = []
         for line in self.file.read_bytes().splitlines() if self.file.exists() else []:
             with suppress(ValueError):
@@ -75,12 +67,12 @@ class Bench(NamedTuple):
 
 
 def environment_of(way: str) -> str:
-    """The name of the environment that a way works in."""
+    """The name of a way's environment."""
     return re.split("[ ,]", way)[0].lower()
 
 
 def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
-    """Make the environments that are missing; of each its version, packages and MB."""
+    """Make the environments that are missing; version, number of packages and MB of each."""
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["peers"]
     installed = {}
     for name in names:
@@ -90,7 +82,7 @@ def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
             what = [line for line in extra if re.split("[=<>]", line)[0] in PEERS[name]] or [str(ROOT)]
             subprocess.run([sys.executable, "-m", "venv", "--clear", part], check=True)
             subprocess.run([part / "bin" / "python", "-m", "pip", "install", "-q", *what], check=True)
-            part.rename(folder)  # only what is whole bears the name
+            part.rename(folder)
         [packages] = folder.glob("lib/python3*/site-packages")
         versions = dict(path.stem.rsplit("-", 1) for path in packages.glob("*.dist-info"))
         version = versions[(PEERS[name] or [name])[0].replace("-", "_")]
@@ -100,14 +92,13 @@ def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
 
 
 def take(bench: Bench, ways: Sequence[str], samples: Sequence[Sample], again: int, until: float) -> Iterator[Row]:
-    """Every turn that is still to be taken, as long as there is time; the first samples are judged a second time."""
+    """Judge what is missing until time is up; the first `again` samples twice."""
     for start in range(0, len(samples), BLOCK):
         for turn, end in enumerate((start + BLOCK, min(start + BLOCK, again)), 1):
             for way in ways:
                 while missing := _missing(bench, way, samples[start:end], turn):
-                    for sample, came in zip(missing, _judge(bench, way, missing), strict=False):
-                        told = sample._asdict() | {"contexts": len(sample.contexts)}
-                        row = {"judge": bench.model.stem, "way": way, "turn": turn, **told, **came}
+                    for sample, result in zip(missing, _judge(bench, way, missing), strict=False):
+                        row = {"judge": bench.model.stem, "way": way, "turn": turn, **sample._asdict(), **result}
                         with bench.file.open("a") as file:
                             file.write(f"\n{json.dumps(row)}")
                         yield row
@@ -121,7 +112,7 @@ def _missing(bench: Bench, way: str, samples: Sequence[Sample], turn: int) -> li
 
 
 def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
-    """What came of one sample after the other, up to the first that ends the process."""
+    """The results of samples, up to the first that ends the process."""
     with ExitStack() as stack:
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         server, tokens, port = None, Counter[str](), 0
@@ -137,7 +128,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, **_SETTINGS, **timeouts},
+            env={**os.environ, **_NO_TELEMETRY, **timeouts},
             cwd=stack.enter_context(tempfile.TemporaryDirectory()),
             bufsize=0,
         )
@@ -147,23 +138,24 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
             tokens.clear()
             started = time.perf_counter()
             if line:
-                with suppress(OSError):  # it has ended
-                    process.stdin.write(f"{json.dumps({**sample._asdict(), 'labels': None})}\n".encode())
+                asked = {"question": QUESTION, "answer": " ".join(sample.sentences), "contexts": sample.contexts}
+                with suppress(OSError):
+                    process.stdin.write(f"{json.dumps(asked)}\n".encode())
                 line = next_line(process, bench.patience)
             if server and server.poll() is not None:
                 raise ValueError("the server ended: the same command goes on")
             if not line:
                 late = f"not done after {bench.patience:.0f} s"
                 errors.seek(0)
-                shown = late if line is None else why_ended(process.wait(), errors.read())
+                message = late if line is None else why_ended(process.wait(), errors.read())
                 took = time.perf_counter() - started
-                yield {"score": None, "shown": shown, "verdicts": [], "seconds": took, "memory": 0, **tokens}
+                yield {"score": None, "message": message, "verdicts": [], "seconds": took, "memory": 0, **tokens}
                 return
             yield {**json.loads(line), "memory": _peak(process) + (_peak(server) if server else 0), **tokens}
 
 
 def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.Popen[bytes]:
-    """A process that goes when this one does, however it ends: PR_SET_PDEATHSIG."""
+    """A process that is killed when this one ends, even by SIGKILL (PR_SET_PDEATHSIG)."""
     prctl = ctypes.CDLL(None).prctl
     process = stack.enter_context(
         subprocess.Popen(command, preexec_fn=lambda: prctl(1, signal.SIGKILL), **how)  # noqa: PLW1509
@@ -173,7 +165,7 @@ def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.P
 
 
 def _serve(stack: ExitStack, model: Path, *, logits: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """The model on a free port; localjudge needs the probabilities of tokens, which cost llama_cpp.server memory."""
+    """Serve the model on a free port; `logits`: with token probabilities, which take llama_cpp.server memory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -196,15 +188,15 @@ def _serve(stack: ExitStack, model: Path, *, logits: bool) -> tuple[subprocess.P
 
 
 def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
-    """A port that passes everything on to the server's, and counts what its answers say that they took."""
+    """A port that forwards requests to the server, and adds up the tokens that its answers report."""
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # connections are kept: a new one may be to another server
+        protocol_version = "HTTP/1.1"  # keeps connections open
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             connection = HTTPConnection("127.0.0.1", port)
-            with suppress(OSError, HTTPException):  # the evaluator may have given up, or the server have been ended
+            with suppress(OSError, HTTPException):  # the evaluator gave up, or the server was killed
                 connection.request(self.command, self.path, body, {"Content-Type": "application/json"})
                 response = connection.getresponse()
                 content = response.read()
@@ -223,12 +215,13 @@ def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
             pass
 
     counter = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+    counter.handle_error = lambda *_: None  # type: ignore[method-assign] # a connection that was closed
     stack.callback(counter.shutdown)
     Thread(target=counter.serve_forever, daemon=True).start()
     return counter.server_port
 
 
 def _peak(process: subprocess.Popen[bytes]) -> int:
-    """The most memory that it has had, in MiB."""
+    """Peak memory in MiB."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) >> 10

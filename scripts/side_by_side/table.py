@@ -1,12 +1,12 @@
-"""What came of it, in Markdown: one line for each way, over the samples that every way has judged.
+"""The results in Markdown: a row for each way, over the samples that every way has judged.
 
     no number    samples without a score
-    r, error     correlation and mean absolute difference of score and known share, where there is a score
-    AUC          of the verdicts by sentence: each belongs to the sentence with which it shares most words
+    r, error     correlation and mean absolute difference of score and true share, of samples with a score
+    AUC          of the verdicts on sentences; a verdict belongs to the sentence that shares most words with it
     complete     samples with as many verdicts as sentences
-    moved        scores that were others the second time, of the samples judged twice
+    moved        samples judged twice whose scores differ
 
-In brackets 95 % intervals, by bootstrap over samples, no two of which share a source.
+Brackets: 95 % intervals, bootstrap over samples (no two share a source).
 """
 
 import re
@@ -24,21 +24,22 @@ _DRAWS = 2000
 
 
 def progress_line(row: Row) -> str:
-    """What one turn brought."""
-    came = row["shown"] if row["score"] is None else f"{row['score']:.3f}, known {_share(row):.3f}"
-    return f"{row['judge']}, {row['name']}{', again' * (row['turn'] - 1)}: {row['way']}: {row['seconds']:.1f} s, {came}"
+    """One result."""
+    score = row["message"] if row["score"] is None else f"{row['score']:.3f}, labels {_share(row):.3f}"
+    name = f"{row['name']}{', again' * (row['turn'] - 1)}"
+    return f"{row['judge']}, {name}: {row['way']}: {row['seconds']:.1f} s, {score}"
 
 
 def markdown(rows: Sequence[Row], installed: dict[str, Row]) -> str:
-    """The table of one model, what stood in the place of scores, and what is installed."""
+    """The table of one model, the messages in place of scores, and what is installed."""
     names = [{row["name"] for row in rows if row["way"] == way} for way in dict.fromkeys(row["way"] for row in rows)]
     common = [row for row in rows if all(row["name"] in each for each in names)]
     lines = [f"|{_HEADS}|", "|---" * (_HEADS.count("|") + 1) + "|"]
     for way in dict.fromkeys(row["way"] for row in common):
         lines.append(f"|{'|'.join([way, *_cells([row for row in common if row['way'] == way])])}|")
-    shown = {f"- {row['way']}: {row['shown']}" for row in common if row["score"] is None}
+    messages = {f"- {row['way']}: {row['message']}" for row in common if row["score"] is None}
     sizes = (f"{each['version']}: {each['packages']} packages, {each['mb']:,} MB" for each in installed.values())
-    return "\n".join([*lines, "", *sorted(shown), "", "; ".join(sizes)])
+    return "\n".join([*lines, "", *sorted(messages), "", "; ".join(sizes)])
 
 
 def _cells(rows: Sequence[Row]) -> list[str]:
@@ -65,7 +66,7 @@ def _share(row: Row) -> float:
 
 
 def _auc(rows: Sequence[Row]) -> float:
-    """Of the sentences that have verdicts; of several their mean."""
+    """Over sentences that have verdicts; the mean of several."""
     labels, scores = [], []
     for row in rows:
         words = [set(re.findall(r"\w+", sentence.lower())) for sentence in row["sentences"]]
@@ -80,9 +81,9 @@ def _auc(rows: Sequence[Row]) -> float:
 
 
 def _figure(rows: Sequence[Row], figure: Callable[[Sequence[Row]], float]) -> str:
-    """With its interval; a draw in which it has no meaning is left out."""
-    chance = np.random.default_rng(0)
-    drawn = [chance.integers(len(rows), size=len(rows)) for _ in range(_DRAWS if rows else 0)]
+    """With its interval; draws without a value are left out."""
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(len(rows), size=len(rows)) for _ in range(_DRAWS if rows else 0)]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         value, *draws = [figure([rows[i] for i in each]) for each in (range(len(rows)), *drawn)]
         low, high = np.nanquantile(draws or [0], [0.025, 0.975])

@@ -1,4 +1,4 @@
-"""Evaluators side by side: two samples, a server whose answers are written here, and whatever peers are installed."""
+"""Evaluators side by side: two samples, a scripted server, and the peers that are installed."""
 
 import json
 import subprocess
@@ -57,7 +57,7 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
     assert sum(sum(sample.labels) for sample in samples) * 2 == sum(len(sample.labels) for sample in samples) == 36
     assert len({context for sample in samples for context in sample.contexts}) == 36
     assert make_samples(data, 5) == samples[:5]
-    with pytest.raises(ValueError, match="enough for 39 samples"):
+    with pytest.raises(ValueError, match="enough statements for 39 samples"):
         make_samples(data, 60)
 
 
@@ -65,7 +65,7 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
 def test_every_way_has_a_row_and_the_same_command_goes_on(
     peer: str, module: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A peer that is given no JSON has no number, and what it says instead is shown; what is done is not done again."""
+    """A peer that gets no JSON has no score, and its message is printed; no sample is judged twice."""
     if find_spec(module) is None:
         pytest.skip("NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
     server = data / "llama-server"
@@ -91,6 +91,6 @@ def test_every_way_has_a_row_and_the_same_command_goes_on(
     assert "|0/1|" in second
     theirs = [row for row in rows if row["way"].lower().startswith(peer)]
     assert all(row["prompt_tokens"] >= 40 for row in theirs)
-    assert any(row["score"] is None and row["shown"] in second for row in theirs)
+    assert any(row["score"] is None and row["message"] in second for row in theirs)
     if peer == "haystack":
         assert [(row["score"], row["prompt_tokens"]) for row in theirs[:2]] == [(1.0, 40), (None, 40)]
