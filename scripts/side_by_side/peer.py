@@ -141,18 +141,27 @@ def inspect(url: str) -> Judge:
     """`model_graded_qa` with partial credit: one grade for the whole answer."""
     from inspect_ai import Task, eval
     from inspect_ai.dataset import Sample as Asked
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import model_graded_qa
+    from inspect_ai.solver import solver
 
     os.environ |= {"LOCAL_BASE_URL": f"{url}/v1", "LOCAL_API_KEY": "none"}
+
+    @solver
+    def canned(answer: str) -> Any:
+        async def solve(state: Any, _: Any) -> Any:
+            state.output = ModelOutput.from_content("canned", answer)
+            return state
+
+        return solve
+
     grader = model_graded_qa(partial_credit=True, model=f"openai-api/local/{MODEL}")
 
     def score(sample: Sample) -> Result:
         criterion = "\n".join(["Every statement is supported by these passages:", *sample["contexts"]])
         asked = Asked(input=sample["question"], target=criterion)
-        answers = [ModelOutput.from_content("canned", sample["answer"])]
-        canned = get_model("mockllm/model", custom_outputs=answers, memoize=False)
-        [log] = eval(Task(dataset=[asked], scorer=grader), model=canned, display="none", log_dir="logs")
+        task = Task(dataset=[asked], solver=canned(sample["answer"]), scorer=grader)
+        [log] = eval(task, model="mockllm/model", display="none", log_dir="logs")
         if log.error or not log.samples or not log.samples[0].scores:
             raise ValueError(log.error.message if log.error else "no score")
         [grade] = log.samples[0].scores.values()

@@ -61,7 +61,10 @@ def test_half_of_the_sentences_are_supported_and_no_two_samples_share_a_context(
         make_samples(data, 60)
 
 
-@pytest.mark.parametrize(("peer", "module"), [("haystack", "haystack"), ("deepeval", "deepeval"), ("ragas", "ragas")])
+@pytest.mark.parametrize(
+    ("peer", "module"),
+    [("haystack", "haystack"), ("deepeval", "deepeval"), ("ragas", "ragas"), ("inspect", "inspect_ai")],
+)
 def test_every_way_has_a_row_and_the_same_command_goes_on(
     peer: str, module: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,12 +79,9 @@ def test_every_way_has_a_row_and_the_same_command_goes_on(
         (data / "environments").mkdir(exist_ok=True)
         (data / "environments" / name).symlink_to(sys.prefix)
     paths = {"--judge": ROOT / "models" / "reference-judge.gguf", "--data": data, "--json": data / "rows.jsonl"}
-    extent = {"--environments": data / "environments", "--peers": peer, "--rows": "2", "--again": "1"}
-    command = [
-        sys.executable,
-        ROOT / "scripts" / "side-by-side",
-        *(each for pair in (paths | extent).items() for each in pair),
-    ]
+    extent = {"--environments": data / "environments", "--peers": peer, "--rows": 2, "--again": 1}
+    options = [str(part) for option in {**paths, **extent}.items() for part in option]
+    command = [sys.executable, str(ROOT / "scripts" / "side-by-side"), *options]
     first, second = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2))
     assert first.endswith(second)
     rows = [json.loads(line) for line in (data / "rows.jsonl").read_text().splitlines() if line]
