@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from reference_judge.labelled import Example
 
-from localjudge.engine.llamacpp import kv_cache
 from localjudge.engine.llamacpp.kv_cache import TokenRun
 from localjudge.engine.llamacpp.model import llama_cpp
 from localjudge.run.judges import OpenJudge, open_judge
@@ -89,7 +88,6 @@ class Reader:
         ggml.ggml_nelements.restype = ctypes.c_int64
         ggml.ggml_backend_tensor_get.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
 
-        @ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_bool, ctypes.c_void_p)
         def called(tensor: int, ask: bool, _: int) -> bool:
             name = ggml.ggml_get_name(tensor).decode()
             if name not in self.layers:
@@ -100,16 +98,14 @@ class Reader:
                 self.middle[name] = values.reshape(-1, self.width)
             return True
 
-        self._called = called
+        self._called = callback = llama_cpp.ggml_backend_sched_eval_callback(called)
         open_context = llama_cpp.llama_init_from_model
 
         def with_callback(model: Any, parameters: Any) -> Any:
-            parameters.cb_eval = (
-                ctypes.cast(called, type(parameters.cb_eval)) if parameters.cb_eval is not None else called
-            )
+            parameters.cb_eval = callback
             return open_context(model, parameters)
 
-        kv_cache.llama_cpp.llama_init_from_model = with_callback
+        llama_cpp.llama_init_from_model = with_callback
 
     def read(self, asked: Asked) -> dict[str, Any] | None:
         """Probability and states of one question; None if it cannot be judged in one piece."""
@@ -165,7 +161,7 @@ def collect(
         late = time.monotonic() > until
         if number % 50 == 0 or late or number == len(missing):
             part = file.with_suffix(".part.npz")
-            np.savez(part, **{name: np.array(values) for name, values in columns.items()})
+            np.savez(part, **{name: np.array(values) for name, values in columns.items()})  # type: ignore[arg-type]
             os.replace(part, file)
             yield f"{number} of {len(missing)} rows"
         if late:
