@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from reference_judge.labelled import Example, examples
 
@@ -18,15 +19,26 @@ _VERB = re.compile(r"\b(is|was|are|were|has|have|had|can|could|will|would)\b(?! 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 
 
-def rows(folder: Path, train: int, dev: int) -> list[Asked]:
-    """So many of each, the tasks and kinds of rows taking turns, so that any beginning is a fair one."""
+class Numbers(NamedTuple):
+    """How many rows: of people's labels and of made ones to fit on, and of each task to judge by."""
+
+    train: int = 1000
+    made: int = 300
+    attribution: int = 400
+    relevance: int = 100
+    chunk: int = 0
+
+
+def rows(folder: Path, numbers: Numbers) -> list[Asked]:
+    """The rows of each kind, spread evenly over the whole, so that any beginning of it is a fair one."""
     chance = random.Random(0)
     people = [Asked("train", "attribution", each) for each in _short(examples(folder, "attribution", "train"), chance)]
-    parts = [people[:train], list(_made([asked.example for asked in people], chance))[:train]]
-    for task in ("attribution", "relevance", "chunk"):
-        parts.append([Asked("dev", task, each) for each in _short(examples(folder, task), chance)][:dev])
-    longest = max(map(len, parts))
-    return [part[place] for place in range(longest) for part in parts if place < len(part)]
+    parts = [people[: numbers.train], list(_made([asked.example for asked in people], chance))[: numbers.made]]
+    for task, most in numbers._asdict().items():
+        if task not in ("train", "made"):
+            parts.append([Asked("dev", task, each) for each in _short(examples(folder, task), chance)][:most])
+    placed = [((place + 0.5) / len(part), asked) for part in parts for place, asked in enumerate(part)]
+    return [asked for _, asked in sorted(placed, key=lambda each: each[0])]
 
 
 def _short(found: Sequence[Example], chance: random.Random) -> list[Example]:

@@ -150,6 +150,39 @@ def test_the_python_server_keeps_the_contract(model: ModelFile, tmp_path: Path) 
         assert check_engine(lambda: engine_at(address)) == []
 
 
+def test_the_python_server_is_asked_again_only_for_tokens_that_it_does_not_list(
+    make_model: ModelMaker, tmp_path: Path
+) -> None:
+    """Of two requests with two valid tokens each, none of which shares its text; the answers are the same to the bit."""
+    model = make_model(vocabulary="bytes", chat_template=TEMPLATE)
+    with running_python_server(model.path, tmp_path, "--logits_all", "true") as address:
+        with closing(engine_at(address)) as engine:
+            requests, calls = example_requests(engine)[:2], [0]
+            texts = with_counted_calls(engine, calls)
+            by_list = dict(engine.answers(requests))
+            with_list = calls.pop()
+            calls.append(0)
+            texts.clear()
+            by_token = dict(engine.answers(requests))
+    assert calls == [2 * (1 + 2)]
+    assert 2 <= with_list < 2 * (1 + 2)
+    assert by_list == by_token
+    assert all(isinstance(answer, Answer) for answer in by_list.values())
+
+
+def with_counted_calls(engine: Any, calls: list[int]) -> dict[str, int]:
+    """Counts the calls for probabilities; the texts of tokens that it looks for in their lists."""
+    complete = engine._complete
+
+    def counting(prompt: str, **how: Any) -> Any:
+        calls[0] += "logprobs" in how
+        return complete(prompt, **how)
+
+    engine._complete = counting
+    texts: dict[str, int] = engine._texts
+    return texts
+
+
 class FakePythonServer(FakeServer):
     """Names a file, and cuts texts as its function says."""
 
