@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from judge_heads import heads
-from judge_heads.rows import rows
+from judge_heads.rows import Numbers, rows
 from numpy.typing import NDArray
 
 
@@ -55,7 +55,8 @@ def test_made_labels_are_1_for_sentences_of_their_context_alone(tmp_path: Path) 
     for split in ("train", "dev"):
         (tmp_path / f"attribution.{split}.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (tmp_path / "relevance.dev.jsonl").write_text("")
-    questions = rows(tmp_path, train=20, dev=20)
+    questions = rows(tmp_path, Numbers(train=16, made=8, attribution=16))
+    assert [sum(asked.split == split for asked in questions[:20]) for split in ("train", "made", "dev")] == [8, 4, 8]
     made = [asked.example for asked in questions if asked.split == "made"]
     assert {example.label for example in made} == {0, 1}
     assert all((example.judged in example.given) == bool(example.label) for example in made)
