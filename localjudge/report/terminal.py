@@ -16,19 +16,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from localjudge.progress import Progress, Silence
 from localjudge.words import printable, roughly
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
@@ -229,23 +228,21 @@ class Lines:
         self._next_line = self._clock() + self._pause
 
 
+class _BarAboveLine(RichProgress):
+    line = Text()
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        yield from [self.line] if self.line else []
+
+
 class Bar(Lines):
     """The same as a bar drawn by rich; it takes its line away when it is closed."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        class WithLine(RichProgress):
-            line = Text(no_wrap=True, overflow="ellipsis")
-
-            def get_renderables(self) -> Iterator[RenderableType]:
-                yield from super().get_renderables()
-                yield from [self.line] if self.line else []
-
         super().__init__(stream, phase="judging")
         label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
-        self._progress = WithLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
+        self._progress = _BarAboveLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:
