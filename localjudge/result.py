@@ -32,7 +32,7 @@ from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
 from localjudge.record.manifest import Calibration
-from localjudge.report.export import Added, Format, Rows, exported_parts, pandas_frame, polars_frame
+from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
 from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.resources import write_output
@@ -247,7 +247,7 @@ class Run(record.Run):
         if name not in get_args(Format):
             hint = f"name one: format={get_args(Format)[-3]!r}"
             raise InputError(f"{path.name} does not say in which format", hint=hint)
-        write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
+        write_output(path, exported_parts(self, name, rows, texts=texts, columns=columns))
         return path
 
     def __getitem__(self, metric: str) -> MetricResult:

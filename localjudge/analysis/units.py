@@ -15,11 +15,11 @@ in two runs: it is labelled once.
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from localjudge.words import suggestion
 
 ShareOf = Literal["ones", "zeros"]
 _KEY_DIGITS = 32
+_Key = TypeVar("_Key")
 
 
 class UnitPlace(NamedTuple):
@@ -160,6 +161,20 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
                 keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
+
+
+def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
+    """Where each statement stands first in the run, by its key."""
+    places: dict[str, UnitPlace] = {}
+    for frame in frames:
+        places |= {key: frame.place(units[0]) for key, units in frame.by_key.items() if key not in places}
+    return places
+
+
+def verdicts_at(run: Run, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
+    """The verdicts of the run at these places, by the keys of the places."""
+    rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
+    return {keys[place]: row for place, row in rows if place in keys}
 
 
 def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:

@@ -15,7 +15,7 @@ from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
 from localjudge.record.manifest import Calibration, calibration_file
 from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
-from localjudge.report.terminal import put, show, terminal
+from localjudge.report.terminal import put, show
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import SETTINGS, settings_with
 
@@ -60,15 +60,14 @@ def calibrate_command(
 
 
 def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required: str | None) -> None:
-    console = terminal(stderr=True)
     for calibration in saved:
         advice = f"use it: localjudge run ... --calibration {calibration.name}"
         if calibration.guesses:
             advice = "do not use it: this judge is not shown to be better than guessing"
-        console.print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
+        click.echo(f"saved as {calibration_file(calibration.name)}; {advice}", err=True)
     for calibration in unfit:
         admission = admission_by_labels(calibration)
-        console.print(f"fit for {required} is required: {calibration.name}: {admission}", soft_wrap=True)
+        click.echo(f"fit for {required} is required: {calibration.name}: {admission}", err=True)
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:

@@ -16,7 +16,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.record.result_rows import row_values
 from localjudge.record.run import Run
-from localjudge.report.export import Added, Format, Rows, exported_parts
+from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.redacted import redacted_lines, salt_of, still_tells
 from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.tables import (
@@ -151,7 +151,7 @@ def export_command(
     """
     if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    _write(exported_parts(Run.open(directory), as_format, rows, Added(**added)), out, as_format, as_json)
+    _write(exported_parts(Run.open(directory), as_format, rows, **added), out, as_format, as_json)
 
 
 @cli.command("redact", "localjudge redact runs/data-3f9a1c2e --out carried.jsonl")

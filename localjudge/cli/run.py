@@ -76,7 +76,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
-    demo = [verdicts_view(run, metric=_DEMO_METRIC)] if options["demo"] else []
+    demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
     shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]
     code = _print_run(run, as_json, {**written, **values(result)}, shown)
     return code if result.passed else ExitCode.GATE_MISSED

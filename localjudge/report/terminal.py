@@ -41,9 +41,9 @@ def safe_text(text: str | Text, *, style: str = "") -> Text:
     return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
 
 
-def terminal(*, stderr: bool = False) -> Console:
+def terminal() -> Console:
     """Console that prints text as it is: no markup, no emoji codes, no guessing at numbers and paths."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    return Console(markup=False, emoji=False, highlight=False)
 
 
 def show(*views: RenderableType) -> None:
