@@ -33,6 +33,8 @@ from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
 from localjudge.record.manifest import Calibration
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
+from localjudge.report.html_page import write_report
+from localjudge.report.label_page import write_label_page
 from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.resources import write_output
@@ -221,8 +223,6 @@ class Run(record.Run):
         Takes baseline and gates as `check` does; `title` is the heading in place of the data's name. An earlier report
         is replaced; InputError for another file of that name.
         """
-        from localjudge.report.html_page import write_report
-
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
         return write_report(self, checked, before, out, title=title)
@@ -282,8 +282,6 @@ class Run(record.Run):
         path = Path(out).expanduser()
         labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
         if path.suffix == ".html":
-            from localjudge.report.label_page import write_label_page
-
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:
             write_sheet(path, labelling.rows_to_send())

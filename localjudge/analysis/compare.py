@@ -234,11 +234,6 @@ class MetricChange(Record):
     corrected: CorrectedDifference | None = None
 
     @property
-    def missing(self) -> int:
-        """Samples of either run that have no difference."""
-        return self.unpaired + self.unscored
-
-    @property
     def headline(self) -> CorrectedDifference | None:
         """The corrected difference where labels suffice for its interval: it counts, and not the judge's."""
         return self.corrected if self.corrected and self.corrected.ci95 else None

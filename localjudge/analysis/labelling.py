@@ -78,11 +78,6 @@ class Labelling:
         """How many of the drawn statements are done."""
         return self.total - len(self.rows)
 
-    @property
-    def current(self) -> SheetRow | None:
-        """The row to be answered next; None after the last."""
-        return self.rows[0] if self.rows else None
-
     def rows_to_send(self) -> list[SheetRow]:
         """The rows for somebody else to label. Raises InputError if none is left."""
         if not self.rows:
@@ -95,12 +90,12 @@ class Labelling:
         return self.rows
 
     def answer(self, label: Label | Literal["?"]) -> None:
-        """Decide the current row, "?" for one that cannot be, and keep that."""
+        """Decide the first row, "?" for one that cannot be, and keep that."""
         self._keep(self.rows[0], label)
         self._passed.append(self.rows.pop(0))
 
     def skip(self) -> None:
-        """Leave the current row for the end."""
+        """Leave the first row for the end."""
         self._passed.append(self.rows.pop(0))
         self.rows.append(self._passed[-1])
 

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from localjudge.analysis.check import Check, check, check_baseline, check_metrics, parse_gate
 from localjudge.errors import InputError
 from localjudge.record.run import Run
-from localjudge.report.ci import finished, run_markdown, unfinished, unfinished_markdown
+from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
 from localjudge.report.tables import comparison_view, gates_view
 from localjudge.report.terminal import Table
 from localjudge.resources import write_output
@@ -40,7 +40,7 @@ class Checks:
 
     def begin(self) -> None:
         """Write files that cannot be taken for those of an earlier run."""
-        self._write(junit=unfinished(self._gates), markdown=unfinished_markdown())
+        self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
         """Compare and decide; the files are written anew."""

@@ -17,6 +17,7 @@ from localjudge.cli import options as cli
 from localjudge.errors import InputError
 from localjudge.record.run import Run
 from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, read_view, row_view
+from localjudge.report.label_page import write_label_page
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import put, show
 from localjudge.words import call, numbered, printable
@@ -93,8 +94,6 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label(labelling)
         return
-    from localjudge.report.label_page import write_label_page
-
     rows = labelling.rows_to_send()
     if "out" in files:
         write_sheet(files["out"], rows)
@@ -118,8 +117,8 @@ def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bo
 
 def _label(labelling: Labelling) -> None:
     with _keys() as pressed:
-        while row := labelling.current:
-            show(row_view(row, labelling.labelled, labelling.total))
+        while labelling.rows:
+            show(row_view(labelling.rows[0], labelling.labelled, labelling.total))
             while (key := next(pressed, "q")) not in KEYS:
                 put(f" {KEYS_LINE}\n")
             put(f" {key} {KEYS[key]}\n")

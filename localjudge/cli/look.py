@@ -16,17 +16,11 @@ from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
 from localjudge.record.result_rows import row_values
 from localjudge.record.run import Run
+from localjudge.report import tables
 from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.html_page import write_report
 from localjudge.report.redacted import redacted_lines, salt_of, still_tells
 from localjudge.report.sample import find_sample, prompts_view, sample_view
-from localjudge.report.tables import (
-    comparison_view,
-    slices_view,
-    summary_values,
-    summary_view,
-    worst_samples,
-    worst_view,
-)
 from localjudge.resources import write_output
 
 
@@ -53,12 +47,14 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
     if column is not None:
         parts = slices(run, column)
-        cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
+        cli.print_result(
+            as_json, parts, lambda: [tables.slices_view(run, parts, metric=name) for name in names or (None,)]
+        )
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
         worst, metrics = options["worst"], names or (None,)
-        shown = (summary_view, partial(worst_view, count=worst)) if worst else (summary_view,)
+        shown = (tables.summary_view, partial(tables.worst_view, count=worst)) if worst else (tables.summary_view,)
         cli.print_result(
             as_json,
             lambda: _values(run, names, worst),
@@ -67,7 +63,7 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
 
 
 def _values(run: Run, names: Sequence[str] | None, worst: int) -> dict[str, Any]:
-    summary, names = summary_values(run), names or list(run)
+    summary, names = tables.summary_values(run), names or list(run)
     return {
         **summary,
         "metrics": {name: summary["metrics"][name] for name in names},
@@ -75,7 +71,7 @@ def _values(run: Run, names: Sequence[str] | None, worst: int) -> dict[str, Any]
         "finished": run.so_far is None,
         "worst": [
             {"row": row, "user_input": question, **vars(score)}
-            for row, question, score in worst_samples(run, names, worst)
+            for row, question, score in tables.worst_samples(run, names, worst)
         ],
     }
 
@@ -100,7 +96,8 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 
 @cli.command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
-@cli.gate_options
+@cli.baseline_option
+@cli.gate_option
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.json_option
@@ -112,8 +109,6 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
 
     Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
     """
-    from localjudge.report.html_page import write_report
-
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
@@ -198,4 +193,4 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
         raise InputError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
-    cli.print_result(as_json, comparison, lambda: comparison_view(comparison))
+    cli.print_result(as_json, comparison, lambda: tables.comparison_view(comparison))

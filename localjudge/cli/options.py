@@ -85,26 +85,16 @@ def count_option(section: str, name: str, words: str, *, least: int = 0, default
     return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
 
 
-def stacked(*decorators: _Decorator) -> _Decorator:
-    """Several options as one decorator, in their order."""
+def settings(*names: str) -> _Decorator:
+    """Give a command an option for each of these settings that has one; for all if none is named."""
 
     def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
+        for name in reversed(names or tuple(SETTINGS)):
+            if group := SETTINGS[name].group:
+                command = option(group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))(command)
         return command
 
     return decorate
-
-
-def settings(*names: str) -> _Decorator:
-    """Give a command an option for each of these settings that has one; for all if none is named."""
-    return stacked(
-        *(
-            option(SETTINGS[name].group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))
-            for name in names or SETTINGS
-            if SETTINGS[name].group
-        )
-    )
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
@@ -177,10 +167,8 @@ _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
     "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
 )
-gate_options = stacked(
-    option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
-    option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate),
-)
+baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run.")
+gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate)
 _suite = f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]"
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 

@@ -17,6 +17,7 @@ from localjudge.progress import Progress
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import Run
 from localjudge.report.checks import metric_list, verification_view
+from localjudge.report.html_page import write_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
 from localjudge.run.combine import combine_runs
@@ -41,7 +42,8 @@ _accept = "What counts as verified: the same bits, or the same verdicts."
 @cli.option("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
 @cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
 @cli.settings()
-@cli.gate_options
+@cli.baseline_option
+@cli.gate_option
 @cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
 @cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
@@ -55,8 +57,6 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     localjudge.toml sets whatever is not typed, and has more settings (docs/runs.md). With --rescore, DATA is not
     needed: only what RUN did not ask is asked, and the rest is as in RUN.
     """
-    from localjudge.report.html_page import write_report
-
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)

@@ -181,7 +181,7 @@ def _of_verdicts(
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:
             for key in [key for key in frame.by_key if decisions.of.get(key)]:
-                place, share = frame.place(frame.by_key[key][0]), decisions.human.get(key, _DIVIDED)
+                place, share = frame.places[frame.by_key[key][0]], decisions.human.get(key, _DIVIDED)
                 if share == _DIVIDED:
                     undecided.add(key)
                     continue

@@ -103,6 +103,13 @@ def _remark(verdict: VerdictRow) -> str | None:
     return verdict.error or ", ".join(filter(None, (window, *judges, verdict.reason))) or None
 
 
+def line_of(verdict: VerdictRow) -> str:
+    """Label (or why there is none), probability and text, for messages without a table."""
+    label = verdict.error if verdict.label is None else verdict.label
+    p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
+    return printable(f"  {label}{p_yes} {verdict.text}")
+
+
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     """The sample's texts, its scores and units, and who judged them. Raises InputError if there is none."""
     sample = find_sample(run, named)

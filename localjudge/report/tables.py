@@ -358,7 +358,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
     if catalog.lower_is_better(name):
         better, worse = worse, better
     flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
-    return (*(f"{count:,}" for count in (better, worse, tied, change.missing)), *flipped)
+    return (*(f"{count:,}" for count in (better, worse, tied, change.unpaired + change.unscored)), *flipped)
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
