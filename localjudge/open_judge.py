@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from localjudge.engine.protocol import Engine, EngineSettings
@@ -202,7 +201,7 @@ class Judge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

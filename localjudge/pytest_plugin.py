@@ -229,8 +229,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
-    from localjudge.words import printable
+    from localjudge.report.sample import line_of
 
-    probabilities = ["" if row.p_yes is None else f"{row.p_yes:.3f} " for row in rows]
-    lines = [f"  {row.label} {p}{printable(row.text)}" for row, p in zip(rows[:_SHOWN], probabilities, strict=False)]
+    lines = [line_of(row) for row in rows[:_SHOWN]]
     return [*lines, f"  and {len(rows) - _SHOWN} more in the run"] if len(rows) > _SHOWN else lines

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, 
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
+from localjudge.analysis.label_sheet import write_sheet
+from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -30,6 +32,12 @@ from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
 from localjudge.record.manifest import Calibration
+from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
+from localjudge.report.html_page import write_report
+from localjudge.report.label_page import write_label_page
+from localjudge.report.tables import comparison_view, gates_view, summary_view
+from localjudge.report.terminal import Bar, as_html, progress_on
+from localjudge.resources import write_output
 from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
 from localjudge.run.settings import RunSettings
@@ -39,9 +47,6 @@ from localjudge.words import suggestion
 if TYPE_CHECKING:
     import pandas
     import polars
-
-    from localjudge.analysis.labelling import LabelsRead
-    from localjudge.report.export import Format, Rows
 
 RunLike = record.Run | str | Path
 """A run, or its directory."""
@@ -75,18 +80,14 @@ class Comparison(RunComparison):
     """What changed from one run to another, a table in notebooks."""
 
     def _repr_html_(self) -> str:
-        from localjudge.report import tables, terminal
-
-        return terminal.as_html(tables.comparison_view(self))
+        return as_html(comparison_view(self))
 
 
 class CheckedGates(Check):
     """What became of each gate, and the comparison with the baseline, if there is one; a table in notebooks."""
 
     def _repr_html_(self) -> str:
-        from localjudge.report import tables, terminal
-
-        return terminal.as_html(tables.gates_view(self.decisions))
+        return as_html(gates_view(self.decisions))
 
 
 class _Folder:
@@ -116,20 +117,16 @@ class Run(record.Run):
         values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
         return cls(**values, folder=folder)
 
-    def to_pandas(self, rows: "Rows" = "samples") -> "pandas.DataFrame":
+    def to_pandas(self, rows: Rows = "samples") -> "pandas.DataFrame":
         """A row for each sample, in the order of the data and with its index: texts, your own columns, scores.
 
         `rows` are "samples", "scores" or "verdicts". A metric has two columns: its score in [0, 1], NaN where there is
         none, and its status: scored, undefined or failed. Raises InputError if pandas is not installed.
         """
-        from localjudge.report.export import pandas_frame
-
         return pandas_frame(self, rows)
 
-    def to_polars(self, rows: "Rows" = "samples") -> "polars.DataFrame":
+    def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":
         """As `to_pandas`, with null where there is no score. Raises InputError if polars is not installed."""
-        from localjudge.report.export import polars_frame
-
         return polars_frame(self, rows)
 
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
@@ -183,14 +180,14 @@ class Run(record.Run):
     @check_names
     def rescore(  # noqa: PLR0913 # each by its name, so that editors offer them
         self,
-        metrics: "str | Metric | Sequence[str | Metric] | None" = None,
+        metrics: str | Metric | Sequence[str | Metric] | None = None,
         *,
         out: Output = None,
         judge: JudgeName | None = None,
         engine: Engine | None = None,
         progress: Progress | bool | None = None,
         threshold: float | None = None,
-        calibration: "str | Path | Calibration | Sequence[str | Path | Calibration] | None" = None,
+        calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
         min_legal_mass: float | None = None,
         cluster_by: str | None = None,
         max_failed: int | None = None,
@@ -226,8 +223,6 @@ class Run(record.Run):
         Takes baseline and gates as `check` does; `title` is the heading in place of the data's name. An earlier report
         is replaced; InputError for another file of that name.
         """
-        from localjudge.report.html_page import write_report
-
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
         return write_report(self, checked, before, out, title=title)
@@ -235,9 +230,9 @@ class Run(record.Run):
     def export(
         self,
         file: str | Path,
-        format: "Format | None" = None,  # as pandas and others call it
+        format: Format | None = None,  # as pandas and others call it
         *,
-        rows: "Rows" = "scores",
+        rows: Rows = "scores",
         texts: bool = False,
         columns: bool = False,
     ) -> Path:
@@ -247,15 +242,12 @@ class Run(record.Run):
             `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None for
             the one that the file's name ends with. Raises InputError for what the run does not hold.
         """
-        from localjudge.report.export import Added, Format, exported_parts
-        from localjudge.resources import write_output
-
         path = Path(file).expanduser()
-        name = cast("Format", format or path.suffix.removeprefix("."))
+        name = cast(Format, format or path.suffix.removeprefix("."))
         if name not in get_args(Format):
             hint = f"name one: format={get_args(Format)[-3]!r}"
             raise InputError(f"{path.name} does not say in which format", hint=hint)
-        write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
+        write_output(path, exported_parts(self, name, rows, texts=texts, columns=columns))
         return path
 
     def __getitem__(self, metric: str) -> MetricResult:
@@ -287,32 +279,22 @@ class Run(record.Run):
         comes back. The arguments are those of `localjudge label`. Raises InputError for a metric without verdicts of a
         judge, and for a file that is there already.
         """
-        from localjudge.analysis.label_sheet import write_sheet
-        from localjudge.analysis.labelling import Labelling
-
         path = Path(out).expanduser()
         labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
         if path.suffix == ".html":
-            from localjudge.report.label_page import write_label_page
-
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:
             write_sheet(path, labelling.rows_to_send())
         return path
 
-    def read_labels(self, file: str | Path, labeller: str | None = None) -> "LabelsRead":
+    def read_labels(self, file: str | Path, labeller: str | None = None) -> LabelsRead:
         """Take the labels of a sheet, of what the page gave, or of another run's directory: how many are new.
 
         `labeller` gave those that name nobody. Raises DataError for a file that holds no labels of this run.
         """
-        from localjudge.analysis.labelling import read_labels
-
         return read_labels(self, file, labeller)
 
     def _repr_html_(self) -> str:
-        from localjudge.report.tables import summary_view
-        from localjudge.report.terminal import as_html
-
         return as_html(summary_view(self))
 
 
@@ -339,8 +321,6 @@ def progress_for(progress: object) -> Progress:
     in_notebook = type(ipython and ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
     if not (progress or (progress is None and (in_notebook or sys.stderr.isatty()))):
         return Silence()
-    from localjudge.report.terminal import Bar, progress_on
-
     # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
     if in_notebook:
         return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)

@@ -13,7 +13,7 @@ import pytest
 import localjudge
 from localjudge.analysis.check import check, parse_gate
 from localjudge.errors import InputError
-from localjudge.report.ci import unfinished, unfinished_markdown
+from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished
 from localjudge.run.settings import RunSettings, settings_of
 from localjudge.run.verify import verify_run as verify
 from localjudge.suite import KEYS, read_suite
@@ -114,7 +114,7 @@ def test_nothing_hidden_is_written(key: str, value: str) -> None:
 
 def test_the_file_of_a_run_that_was_killed_may_be_replaced(outside: Path) -> None:
     """It is what stands there while the run goes on."""
-    Path("table.md").write_text(unfinished_markdown(), encoding="utf-8")
+    Path("table.md").write_text(UNFINISHED_MARKDOWN, encoding="utf-8")
     Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
     written(markdown="table.md", junit="gates.xml")
     assert read_suite("localjudge.toml", named=False).arguments["markdown"] == "table.md"

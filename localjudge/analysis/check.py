@@ -129,12 +129,7 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
 
 
 def decide_gate(
-    gate: Gate,
-    run: Run,
-    comparison: RunComparison | None = None,
-    labels: RunLabels | None = None,
-    *,
-    undecided: Undecided = "fail",
+    gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, undecided: Undecided
 ) -> GateDecision:
     """Decide a gate on a finished run that has its metric; one about a difference on its comparison with the baseline.
 
@@ -151,7 +146,11 @@ def decide_gate(
             more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
         reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
-        decision, reason = _with_labels(decision, reason, labels, is_corrected=corrected is not None)
+        if labels and not corrected:
+            reason = f"by the judge alone: {reason}"
+        elif labels:
+            decision = Decision("undecided") if labels.is_incomplete else decision
+            reason = "; ".join([reason, *labels.warnings])
     if unpaired and comparison:
         reason += f"; {comparison.samples.without_partner}"
     return GateDecision(
@@ -169,17 +168,6 @@ def decide_gate(
         labels_needed=more,
         reason=reason,
     )
-
-
-def _with_labels(
-    decision: Decision, reason: str, labels: RunLabels | None, *, is_corrected: bool
-) -> tuple[Decision, str]:
-    """What labels that leave statements out, or do not correct the mean, make of the decision and its reason."""
-    if labels is None:
-        return decision, reason
-    if not is_corrected:
-        return decision, f"by the judge alone: {reason}"
-    return Decision("undecided") if labels.is_incomplete else decision, "; ".join([reason, *labels.warnings])
 
 
 def _reason(
@@ -239,5 +227,5 @@ def check(
     comparison = compare(before, run) if before else None
     check_metrics(parsed, run.summary.metrics)
     labels = labels_of(run, stored_labels(before.directory) if before else ())
-    decisions = tuple(decide_gate(gate, run, comparison, labels, undecided=undecided) for gate in parsed)
+    decisions = tuple(decide_gate(gate, run, comparison, labels, undecided) for gate in parsed)
     return Check(comparison=comparison, decisions=decisions, labels=labels)

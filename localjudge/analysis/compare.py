@@ -39,7 +39,7 @@ from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import mcnemar, paired_difference
+from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
 from localjudge.words import suggestion
 
@@ -232,11 +232,6 @@ class MetricChange(Record):
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
     corrected: CorrectedDifference | None = None
-
-    @property
-    def missing(self) -> int:
-        """Samples of either run that have no difference."""
-        return self.unpaired + self.unscored
 
     @property
     def headline(self) -> CorrectedDifference | None:
@@ -442,7 +437,7 @@ class _BothRuns:
             improved=change.improved,
             worsened=change.worsened,
             tied=change.tied,
-            smallest_detectable=change.smallest_detectable,
+            smallest_detectable=smallest_detectable_difference(change.difference),
         )
 
     def _units(self, metric: str, pair: Pair) -> list[UnitChange]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace
+from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_places, verdicts_at
 from localjudge.errors import InputError
 from localjudge.record.run import Run
 from localjudge.stats.corrected import draw, strata_by_score, uncertainty
@@ -57,9 +57,7 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
         raise InputError(f"{option_name('n')} must be at least 1, got {count}")
     if seed < 0:
         raise InputError(f"{option_name('seed')} must be at least 0, got {seed}")
-    places: dict[str, UnitPlace] = {}
-    for frame in frames.values():
-        places |= {key: frame.place(units[0]) for key, units in frame.by_key.items() if key not in places}
+    places = first_places(frames.values())
     numbers = {key: number for number, key in enumerate(places)}
     squares, p_yes, kinds = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places), dtype=np.intp)
     for kind, frame in enumerate(frames.values()):
@@ -97,30 +95,26 @@ def metrics_of(drawing: str) -> list[str]:
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """The first statements of the drawing of this name; None if it is not of these frames."""
-    parts, of_drawing = (
-        _NAME.fullmatch(name),
-        {metric: frames[metric] for metric in metrics_of(name) if metric in frames},
-    )
+    parts, of_drawing = _NAME.fullmatch(name), {of: frames[of] for of in metrics_of(name) if of in frames}
     drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
     return drawing if drawing and drawing.name == name else None
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
     """What a person is asked and shown of the statements, row by row, and not what the judge said."""
-    places = {statement.place: statement for statement in statements}
-    asked = {place.sample_id for place in places}
+    verdicts = verdicts_at(run, {statement.place: statement.key for statement in statements})
+    asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}
-    evidence, rows = Evidence(run), dict[str, SheetRow]()
-    for verdict in run.iter_verdicts():
-        place = UnitPlace(verdict.sample_id, verdict.metric, verdict.position or 0)
-        if statement := places.get(place):
-            rows[statement.key] = {
-                "label_id": statement.key,
-                "draw": drawing.name,
-                **place._asdict(),
-                **evidence.shown(samples[place.sample_id], verdict),
-                "text": verdict.text,
-                "human": None,
-                "labeller": None,
-            }
-    return [rows[statement.key] for statement in statements]
+    evidence = Evidence(run)
+    return [
+        {
+            "label_id": key,
+            "draw": drawing.name,
+            **place._asdict(),
+            **evidence.shown(samples[place.sample_id], verdicts[key]),
+            "text": verdicts[key].text,
+            "human": None,
+            "labeller": None,
+        }
+        for key, place, *_ in statements
+    ]

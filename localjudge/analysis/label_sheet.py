@@ -58,7 +58,7 @@ class SheetLabel(NamedTuple):
     """
 
     place: str
-    label_id: str | None
+    label_id: str
     text: str | None
     human: Label | None
     labeller: str | None
@@ -147,8 +147,8 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
     label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # no number is one
-    texts["label_id"] = label_id if _LABEL_ID.fullmatch(label_id) else None
-    if texts["label_id"] is None:
+    del texts["label_id"]
+    if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
     human = None
     try:
@@ -161,7 +161,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
             texts["when"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
-    return SheetLabel(place=str(row.place), human=human, **texts)
+    return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)
 
 
 def _as_text(value: Any) -> Any:

@@ -99,7 +99,6 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
 
 
 def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> LabelledText | None:
-
     def report(column: str, problem: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, problem, expected))
 

@@ -6,14 +6,13 @@ that the run has already, of another drawing or from another run, is not asked f
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from localjudge.analysis.drawing import Drawing, SheetRow, draw_again, draw_statements, sheet_rows
 from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
-from localjudge.analysis.units import UnitFrame, UnitPlace, correctable, unit_frames
+from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
 from localjudge.record.run import Run, as_run
@@ -79,11 +78,6 @@ class Labelling:
         """How many of the drawn statements are done."""
         return self.total - len(self.rows)
 
-    @property
-    def current(self) -> SheetRow | None:
-        """The row to be answered next; None after the last."""
-        return self.rows[0] if self.rows else None
-
     def rows_to_send(self) -> list[SheetRow]:
         """The rows for somebody else to label. Raises InputError if none is left."""
         if not self.rows:
@@ -96,12 +90,12 @@ class Labelling:
         return self.rows
 
     def answer(self, label: Label | Literal["?"]) -> None:
-        """Decide the current row, "?" for one that cannot be, and keep that."""
+        """Decide the first row, "?" for one that cannot be, and keep that."""
         self._keep(self.rows[0], label)
         self._passed.append(self.rows.pop(0))
 
     def skip(self) -> None:
-        """Leave the current row for the end."""
+        """Leave the first row for the end."""
         self._passed.append(self.rows.pop(0))
         self.rows.append(self._passed[-1])
 
@@ -203,51 +197,36 @@ def _decisions_in(
     """What is `carried` over to the drawings of a sheet, and its labels as decisions about statements of the run."""
     if not labels:
         raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
-    statements = _Statements(run, frames)
-    keyed = [(label, statements.key_of(label)) for label in labels]
-    if others := [label.place for label, key in keyed if key is None]:
+    places = first_places(frames.values())
+    rows = verdicts_at(run, {place: key for key, place in places.items()})
+    texts = {key: row.text for key, row in rows.items()}
+    if others := [label.place for label in labels if not _is_among(texts, label)]:
         raise DataError(
             f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
-    matches = [(label, key) for label, key in keyed if key]
     before, drawn, when = list[LabelRow](), dict[tuple[str, str], dict[str, Any]](), now()
     for name in sorted({label.draw for label in labels if label.draw}):
-        if drawing := draw_again(name, frames, len(statements.first)):
-            keys = {key for label, key in matches if label.draw == name}
+        if drawing := draw_again(name, frames, len(places)):
+            keys = {label.label_id for label in labels if label.draw == name}
             of_name = [statement for statement in drawing.statements if statement.key in keys]
             drawn |= {(name, statement.key): drawing.of(statement) for statement in of_name}
             before += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
-    rows = []
-    for label, key in matches:
+    decided = []
+    for label in labels:
+        key = label.label_id
         way: Way = "page" if label.when else "sheet"
         who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
-        where = {"key": key, **statements.first[key]._asdict(), "text": statements.texts[key]}
-        rows.append(LabelRow.model_validate({**where, **who, **drawn.get((label.draw or "", key), {})}))
-    return before, rows
+        where = {"key": key, **places[key]._asdict(), "text": texts[key]}
+        decided.append(LabelRow.model_validate({**where, **who, **drawn.get((label.draw or "", key), {})}))
+    return before, decided
 
 
-class _Statements:
-    """The statements of a run by their keys: where each stands first, and what it says."""
-
-    def __init__(self, run: Run, frames: Mapping[str, UnitFrame]) -> None:
-        self._run = run
-        self.first: dict[str, UnitPlace] = {}
-        for frame in frames.values():
-            for key, indices in frame.by_key.items():
-                self.first.setdefault(key, frame.place(indices[0]))
-
-    def key_of(self, label: SheetLabel) -> str | None:
-        key = label.label_id
-        if key not in self.first:
-            return None
-        texts = (label.text or self.texts[key], self.texts[key])  # a column that was sorted alone has others
-        said, says = (escape_formula(text).split() for text in texts)
-        return key if said == says else None
-
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        keys = {place: key for key, place in self.first.items()}
-        rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in self._run.iter_verdicts())
-        return {keys[place]: row.text for place, row in rows if place in keys}
+def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
+    """Whether the label is of one of the statements; its text is not, where a column was sorted alone."""
+    if label.label_id not in statements:
+        return False
+    texts = label.text or statements[label.label_id], statements[label.label_id]
+    said, says = (escape_formula(text).split() for text in texts)
+    return bool(said == says)

@@ -15,11 +15,11 @@ in two runs: it is labelled once.
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from localjudge.words import suggestion
 
 ShareOf = Literal["ones", "zeros"]
 _KEY_DIGITS = 32
+_Key = TypeVar("_Key")
 
 
 class UnitPlace(NamedTuple):
@@ -85,16 +86,16 @@ class UnitFrame:
         part._samples = [sample._replace(cluster=clusters[sample.sample_id]) for sample in samples]
         return part
 
-    def place(self, index: int) -> UnitPlace:
-        """Where the unit with this index stands in the run."""
-        sample = int(np.searchsorted(self._ends, index, side="right"))
-        start = int(self._ends[sample - 1]) if sample else 0
-        return UnitPlace(self._samples[sample].sample_id, self.metric, index - start)
-
     @cached_property
     def share_of(self) -> ShareOf | None:
         """Which verdicts its scores are shares of; None where they are something else."""
         return next((name for name in ("ones", "zeros") if self._samples and name in self._shares), None)
+
+    @cached_property
+    def places(self) -> list[UnitPlace]:
+        """Where the units stand in the run."""
+        samples = ((sample.sample_id, len(sample.keys)) for sample in self._samples)
+        return [UnitPlace(name, self.metric, position) for name, count in samples for position in range(count)]
 
     @cached_property
     def keys(self) -> list[str]:
@@ -133,10 +134,6 @@ class UnitFrame:
     def _sizes(self) -> Indices:
         return np.array([len(sample.labels) for sample in self._samples], dtype=np.intp)
 
-    @cached_property
-    def _ends(self) -> Indices:
-        return np.cumsum(self._sizes)
-
 
 def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
     """The frame of each of the metrics, by default of all that a person can label verdicts of.
@@ -160,6 +157,20 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
                 keys = [evidence.key(sample, row) for row in verdict_rows([evaluation])]
                 frames[evaluation.metric].add(evaluation, number, keys)
     return frames
+
+
+def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
+    """Where each statement stands first in the run, by its key."""
+    places: dict[str, UnitPlace] = {}
+    for frame in frames:
+        places |= {key: frame.places[units[0]] for key, units in frame.by_key.items() if key not in places}
+    return places
+
+
+def verdicts_at(run: Run, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
+    """The verdicts of the run at these places, by the keys of the places."""
+    rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
+    return {keys[place]: row for place, row in rows if place in keys}
 
 
 def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:

@@ -8,7 +8,7 @@ import io
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,35 +59,26 @@ def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[s
             choice = package.worksheet.datavalidation.DataValidation("list", '"1,0"', allow_blank=True, sqref=cells)
             choice.showErrorMessage, choice.error = True, "1 for yes, 0 for no, nothing if it cannot be decided"
             sheet.data_validations.append(choice)
-    cell = _cells(package, sheet)
-    sheet.append(cell(column, True, column == labels) for column in columns)
+    sheet.append(_cell(package, sheet, column, header=True, label=column == labels) for column in columns)
     for row in rows:
-        sheet.append(cell(_fitting(row, column, whole), False, column == labels) for column in columns)
+        values = ((column, _fitting(row, column, whole)) for column in columns)
+        sheet.append(_cell(package, sheet, value, label=column == labels) for column, value in values)
     book.save(content := io.BytesIO())
     return content.getvalue()
 
 
-def _cells(package: Any, sheet: Any) -> Callable[[Any, bool, bool], Any]:
-    from openpyxl.styles import Alignment, Font, PatternFill
-
-    cells: dict[tuple[bool, ...], Any] = {}
-
-    def cell(value: Any, header: bool, label: bool) -> Any:
-        """The one cell of its style, filled anew: openpyxl writes each before it asks for the next."""
-        is_text, is_long = isinstance(value, str), len(str(value)) > _TEXT_FORMAT
-        if (style := (header, label, is_text, is_long)) not in cells:
-            cells[style] = new = package.cell.WriteOnlyCell(sheet)
-            new.alignment = Alignment(vertical="top", wrap_text=True)
-            if header:
-                new.font = Font(name="Calibri", size=11, bold=True)
-            if label:
-                new.fill = PatternFill("solid", fgColor="FFF2CC")
-            new.number_format = "@" if is_text and not is_long else "General"
-            new.quotePrefix = is_text and is_long
-        cells[style].value = value
-        cells[style].data_type = "s" if is_text else "n"  # openpyxl finds formulas and errors in texts
-        return cells[style]
-
+def _cell(package: Any, sheet: Any, value: Any, *, label: bool, header: bool = False) -> Any:
+    is_text, is_long = isinstance(value, str), len(str(value)) > _TEXT_FORMAT
+    cell, styles = package.cell.WriteOnlyCell(sheet), package.styles
+    cell.alignment = styles.Alignment(vertical="top", wrap_text=True)
+    if header:
+        cell.font = styles.Font(name="Calibri", size=11, bold=True)
+    if label:
+        cell.fill = styles.PatternFill("solid", fgColor="FFF2CC")
+    cell.number_format = "@" if is_text and not is_long else "General"
+    cell.quotePrefix = is_text and is_long
+    cell.value = value
+    cell.data_type = "s" if is_text else "n"  # openpyxl finds formulas and errors in texts
     return cell
 
 

@@ -2,25 +2,23 @@
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import RenderableType
+
+from localjudge.analysis.check import Check, check, check_baseline, check_metrics, parse_gate
 from localjudge.errors import InputError
+from localjudge.record.run import Run
+from localjudge.report.ci import UNFINISHED_MARKDOWN, finished, run_markdown, unfinished
+from localjudge.report.tables import comparison_view, gates_view
+from localjudge.report.terminal import Table
 from localjudge.resources import write_output
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from localjudge.analysis.check import Check
-    from localjudge.record.run import Run
 
 
 class Checks:
     """The baseline, gates and files given for a run to come. Raises InputError for a gate that cannot be decided."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        from localjudge.analysis.check import check_baseline, parse_gate
-        from localjudge.record.run import Run
-
         until = arguments.get("until", ())
         texts = [*arguments.get("gates", ()), *([until] if isinstance(until, str) else until)]
         self._gates = [parse_gate(gate) for gate in dict.fromkeys(texts)]
@@ -33,8 +31,6 @@ class Checks:
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise InputError for a gate about a metric that is not going to be computed."""
-        from localjudge.analysis.check import check_metrics
-
         check_metrics(self._gates, metrics)
         if self.baseline is not None and not set(self.baseline) & set(metrics):
             raise InputError(
@@ -44,15 +40,10 @@ class Checks:
 
     def begin(self) -> None:
         """Write files that cannot be taken for those of an earlier run."""
-        from localjudge.report.ci import unfinished, unfinished_markdown
+        self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
-        self._write(junit=unfinished(self._gates), markdown=unfinished_markdown())
-
-    def check(self, run: "Run") -> "Check":
+    def check(self, run: Run) -> Check:
         """Compare and decide; the files are written anew."""
-        from localjudge.analysis.check import check
-        from localjudge.report.ci import finished, run_markdown
-
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
         if run.summary.stopped:
@@ -67,17 +58,14 @@ class Checks:
             write_output(file, [contents[name].encode()])
 
 
-def values(result: "Check") -> dict[str, Any]:
+def values(result: Check) -> dict[str, Any]:
     """For JSON: `comparison` and `gates`, where they were asked for."""
     parts = result.model_dump(mode="json")
     return {name: parts[part] for name, part in (("comparison", "comparison"), ("gates", "decisions")) if parts[part]}
 
 
-def views(result: "Check", report: Path | None = None) -> "list[RenderableType]":
+def views(result: Check, report: Path | None = None) -> list[RenderableType]:
     """For people: the same, and where the report is."""
-    from localjudge.report.tables import comparison_view, gates_view
-    from localjudge.report.terminal import Table
-
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
     return [*parts, Table(notes=[f"report {report}"])] if report else parts

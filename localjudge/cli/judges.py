@@ -3,16 +3,21 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from localjudge.cli import options as cli
 from localjudge.cli.main import ExitCode
+from localjudge.doctor.calibrate import measure_judges
+from localjudge.doctor.examine import examine
+from localjudge.doctor.fitness import admission_by_labels
+from localjudge.doctor.machine import inventory
+from localjudge.record.manifest import Calibration, calibration_file
+from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
+from localjudge.report.terminal import put, show
+from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import SETTINGS, settings_with
-
-if TYPE_CHECKING:
-    from localjudge.record.manifest import Calibration
 
 
 @cli.command("calibrate", "localjudge calibrate run-a run-b")
@@ -39,9 +44,6 @@ def calibrate_command(
     Exit code: 0 done; 3 done, and no judge is fit for what is required (by the labels of each question); 1 nothing was
     measured; 4 interrupted.
     """
-    from localjudge.doctor.calibrate import measure_judges
-    from localjudge.report.checks import calibrations_view
-
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
@@ -57,20 +59,15 @@ def calibrate_command(
     return ExitCode.GATE_MISSED if unfit else ExitCode.DONE
 
 
-def _advise(saved: "Sequence[Calibration]", unfit: "Sequence[Calibration]", required: str | None) -> None:
-    from localjudge.doctor.fitness import admission_by_labels
-    from localjudge.record.manifest import calibration_file
-    from localjudge.report.terminal import terminal
-
-    console = terminal(stderr=True)
+def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required: str | None) -> None:
     for calibration in saved:
         advice = f"use it: localjudge run ... --calibration {calibration.name}"
         if calibration.guesses:
             advice = "do not use it: this judge is not shown to be better than guessing"
-        console.print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
+        click.echo(f"saved as {calibration_file(calibration.name)}; {advice}", err=True)
     for calibration in unfit:
         admission = admission_by_labels(calibration)
-        console.print(f"fit for {required} is required: {calibration.name}: {admission}", soft_wrap=True)
+        click.echo(f"fit for {required} is required: {calibration.name}: {admission}", err=True)
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
@@ -101,11 +98,6 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    from localjudge.doctor.examine import examine
-    from localjudge.report.checks import check_view, conclusion_view
-    from localjudge.report.terminal import show
-    from localjudge.run.judges import DEFAULT_JUDGE
-
     arguments, _ = cli.with_suite(options["suite"], "judge", *settings_with("doctor"))
     extent = {name: options[name] for name in ("injections", "probes", "required")} | cli.settings_in(arguments)
     judge = arguments.get("judge") or DEFAULT_JUDGE
@@ -127,9 +119,5 @@ def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> No
     variables say. A name is what --judge takes. Only headers of files are read, and no network is used. Not every model
     is a good judge: localjudge doctor measures that.
     """
-    from localjudge.doctor.machine import inventory
-    from localjudge.report.checks import model_list
-    from localjudge.report.terminal import put
-
     models = inventory(folders)
     put(f"{models.model_dump_json(indent=2)}\n" if as_json else model_list(models, verbose=verbose))

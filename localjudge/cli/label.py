@@ -7,17 +7,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from localjudge.analysis.label_sheet import write_sheet
+from localjudge.analysis.labelling import Labelling, read_labels
 from localjudge.cli import options as cli
 from localjudge.errors import InputError
+from localjudge.record.run import Run
+from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, read_view, row_view
+from localjudge.report.label_page import write_label_page
+from localjudge.report.tables import summary_view
+from localjudge.report.terminal import put, show
 from localjudge.words import call, numbered, printable
-
-if TYPE_CHECKING:
-    from localjudge.analysis.labelling import Labelling
-    from localjudge.record.run import Run
 
 _END = "\x04"
 # What arrows, Home and the like send (ECMA-48, 5.4), and a key together with Alt.
@@ -75,9 +78,6 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
 
     The statements are drawn by what their labels add, so label them in their order: any number of them counts.
     """
-    from localjudge.analysis.labelling import Labelling
-    from localjudge.record.run import Run
-
     typed, run = cli.typed_arguments(), Run.open(directory)
     if typed.get("read"):
         _read(run, typed["read"], typed.get("labeller"), as_json)
@@ -94,9 +94,6 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if not files:
         _label(labelling)
         return
-    from localjudge.analysis.label_sheet import write_sheet
-    from localjudge.report.label_page import write_label_page
-
     rows = labelling.rows_to_send()
     if "out" in files:
         write_sheet(files["out"], rows)
@@ -109,11 +106,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     click.echo(json.dumps(written, indent=2) if as_json else text)
 
 
-def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
-    from localjudge.analysis.labelling import read_labels
-    from localjudge.report.checks import read_view
-    from localjudge.report.tables import summary_view
-
+def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
     taken = {str(source): read_labels(run, source, labeller) for source in sources}
     cli.print_result(
         as_json,
@@ -122,14 +115,10 @@ def _read(run: "Run", sources: tuple[Path, ...], labeller: str | None, as_json: 
     )
 
 
-def _label(labelling: "Labelling") -> None:
-    from localjudge.report.checks import KEYS, KEYS_LINE, ended_view, row_view
-    from localjudge.report.tables import summary_view
-    from localjudge.report.terminal import put, show
-
+def _label(labelling: Labelling) -> None:
     with _keys() as pressed:
-        while row := labelling.current:
-            show(row_view(row, labelling.labelled, labelling.total))
+        while labelling.rows:
+            show(row_view(labelling.rows[0], labelling.labelled, labelling.total))
             while (key := next(pressed, "q")) not in KEYS:
                 put(f" {KEYS_LINE}\n")
             put(f" {key} {KEYS[key]}\n")

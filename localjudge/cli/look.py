@@ -5,21 +5,23 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import click
 
+from localjudge.analysis.compare import compare, slices
 from localjudge.cli import options as cli
+from localjudge.cli.gates import Checks, values, views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
+from localjudge.record.result_rows import row_values
+from localjudge.record.run import Run
+from localjudge.report import tables
+from localjudge.report.export import Format, Rows, exported_parts
+from localjudge.report.html_page import write_report
+from localjudge.report.redacted import redacted_lines, salt_of, still_tells
+from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.resources import write_output
-
-if TYPE_CHECKING:
-    from localjudge.record.run import Run
-    from localjudge.report.export import Format, Rows
-
-_ROWS = ("scores", "verdicts", "samples")
-_FORMATS = ("ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet")
 
 
 @cli.command("show", "localjudge show runs/data-3f9a1c2e 2 --metrics context_recall")
@@ -37,8 +39,6 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     A run that is still running, or was stopped, is shown up to where it is. SAMPLE is an id, the beginning of one, or a
     row of the data, counted from 1.
     """
-    from localjudge.record.run import Run
-
     run, names = Run.open(directory, unfinished=True), options["metrics"]
     for name in names or ():
         if name not in run:
@@ -46,18 +46,15 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     if sample is not None and column is not None:
         raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
     if column is not None:
-        from localjudge.analysis.compare import slices
-        from localjudge.report.tables import slices_view
-
         parts = slices(run, column)
-        cli.print_result(as_json, parts, lambda: [slices_view(run, parts, metric=name) for name in names or (None,)])
+        cli.print_result(
+            as_json, parts, lambda: [tables.slices_view(run, parts, metric=name) for name in names or (None,)]
+        )
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
-        from localjudge.report.tables import summary_view, worst_view
-
         worst, metrics = options["worst"], names or (None,)
-        shown = (summary_view, partial(worst_view, count=worst)) if worst else (summary_view,)
+        shown = (tables.summary_view, partial(tables.worst_view, count=worst)) if worst else (tables.summary_view,)
         cli.print_result(
             as_json,
             lambda: _values(run, names, worst),
@@ -65,10 +62,8 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         )
 
 
-def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, Any]:
-    from localjudge.report.tables import summary_values, worst_samples
-
-    summary, names = summary_values(run), names or list(run)
+def _values(run: Run, names: Sequence[str] | None, worst: int) -> dict[str, Any]:
+    summary, names = tables.summary_values(run), names or list(run)
     return {
         **summary,
         "metrics": {name: summary["metrics"][name] for name in names},
@@ -76,15 +71,12 @@ def _values(run: "Run", names: Sequence[str] | None, worst: int) -> dict[str, An
         "finished": run.so_far is None,
         "worst": [
             {"row": row, "user_input": question, **vars(score)}
-            for row, question, score in worst_samples(run, names, worst)
+            for row, question, score in tables.worst_samples(run, names, worst)
         ],
     }
 
 
-def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bool, as_json: bool) -> None:
-    from localjudge.record.result_rows import row_values
-    from localjudge.report.sample import find_sample, prompts_view, sample_view
-
+def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool, as_json: bool) -> None:
     sample, listed = find_sample(run, name), names or list(run)
     cli.print_result(
         as_json,
@@ -104,7 +96,8 @@ def _show_sample(run: "Run", name: str, names: Sequence[str] | None, prompts: bo
 
 @cli.command("report", "localjudge report runs/new --baseline runs/old")
 @cli.run_argument
-@cli.gate_options
+@cli.baseline_option
+@cli.gate_option
 @cli.option("Output", "--title", metavar="TEXT", help="Heading of the page.  [default: the names of the data files]")
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.json_option
@@ -116,10 +109,6 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
 
     Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
     """
-    from localjudge.cli.gates import Checks, values, views
-    from localjudge.record.run import Run
-    from localjudge.report.html_page import write_report
-
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
     result = checks.check(run)
@@ -137,14 +126,14 @@ _rows = "One row per sample and metric, per judged unit, or per sample (for json
 
 @cli.command("export", "localjudge export runs/data-3f9a1c2e --format csv --out scores.csv")
 @cli.run_argument
-@cli.option("Output", "--format", "as_format", required=True, type=click.Choice(_FORMATS), help="The format.")
-@cli.option("Data", "--rows", type=click.Choice(_ROWS), default="scores", show_default=True, help=_rows)
+@cli.option("Output", "--format", "as_format", required=True, type=click.Choice(get_args(Format)), help="The format.")
+@cli.option("Data", "--rows", type=click.Choice(get_args(Rows)), default="scores", show_default=True, help=_rows)
 @cli.option("Data", "--with-texts", "texts", is_flag=True, help="Add the texts of the sample to each row.")
 @cli.option("Data", "--with-columns", "columns", is_flag=True, help="Add the other columns of your data to each row.")
 @cli.out_option("Default: standard output.", metavar="FILE")
 @cli.json_option
 def export_command(
-    directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool, **added: bool
+    directory: Path, as_format: Format, rows: Rows, out: Path | None, as_json: bool, **added: bool
 ) -> None:
     """Write the results of a run for another program. FILE is written whole or not at all, and only you can read it.
 
@@ -155,12 +144,9 @@ def export_command(
 
     jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.
     """
-    from localjudge.record.run import Run
-    from localjudge.report.export import Added, exported_parts
-
     if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    _write(exported_parts(Run.open(directory), as_format, rows, Added(**added)), out, as_format, as_json)
+    _write(exported_parts(Run.open(directory), as_format, rows, **added), out, as_format, as_json)
 
 
 @cli.command("redact", "localjudge redact runs/data-3f9a1c2e --out carried.jsonl")
@@ -174,9 +160,6 @@ def redact_command(directory: Path, out: Path | None, keep_ids: bool, as_json: b
     Salted hashes take the place of ids; salt.key in RUN is made if it is not there. The same run and salt give the same
     bytes. What the file still tells is printed.
     """
-    from localjudge.record.run import Run
-    from localjudge.report.redacted import redacted_lines, salt_of, still_tells
-
     run = Run.open(directory)
     salt = b"" if keep_ids else salt_of(run)
     _write((line.encode() for line in redacted_lines(run, salt)), out, "redacted", as_json)
@@ -207,10 +190,7 @@ def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_js
     Samples are paired by id, those left by content, and those left then by question. Every difference is B - A.
     Labels of both (localjudge label) correct it, if there are enough; the judge's own stands under it.
     """
-    from localjudge.analysis.compare import compare
-    from localjudge.report.tables import comparison_view
-
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:
         raise InputError(f"{baseline} and {run} cannot be compared: {comparison.warnings[0]}")
-    cli.print_result(as_json, comparison, lambda: comparison_view(comparison))
+    cli.print_result(as_json, comparison, lambda: tables.comparison_view(comparison))

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
 from localjudge.errors import NO_ROOM, InputError, LocaljudgeError, OutOfResource
 from localjudge.words import as_typed, printable_lines
@@ -81,8 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if completion := os.environ.get(_COMPLETION):
-        from click.shell_completion import shell_complete
-
         sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, completion))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _log_to_stderr():

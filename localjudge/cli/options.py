@@ -11,21 +11,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from rich.console import RenderableType
 
 from localjudge.doctor.health_check import USES
 from localjudge.errors import InputError
+from localjudge.progress import Progress
+from localjudge.report.terminal import progress_on, put, show
 from localjudge.run.settings import SETTINGS, RunSettings
+from localjudge.suite import SUITE, read_suite
 from localjudge.words import flag
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from localjudge.progress import Progress
 
 PATH = click.Path(path_type=Path)
 SECTIONS = ("Data", "Judge", "Scoring", "Evidence", "Output")
@@ -86,26 +85,16 @@ def count_option(section: str, name: str, words: str, *, least: int = 0, default
     return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
 
 
-def stacked(*decorators: _Decorator) -> _Decorator:
-    """Several options as one decorator, in their order."""
+def settings(*names: str) -> _Decorator:
+    """Give a command an option for each of these settings that has one; for all if none is named."""
 
     def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
+        for name in reversed(names or tuple(SETTINGS)):
+            if group := SETTINGS[name].group:
+                command = option(group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))(command)
         return command
 
     return decorate
-
-
-def settings(*names: str) -> _Decorator:
-    """Give a command an option for each of these settings that has one; for all if none is named."""
-    return stacked(
-        *(
-            option(SETTINGS[name].group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))
-            for name in names or SETTINGS
-            if SETTINGS[name].group
-        )
-    )
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
@@ -178,10 +167,8 @@ _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
     "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails."
 )
-gate_options = stacked(
-    option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
-    option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate),
-)
+baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run.")
+gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate)
 _suite = f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]"
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
@@ -199,8 +186,6 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
     The suite is `file`, or the one of this folder; None if there is none, or `none` was typed. A threshold that is
     typed takes the place of the suite's calibration, and a calibration that of its threshold.
     """
-    from localjudge.suite import SUITE, read_suite
-
     typed = typed_arguments()
     path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
     if path is None:
@@ -219,10 +204,8 @@ def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def progress_shown(*, quiet: bool) -> Iterator["Progress"]:
+def progress_shown(*, quiet: bool) -> Iterator[Progress]:
     """What goes on, on standard error; if quiet, only warnings and errors."""
-    from localjudge.report.terminal import progress_on
-
     if quiet:
         logging.getLogger("localjudge").setLevel(logging.WARNING)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
@@ -230,11 +213,9 @@ def progress_shown(*, quiet: bool) -> Iterator["Progress"]:
 
 
 def print_result(
-    as_json: bool, values: BaseModel | Callable[[], Any], view: "Callable[[], list[RenderableType] | RenderableType]"
+    as_json: bool, values: BaseModel | Callable[[], Any], view: Callable[[], list[RenderableType] | RenderableType]
 ) -> None:
     """Print a result on standard output: its values as JSON, or its views."""
-    from localjudge.report.terminal import put, show
-
     if as_json:
         text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
         put(f"{text}\n")

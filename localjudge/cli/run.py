@@ -2,23 +2,31 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import RenderableType
 
+from localjudge import resources
 from localjudge.cli import options as cli
+from localjudge.cli.gates import Checks, values, views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
-from localjudge.run.settings import settings_with
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from localjudge.cli.gates import Checks
-    from localjudge.progress import Progress
-    from localjudge.record.run import Run
-    from localjudge.run.plan import Plan
-    from localjudge.run.settings import RunSettings
+from localjudge.metrics.catalog import described
+from localjudge.progress import Progress
+from localjudge.record.merge import merge_shards
+from localjudge.record.run import Run
+from localjudge.report.checks import metric_list, verification_view
+from localjudge.report.html_page import write_report
+from localjudge.report.sample import verdicts_view
+from localjudge.report.tables import estimate_view, summary_values, summary_view
+from localjudge.run.combine import combine_runs
+from localjudge.run.estimate import estimate_plan
+from localjudge.run.job import rescore_run, run_plan
+from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.plan import Plan, plan
+from localjudge.run.settings import RunSettings, checked, settings_with
+from localjudge.run.verify import verify_run
 
 _DEMO_METRIC = "context_recall"
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
@@ -34,7 +42,8 @@ _accept = "What counts as verified: the same bits, or the same verdicts."
 @cli.option("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
 @cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
 @cli.settings()
-@cli.gate_options
+@cli.baseline_option
+@cli.gate_option
 @cli.option("Evidence", "--junit", type=cli.PATH, metavar="FILE", help="Write the gates as JUnit XML.")
 @cli.option("Evidence", "--markdown", type=cli.PATH, metavar="FILE", help="Write table, gates and changes (no texts).")
 @cli.out_option("Run directory.  [default: runs/<data>-<hash>]")
@@ -48,14 +57,6 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     localjudge.toml sets whatever is not typed, and has more settings (docs/runs.md). With --rescore, DATA is not
     needed: only what RUN did not ask is asked, and the rest is as in RUN.
     """
-    from localjudge.cli.gates import Checks, values, views
-    from localjudge.report.html_page import write_report
-    from localjudge.report.sample import verdicts_view
-    from localjudge.report.tables import summary_view
-    from localjudge.run.job import run_plan
-    from localjudge.run.judges import DEFAULT_JUDGE
-    from localjudge.run.settings import checked
-
     if options["list_metrics"]:
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)
@@ -75,7 +76,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     result = checks.check(run)
     report = write_report(run, result, checks.baseline) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
-    demo = [verdicts_view(run, metric=_DEMO_METRIC)] if options["demo"] else []
+    demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
     shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]
     code = _print_run(run, as_json, {**written, **values(result)}, shown)
     return code if result.passed else ExitCode.GATE_MISSED
@@ -90,15 +91,11 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
         raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
     arguments, suite = cli.with_suite(options["suite"] or ("none" if alone else None))
     if options["demo"]:
-        from localjudge import resources
-
         arguments["data"] = [str(resources.demo_file())]
     return arguments, suite
 
 
-def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any, progress: "Progress") -> "Plan":
-    from localjudge.run.plan import plan
-
+def _plan(arguments: Mapping[str, Any], run_settings: RunSettings, suite: Any, progress: Progress) -> Plan:
     if not arguments.get("data"):
         where = f", nor in {suite.file}" if suite else ""
         raise InputError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
@@ -107,20 +104,14 @@ def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any,
     return plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
 
 
-def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", progress: "Progress") -> "Run":
-    from localjudge.record.run import Run
-    from localjudge.run.job import rescore_run
-
+def _rescore(directory: Path, arguments: Mapping[str, Any], checks: Checks, progress: Progress) -> Run:
     before, names = Run.open(directory), arguments.get("metrics")
     checks.refuse_unknown(list(before) if names is None else names)
     where = {name: arguments.get(name) for name in ("out", "judge")}
     return rescore_run(before, names, cli.settings_in(arguments), **where, progress=progress)
 
 
-def _estimate(planned: "Plan", judge: str, baseline: "Run | None", progress: "Progress", as_json: bool) -> int:
-    from localjudge.report.tables import estimate_view
-    from localjudge.run.estimate import estimate_plan
-
+def _estimate(planned: Plan, judge: str, baseline: Run | None, progress: Progress, as_json: bool) -> int:
     estimate = estimate_plan(planned, judge=judge, baseline=baseline, progress=progress)
     progress.close()
     cli.print_result(as_json, estimate, lambda: estimate_view(estimate))
@@ -128,22 +119,17 @@ def _estimate(planned: "Plan", judge: str, baseline: "Run | None", progress: "Pr
 
 
 def _list_metrics(as_json: bool) -> int:
-    from localjudge.metrics.catalog import described
-    from localjudge.report.checks import metric_list
-
     listed = described()
-    values = [{**metric._asdict(), "about": metric.about._asdict()} for metric in listed]
-    cli.print_result(as_json, lambda: values, lambda: metric_list(listed))
+    items = [{**metric._asdict(), "about": metric.about._asdict()} for metric in listed]
+    cli.print_result(as_json, lambda: items, lambda: metric_list(listed))
     return ExitCode.DONE
 
 
 def _print_run(
-    run: "Run", as_json: bool, more: Mapping[str, Any] | None = None, views: "list[RenderableType] | None" = None
+    run: Run, as_json: bool, more: Mapping[str, Any] | None = None, shown: list[RenderableType] | None = None
 ) -> ExitCode:
-    from localjudge.report.tables import summary_values, summary_view
-
-    values = {"run": str(run.directory), **summary_values(run), **(more or {})}
-    cli.print_result(as_json, lambda: values, lambda: views or summary_view(run))
+    parts = {"run": str(run.directory), **summary_values(run), **(more or {})}
+    cli.print_result(as_json, lambda: parts, lambda: shown or summary_view(run))
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
 
 
@@ -158,8 +144,6 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
     Its result files are those of one run over all of the data, byte for byte. No model is opened, and the shards are
     not changed. They must be of one judge, on one kind of processor; a shard that is missing, or there twice, is named.
     """
-    from localjudge.record.merge import merge_shards
-
     with cli.progress_shown(quiet=quiet) as progress:
         run = merge_shards(shards, out, progress)
     return _print_run(run, as_json)
@@ -175,8 +159,6 @@ def combine_command(runs: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 
     The result is a run like any other. No model is opened, and the runs are not changed.
     """
-    from localjudge.run.combine import combine_runs
-
     with cli.progress_shown(quiet=quiet) as progress:
         run = combine_runs(runs, out, progress=progress)
     return _print_run(run, as_json)
@@ -199,9 +181,6 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.
     """
-    from localjudge.report.checks import verification_view
-    from localjudge.run.verify import verify_run
-
     place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
     with cli.progress_shown(quiet=quiet) as progress:
         result = verify_run(directory, judge=options["judge"], count=options["sample"], progress=progress, **place)

@@ -19,7 +19,7 @@ import numpy as np
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of
-from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames
+from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
@@ -52,9 +52,6 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 _DIVIDED = 0.5
-
-
-_RunFrames = tuple[Run, list[UnitFrame]]
 
 
 class _HumanLabel(NamedTuple):
@@ -171,7 +168,9 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     return questions
 
 
-def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, drawn: Mapping[str, Any]) -> _Question:
+def _of_verdicts(
+    asked: str, runs: Sequence[tuple[Run, list[UnitFrame]]], decisions: Decisions, drawn: Mapping[str, Any]
+) -> _Question:
     """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
     labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
     frames = [frame for _, of_run in runs for frame in of_run]
@@ -182,7 +181,7 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:
             for key in [key for key in frame.by_key if decisions.of.get(key)]:
-                place, share = frame.place(frame.by_key[key][0]), decisions.human.get(key, _DIVIDED)
+                place, share = frame.places[frame.by_key[key][0]], decisions.human.get(key, _DIVIDED)
                 if share == _DIVIDED:
                     undecided.add(key)
                     continue
@@ -193,7 +192,7 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
         corrected = of_labels.corrected if (of_labels := labels_of(run, decisions.rows)) else {}
         means = [corrected[frame.metric] for frame in of_run if frame.metric in corrected]
         worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
-        judges.append(_Answers(run, _verdicts(run, places), max(worths, key=lambda worth: worth.of, default=None)))
+        judges.append(_Answers(run, verdicts_at(run, places), max(worths, key=lambda worth: worth.of, default=None)))
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
     first = runs[0][0]
@@ -206,11 +205,6 @@ def _of_verdicts(asked: str, runs: Sequence[_RunFrames], decisions: Decisions, d
         "clustered_by": str(own or "the same sample"),
     }
     return _Question(asked, labels, judges, used, (remark,) if alone else ())
-
-
-def _verdicts(run: Run, places: Mapping[UnitPlace, Any]) -> dict[Any, VerdictRow]:
-    rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
-    return {places[place]: row for place, row in rows if place in places}
 
 
 def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
@@ -236,7 +230,7 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
     dataset = load(samples, name=human.name)  # says what is wrong with them
     planned = Plan(dataset, (catalog.get(metric),), settings, len(samples))
     runs = [run_plan(planned, judge=judge, **how) for judge in judges]
-    answers = [_Answers(run, _verdicts(run, {place: place for place in labels})) for run in runs]
+    answers = [_Answers(run, verdicts_at(run, {place: place for place in labels})) for run in runs]
     used = {field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")}
     used |= {"file": human.name, "clustered_by": column or _DEFAULT_CLUSTERS[human.shape]}
     return _Question(question_of(metric), labels, answers, used)

@@ -26,7 +26,7 @@ import numpy as np
 
 from localjudge.analysis.judge_figures import FEW
 from localjudge.doctor.health_check import ADMISSION, ANOTHER_JUDGE, USES, HealthCheck, Use, failed, fit_for, warning
-from localjudge.doctor.judgement import THRESHOLD, Examinee
+from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
 from localjudge.record.manifest import Calibration
@@ -44,7 +44,6 @@ _LEAST_AUC = 0.65
 _LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
 _LARGEST_LEAN = 0.15
 _LARGEST_FLIPPED = 0.10
-_LEAST_MASS = 0.5
 _SLOPES = (0.5, 2.0)
 _LARGEST_CALIBRATION_ERROR = 0.15
 _LEAST_FALLING = 0.75
@@ -142,7 +141,7 @@ def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
     finding += f"; valid answers get {100 * middle:.3g} % of its probability in the median"
     finding += f"; {asked - len(masses)} got no answer" if len(masses) < asked else ""
     advice = "give the judge a longer window (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
-    return warning("probes", finding, advice, when=len(masses) < asked or middle < _LEAST_MASS, **figures)
+    return warning("probes", finding, advice, when=len(masses) < asked or middle < ENOUGH_MASS, **figures)
 
 
 def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
@@ -215,8 +214,8 @@ class Admission(NamedTuple):
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
     """The admission of each task that was measured."""
     barred = [] if passes_plain_cases else ["it fails the plain cases"]
-    if figures.median_mass is not None and figures.median_mass < _LEAST_MASS:
-        barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {_LEAST_MASS:g}")
+    if figures.median_mass is not None and figures.median_mass < ENOUGH_MASS:
+        barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {ENOUGH_MASS:g}")
     if barred:
         return dict.fromkeys(figures.skills, Admission((), tuple(barred)))
     of_task = {"attribution": figures, "relevance": ProbeFigures()}

@@ -25,7 +25,7 @@ from localjudge.types import Answer, Attribution, Label, NoAnswer, Record, Relev
 
 THRESHOLD = 0.5
 _INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
-_ENOUGH_MASS = 0.5
+ENOUGH_MASS = 0.5
 _CHANCE = 0.05
 """What guessing gets right in more than one try of twenty is not better than guessing."""
 _ENOUGH_RIGHT = 0.8
@@ -208,7 +208,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
         finding += f"; guessing gets as many (it takes {needed} to tell the difference): its verdicts mean nothing"
         return failed("plain cases", finding, f"{ANOTHER_JUDGE}, or look at your wording (prompts)", **figures)
     finding += f"; valid answers get at least {100 * min(masses):.3g} % of its probability"
-    poor = right < _ENOUGH_RIGHT * len(cases) or min(masses) < _ENOUGH_MASS
+    poor = right < _ENOUGH_RIGHT * len(cases) or min(masses) < ENOUGH_MASS
     return warning("plain cases", finding, ANOTHER_JUDGE, when=poor, **figures)
 
 

@@ -24,7 +24,7 @@ from itertools import groupby
 from math import nan
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component, default_to_dict
 from pydantic import TypeAdapter
 
 from localjudge.errors import InputError
@@ -95,11 +95,6 @@ class LocaljudgeEvaluator:
             raise InputError("an open judge or a metric object cannot be written to a file", hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "LocaljudgeEvaluator":
-        """The component that `to_dict` wrote."""
-        return default_from_dict(cls, data)
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Score the samples: each input is a list with one value for each. An output for each metric.

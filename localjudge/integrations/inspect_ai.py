@@ -23,10 +23,10 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.record.result_rows import Evaluation, VerdictRow, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
 from localjudge.report.export import explained, inspect_value
+from localjudge.report.sample import line_of
 from localjudge.run.judges import DEFAULT_JUDGE
-from localjudge.words import printable
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
@@ -67,12 +67,6 @@ def _score(evaluations: Sequence[Evaluation]) -> Score:
         values[row.metric] = inspect_value(row)
         lines.append(f"{row.metric}: {explained(row)}")
         bad = 1 if lower_is_better(row.metric) else 0
-        lines += [_sentence(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
+        lines += [line_of(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
     verdicts = [row_values(verdict) for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})
-
-
-def _sentence(verdict: VerdictRow) -> str:
-    label = verdict.error if verdict.label is None else verdict.label
-    p_yes = "" if verdict.p_yes is None else f" {verdict.p_yes:.3f}"
-    return f"  {label}{p_yes} {printable(verdict.text)}"

@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
+from localjudge.analysis.labelling import Labelling, LabelsRead
 from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fit_for
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
@@ -17,9 +18,6 @@ from localjudge.record.manifest import Calibration, Figure, LabelsUsed
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.verify import Verification
 from localjudge.words import call, numbered, printable
-
-if TYPE_CHECKING:
-    from localjudge.analysis.labelling import Labelling, LabelsRead
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
 KEYS_LINE = ", ".join(f"{key} {what}" for key, what in KEYS.items())
@@ -190,7 +188,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     )
 
 
-def ended_view(labelling: "Labelling") -> Table:
+def ended_view(labelling: Labelling) -> Table:
     """How many statements are done, and where the labels are."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
@@ -199,7 +197,7 @@ def ended_view(labelling: "Labelling") -> Table:
     return Table(titles=[title], notes=lines)
 
 
-def read_view(taken: "Mapping[str, LabelsRead]") -> Table:
+def read_view(taken: Mapping[str, LabelsRead]) -> Table:
     """What each file brought."""
     lines = []
     for source, labels in taken.items():

@@ -30,6 +30,9 @@ _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 """What XML cannot hold besides what no terminal is shown."""
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
+UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
+"""What to have in place while the run goes on: it must not be taken for an earlier one."""
+
 _Problem = tuple[str, str, str] | None
 """What a test case holds unless it passed: the element, its type and its message."""
 
@@ -87,11 +90,6 @@ def run_markdown(run: Run, checked: Check) -> str:
     if checked.comparison:
         parts += ["### Against the baseline (A), this run (B)", *_comparison(run, checked.comparison)]
     return "\n\n".join([*parts, markdown_block(map(str, summary.notes))]) + "\n"
-
-
-def unfinished_markdown() -> str:
-    """What to have in place while the run goes on: it must not be taken for an earlier one."""
-    return "## localjudge: the run did not finish\n"
 
 
 def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:

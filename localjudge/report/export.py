@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from itertools import chain, groupby, islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from localjudge.errors import InputError, RunDirectoryError
@@ -55,13 +54,11 @@ _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
 """All others are texts; `against`, which is a number or `reference`, is one, too."""
-
-
-class Added(NamedTuple):
-    """What is added to the rows of their sample."""
-
-    texts: bool = False
-    columns: bool = False
+_KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {
+    **dict.fromkeys((frozenset({float}), frozenset({int, float})), "number"),
+    frozenset({int}): "whole",
+    frozenset({bool}): "flag",
+}
 
 
 class FlatTable(NamedTuple):
@@ -69,7 +66,7 @@ class FlatTable(NamedTuple):
 
     kinds: dict[str, _Kind]
     rows: Callable[[], Iterator[Row]]
-    own: Mapping[str, str] = MappingProxyType({})
+    own: Mapping[str, str] = {}
     """Columns of the user, and what they are called here."""
 
     def of(self, names: Sequence[str]) -> "FlatTable":
@@ -83,25 +80,22 @@ class FlatTable(NamedTuple):
         return {name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()}
 
 
-_NOTHING_ADDED = Added()
-
-
-def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
-    """Scores, verdicts or samples, with what is added behind them.
+def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False) -> FlatTable:
+    """Scores, verdicts or samples, behind them the texts and the user's columns of their sample, if wanted.
 
     Raises InputError for other rows, RunDirectoryError where scores and samples are not of one order.
     """
     kinds = _kinds(run, rows)
-    if not any(added):
+    if not texts and not columns:
         return FlatTable(kinds, lambda: plain_rows(run, rows))
     if rows != "samples" and not run.in_one_order():
         raise RunDirectoryError(
             f"the samples in {run.directory} are in another order than their scores",
             hint="run the same command again to go on, or export without texts and columns",
         )
-    kinds |= _TEXTS if added.texts else {}
+    kinds |= _TEXTS if texts else {}
     names: dict[str, str] = {}
-    for column, kind in (_own_kinds(run) if added.columns else {}).items():
+    for column, kind in (_own_kinds(run) if columns else {}).items():
         name = column
         while name in kinds:
             name = f"data.{name}"
@@ -111,8 +105,8 @@ def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
         data = zip(run.iter_samples(), run.iter_extras(), strict=True)
         for sample_id, of_sample in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
             sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-            texts = vars(sample) | {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
-            more = {name: texts[name] for name in _TEXTS if added.texts}
+            values = vars(sample) | {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
+            more = {name: values[name] for name in _TEXTS if texts}
             more |= {name: extras.get(column) for column, name in names.items()}
             yield from (row | more for row in of_sample)
 
@@ -159,13 +153,7 @@ def _own_kinds(run: Run) -> dict[str, _Kind]:
         for name, value in extras.items():
             too_large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
             types.setdefault(name, set()).add(str if too_large else type(value))
-    kinds: dict[str, _Kind] = {}
-    for name, of_column in types.items():
-        of_column.discard(type(None))
-        simple: dict[type, _Kind] = {int: "whole", float: "number", bool: "flag"}
-        kind = simple.get(next(iter(of_column)), "text") if len(of_column) == 1 else "text"
-        kinds[name] = "number" if of_column == {int, float} else kind
-    return kinds
+    return {name: _KINDS_OF_TYPES.get(frozenset(found - {type(None)}), "text") for name, found in types.items()}
 
 
 def _of_kind(value: Any, kind: _Kind) -> Any:
@@ -217,7 +205,7 @@ def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
 def _frame_table(run: Run, rows: Rows) -> FlatTable:
     if rows != "samples":
         return table_of(run, rows)
-    table = table_of(run, rows, Added(texts=True, columns=True))
+    table = table_of(run, rows, texts=True, columns=True)
     first = ["sample_id", *_TEXTS, *table.own.values()]
     return table.of([*first, *(name for name in table.kinds if name not in first)])
 
@@ -228,14 +216,14 @@ def _require(package: str) -> None:
 
 
 def exported_parts(
-    run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
+    run: Run, as_format: Format, rows: Rows, *, texts: bool = False, columns: bool = False
 ) -> Iterator[bytes]:
-    """The file in parts, as the rows are read.
+    """The file in parts, as the rows are read; what is added to them, `table_of` says.
 
     Raises InputError for what the run does not hold, or a package that is not installed; mostly before the first part.
     """
     tool, _, encoding = as_format.rpartition("-")
-    if any(added) and as_format.startswith(("ragas", "inspect")):
+    if (texts or columns) and as_format.startswith(("ragas", "inspect")):
         raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
     match as_format:
         case "inspect":
@@ -243,10 +231,10 @@ def exported_parts(
         case "ragas" | "ragas-csv" | "ragas-parquet":
             table = _ragas_table(run)
         case _:
-            table = table_of(run, rows, added)
+            table = table_of(run, rows, texts=texts, columns=columns)
     if encoding == "csv":
         return _csv(table, lists_as_json=not tool)
-    return _parquet(table) if encoding == "parquet" else map(_json_bytes, table.rows())
+    return _parquet(table) if encoding == "parquet" else (json_line(row).encode() for row in table.rows())
 
 
 def _ragas_table(run: Run) -> FlatTable:
@@ -254,7 +242,7 @@ def _ragas_table(run: Run) -> FlatTable:
     names = [*_TEXTS, *run.summary.metrics]
     if all(sample.reference_contexts is None for sample in run.iter_samples()):
         names.remove("reference_contexts")
-    return table_of(run, "samples", Added(texts=True)).of(names)
+    return table_of(run, "samples", texts=True).of(names)
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:
@@ -280,10 +268,6 @@ def inspect_value(row: ScoreRow | None) -> float:
 def explained(row: ScoreRow | None) -> str:
     """What the score was divided from, or why there is none."""
     return "not computed" if row is None else outcome_of(row)
-
-
-def _json_bytes(row: Row) -> bytes:
-    return json_line(row).encode()
 
 
 def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:

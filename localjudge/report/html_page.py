@@ -46,12 +46,7 @@ _LAST_OF_ONE_UNIT = "\uffff"
 
 
 def write_report(
-    run: Run,
-    checked: Check,
-    baseline: Run | None = None,
-    out: str | Path | None = None,
-    *,
-    title: str | None = None,
+    run: Run, checked: Check, baseline: Run | None, out: str | Path | None = None, *, title: str | None = None
 ) -> Path:
     """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
 

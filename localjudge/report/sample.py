@@ -7,7 +7,7 @@
 Units that were judged by a few single contexts are shown as the matrix that they are, one for each text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -26,13 +26,8 @@ _MOST_COLUMNS = 6
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 
 
-def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> View:
-    """Score and units of each sample, or of one, for all metrics, or for one."""
-    scores, verdicts = (
-        (run.iter_scores(), run.iter_verdicts())
-        if sample_id is None
-        else (run.scores_of(sample_id), run.verdicts_of(sample_id))
-    )
+def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None) -> View:
+    """Each score with the verdicts that it was made of, for all metrics, or for one."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
@@ -108,6 +103,13 @@ def _remark(verdict: VerdictRow) -> str | None:
     return verdict.error or ", ".join(filter(None, (window, *judges, verdict.reason))) or None
 
 
+def line_of(verdict: VerdictRow) -> str:
+    """Label (or why there is none), probability and text, for messages without a table."""
+    label = verdict.error if verdict.label is None else verdict.label
+    p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
+    return printable(f"  {label}{p_yes} {verdict.text}")
+
+
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     """The sample's texts, its scores and units, and who judged them. Raises InputError if there is none."""
     sample = find_sample(run, named)
@@ -117,7 +119,7 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
         for place, context in enumerate(getattr(sample, field) or ()):
             texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
     rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
-    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
+    verdicts = verdicts_view(run.scores_of(sample.id), run.verdicts_of(sample.id), metric)
     return View([Table(rows=rows, titles=[sample.id], indent=2), *verdicts, Table(notes=[f"judge {run.judge}"])])
 
 

@@ -284,16 +284,15 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
     def distance(score: ScoreRow) -> float:
         return _FAILED if score.score is None else abs(best[score.metric] - score.score)
 
-    def badness(rows: Sequence[ScoreRow]) -> tuple[bool, float]:
-        return any(row.status == "failed" for row in rows), fmean(map(distance, rows))
-
-    def candidates() -> Iterator[Sequence[ScoreRow]]:
-        for _, rows in groupby(scores, key=lambda row: row.sample_id):
-            counted = [row for row in rows if row.metric in best and row.status != "undefined"]
-            if any(map(distance, counted)):
-                yield counted
-
-    worst = heapq.nlargest(count, candidates(), key=badness)
+    of_samples = (
+        [row for row in rows if row.metric in best and row.status != "undefined"]
+        for _, rows in groupby(scores, key=lambda row: row.sample_id)
+    )
+    worst = heapq.nlargest(
+        count,
+        (rows for rows in of_samples if any(map(distance, rows))),
+        key=lambda rows: (any(row.status == "failed" for row in rows), fmean(map(distance, rows))),
+    )
     return [max(rows, key=lambda row: (row.status == "failed", distance(row))) for rows in worst]
 
 
@@ -359,7 +358,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
     if catalog.lower_is_better(name):
         better, worse = worse, better
     flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
-    return (*(f"{count:,}" for count in (better, worse, tied, change.missing)), *flipped)
+    return (*(f"{count:,}" for count in (better, worse, tied, change.unpaired + change.unscored)), *flipped)
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:

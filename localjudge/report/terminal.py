@@ -16,19 +16,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from localjudge.progress import Progress, Silence
 from localjudge.words import printable, roughly
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
@@ -42,9 +41,9 @@ def safe_text(text: str | Text, *, style: str = "") -> Text:
     return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
 
 
-def terminal(*, stderr: bool = False) -> Console:
+def terminal() -> Console:
     """Console that prints text as it is: no markup, no emoji codes, no guessing at numbers and paths."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    return Console(markup=False, emoji=False, highlight=False)
 
 
 def show(*views: RenderableType) -> None:
@@ -229,23 +228,21 @@ class Lines:
         self._next_line = self._clock() + self._pause
 
 
+class _BarAboveLine(RichProgress):
+    line = Text()
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        yield from [self.line] if self.line else []
+
+
 class Bar(Lines):
     """The same as a bar drawn by rich; it takes its line away when it is closed."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        class WithLine(RichProgress):
-            line = Text(no_wrap=True, overflow="ellipsis")
-
-            def get_renderables(self) -> Iterator[RenderableType]:
-                yield from super().get_renderables()
-                yield from [self.line] if self.line else []
-
         super().__init__(stream, phase="judging")
         label, text = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[text]"))
-        self._progress = WithLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
+        self._progress = _BarAboveLine(label, BarColumn(), text, console=Console(file=stream), transient=True)
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:

@@ -11,7 +11,7 @@
                                                      does 0.8 mean eight of ten?
 
 Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
-where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_interval` do. A result
+where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_intervals` do. A result
 has the shape of the weights without their last axis: one number, or (m,). All raise ValueError for no rows, unequal
 lengths or other labels, and DataError where labels of one kind leave the number without a meaning.
 
@@ -110,8 +110,7 @@ def matthews_correlation(labels: ArrayLike, decisions: ArrayLike, weights: Array
         problem = "every row is decided alike: there is no correlation"
         raise DataError(problem, hint="choose a threshold that parts the rows")
     spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-    correlation: Floats = (tp * tn - fp * fn) / np.sqrt(spread)
-    return correlation
+    return (tp * tn - fp * fn) / np.sqrt(spread)
 
 
 def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
@@ -238,7 +237,7 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
         surprise = np.maximum(linear, 0) + np.log1p(least)
         reached = (weight * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
-        fitted = _probability(linear[higher])
+        fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
         lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
         pull, bend = weight[higher] * (labels - fitted), weight[higher] * fitted * (1 - fitted)
         # Gradient (m, p) divided by curvature (m, p, p).
@@ -325,9 +324,3 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
         decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)
     return decisions, tuple(thresholds)
-
-
-def _probability(odds: Floats) -> Floats:
-    least = np.exp(-np.abs(odds))
-    share: Floats = np.where(odds >= 0, 1, least) / (1 + least)
-    return share

@@ -236,8 +236,7 @@ def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
 
 
 def _sums(values: Floats, group: Indices) -> Floats:
-    sums: Floats = np.bincount(group, weights=values).astype(np.float64)
-    return sums
+    return np.bincount(group, weights=values).astype(np.float64)
 
 
 def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
@@ -249,8 +248,7 @@ def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
 def uncertainty(p_yes: Floats) -> Floats:
     """How far off the judge may be about units of these probabilities of 1: sqrt(p (1 - p)), p nearer to 1/2."""
     p = p_yes + _DOUBT * (0.5 - p_yes)
-    unsure: Floats = np.sqrt(p * (1 - p))
-    return unsure
+    return np.sqrt(p * (1 - p))
 
 
 class DrawnUnits(NamedTuple):

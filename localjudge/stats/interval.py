@@ -260,19 +260,6 @@ class LabelledScores(NamedTuple):
         return labels, scores, weights
 
 
-def statistic_interval(
-    statistic: Statistic,
-    labels: ArrayLike,
-    scores: ArrayLike,
-    *,
-    clusters: ArrayLike | None = None,
-    resamples: int = STATISTIC_RESAMPLES,
-) -> Interval:
-    """Percentile interval of any `statistic(labels, scores, weights)`, such as `agreement.roc_auc`; see below."""
-    rows = LabelledScores(labels, scores, clusters=clusters)
-    return statistic_intervals({"": statistic}, rows, resamples=resamples)[""]
-
-
 def statistic_intervals(
     statistics: Mapping[str, Statistic], rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES
 ) -> dict[str, Interval]:

@@ -116,7 +116,6 @@ class PairedDifference(NamedTuple):
     improved: int
     worsened: int
     tied: int
-    smallest_detectable: float
 
 
 def paired_difference(
@@ -142,8 +141,7 @@ def paired_difference(
         below, above = _arms(draws, mean, size)
         method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
         interval = interval._replace(low=max(-1.0, mean - below), high=min(1.0, mean + above), method=method)
-    smallest = smallest_detectable_difference(interval)
-    return PairedDifference(interval, improved, worsened, size - improved - worsened, smallest)
+    return PairedDifference(interval, improved, worsened, size - improved - worsened)
 
 
 def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:

@@ -41,7 +41,8 @@ def label(
 ) -> Run:
     """The same run, after somebody labelled so many of its statements, or all."""
     labelling = Labelling(run, "somebody", n=n, metrics=metrics)
-    while row := labelling.current:
+    while labelling.rows:
+        row = labelling.rows[0]
         labelling.answer(1 if human_says(row["text"]) else 0)
     return run
 

@@ -161,13 +161,13 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
     old = scripted_run("old", [A, B, C, E], {"B one.": "broken"})
     comparison = compare(old, scripted_run("new", [B, {**C, "reference": ""}, D, E], {}))
     change = comparison.metrics["context_recall"]
-    assert (change.compared, change.unpaired, change.unscored, change.missing) == (1, 2, 2, 4)
+    assert (change.compared, change.unpaired, change.unscored) == (1, 2, 2)
     samples = comparison.samples
     assert (samples.only_baseline, samples.only_new, samples.by_id) == (1, 1, 3)
     assert any("the baseline has failed samples of context_recall: 1" in warning for warning in comparison.warnings)
     broken = scripted_run("broken", [A], {"A one.": "broken"})
     change = compare(broken, scripted_run("whole", [A], {})).metrics["context_recall"]
-    assert (change.compared, change.scores, change.verdicts, change.missing) == (0, None, None, 1)
+    assert (change.compared, change.scores, change.verdicts, change.unscored) == (0, None, None, 1)
 
 
 def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: ScriptedRun) -> None:

@@ -152,7 +152,7 @@ def test_a_frame_makes_up_the_mean_of_its_metric(scripted_run: ScriptedRun, metr
     if frame.share_of is not None:
         judged = frame.judged if frame.share_of == "ones" else 1 - frame.judged
         assert float((frame.weights * judged).sum()) == pytest.approx(run[metric].mean)
-    places = [tuple(frame.place(unit)) for unit in range(len(frame.keys))]
+    places = [*map(tuple, frame.places)]
     stored = [(row.sample_id, row.metric, row.position) for row in run.verdicts]
     assert [place for place in stored if place in set(places)] == places
 

@@ -7,7 +7,7 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gate, parse_gate
-from localjudge.analysis.compare import compare
+from localjudge.analysis.compare import RunComparison, compare
 from localjudge.errors import InputError
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
@@ -26,8 +26,8 @@ def zeros(*numbers: int) -> dict[str, float]:
     return {f"Sentence {number}.": 0.0 for number in numbers}
 
 
-def decided(run: Run, gate: str, **options: Any) -> GateDecision:
-    return decide_gate(parse_gate(gate), run, **options)
+def decided(run: Run, gate: str, *, comparison: RunComparison | None = None, undecided: Any = "fail") -> GateDecision:
+    return decide_gate(parse_gate(gate), run, comparison, None, undecided)
 
 
 @pytest.mark.parametrize(

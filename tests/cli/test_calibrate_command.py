@@ -74,7 +74,8 @@ def test_judges_of_runs_stand_in_a_table_with_the_best_one_first(call: Call) -> 
         engine = localjudge.ScriptedEngine(script)
         run = localjudge.evaluate(rows, metrics=["faithfulness"], out=name, engine=engine)
     labelling = Labelling(run, n=48)
-    while row := labelling.current:
+    while labelling.rows:
+        row = labelling.rows[0]
         labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)
     code, output, errors = call("calibrate", "turns", "knows", "--require", "means")
     assert code == 0  # one of them is fit

@@ -12,7 +12,6 @@ from localjudge.dataset import load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, InputError
 from localjudge.metrics import catalog
-from localjudge.report.export import Added
 from localjudge.report.terminal import Lines
 from localjudge.run.verify import verify_run as verify
 from localjudge.text import sentences
@@ -121,8 +120,7 @@ def test_contexts_of_ids_alone_are_missing_in_exports_as_in_frames(
     tmp_path: Path, as_format: Any, missing: str
 ) -> None:
     result = run(tmp_path, RAGAS)
-    added = Added() if as_format.startswith("ragas") else Added(texts=True)
-    written = exported(result, as_format, "samples", added).decode()
+    written = exported(result, as_format, "samples", texts=not as_format.startswith("ragas")).decode()
     assert missing in written
     assert '""' not in written
     assert "['" not in written

@@ -129,7 +129,7 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
         "judge": str(tmp_path / "model.gguf"),
         "threshold": 0.7,
     }
-    again = evaluator.from_dict(component.to_dict())  # type: ignore[attr-defined]
+    again = haystack.default_from_dict(type(component), component.to_dict())
     assert again.to_dict() == component.to_dict()
     assert set(pipeline_of(again).outputs()["localjudge"]) == {"faithfulness", "kind"}
 

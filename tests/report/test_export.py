@@ -13,7 +13,7 @@ from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.report.export import Added, Format, Rows, plain_rows
+from localjudge.report.export import Format, Rows, plain_rows
 from localjudge.words import escape_formula
 from tests.record.conftest import in_store
 from tests.report.whole_files import exported
@@ -152,7 +152,7 @@ def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path
     assert named == [("s", None), ("s", 2), ("t_epoch_2", None), ("u_epoch_2", None)]
 
 
-BOTH = Added(texts=True, columns=True)
+BOTH = {"texts": True, "columns": True}
 OWN_ROWS: list[dict[str, Any]] = [
     {
         "id": "a",
@@ -176,14 +176,14 @@ def own_run(tmp_path: Path) -> Run:
     return evaluate(OWN_ROWS, metrics=["context_recall"], out=tmp_path / "run", engine=engine)
 
 
-def table(own_run: Run, rows: Rows, added: Added) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(exported(own_run, "csv", rows, added).decode(), newline="")))
+def table(own_run: Run, rows: Rows, **added: bool) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(exported(own_run, "csv", rows, **added).decode(), newline="")))
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
     """Behind what it has without; b has no verdict, so its data is left over."""
-    plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, BOTH))
+    plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, **BOTH))
     assert [{name: row[name] for name in plain[0]} for row in whole] == plain
     own_rows = {row["id"]: row for row in OWN_ROWS}
     for row in whole:
@@ -194,7 +194,7 @@ def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> No
 
 def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
     """`score` is ours; `data.score` would then be theirs twice."""
-    first, _, third = lines(exported(own_run, "jsonl", "scores", Added(columns=True)))
+    first, _, third = lines(exported(own_run, "jsonl", "scores", columns=True))
     assert tuple(first)[-6:] == OWN_COLUMNS
     assert (first["score"], first["data.score"], first["data.data.score"]) == (1.0, 7, None)
     assert (third["data.score"], third["data.data.score"]) == (None, "z")
@@ -202,14 +202,14 @@ def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
 
 
 def test_a_spreadsheet_takes_neither_cells_nor_headings_for_formulas(own_run: Run) -> None:
-    first, *_ = table(own_run, "scores", BOTH)
+    first, *_ = table(own_run, "scores", **BOTH)
     assert first["'=topic"] == "'=1+1"
     assert json.loads(first["tags"]) == ["x", "y"]
     assert json.loads(first["retrieved_contexts"]) == ["It rains.", "So."]
 
 
 def test_a_parquet_column_is_of_one_kind(own_run: Run) -> None:
-    table = parquet_rows(exported(own_run, "parquet", "samples", BOTH))
+    table = parquet_rows(exported(own_run, "parquet", "samples", **BOTH))
     assert [row["mixed"] for row in table] == ["1", "text", None]
     assert [row["numbers"] for row in table] == [1.0, 0.5, None]
     assert [row["tags"] for row in table] == ['["x", "y"]', None, None]
@@ -219,10 +219,10 @@ def test_a_parquet_column_is_of_one_kind(own_run: Run) -> None:
 @pytest.mark.parametrize("tool", ["ragas", "inspect"])
 def test_formats_of_a_tool_have_its_own_columns(own_run: Run, tool: Format) -> None:
     with pytest.raises(InputError, match="has columns of its own"):
-        exported(own_run, tool, "scores", Added(texts=True))
+        exported(own_run, tool, "scores", texts=True)
 
 
 def test_data_of_another_order_is_not_put_beside_the_wrong_rows(own_run: Run) -> None:
     in_store(own_run.directory, "UPDATE sample SET position = 2 - position")
     with pytest.raises(RunDirectoryError, match="in another order than their scores"):
-        exported(own_run, "jsonl", "scores", BOTH)
+        exported(own_run, "jsonl", "scores", **BOTH)

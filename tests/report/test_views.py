@@ -56,7 +56,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
     "summary": lambda before, after: summary_view(before),
-    "verdicts": lambda before, after: verdicts_view(before),
+    "verdicts": lambda before, after: verdicts_view(before.iter_scores(), before.iter_verdicts()),
     "sample": lambda before, after: sample_view(before, "4"),
     "comparison": lambda before, after: comparison_view(compare(before, after)),
     "gates": lambda before, after: gates_view(
@@ -135,7 +135,9 @@ def test_nothing_ends_in_blanks_whatever_is_shown(labels: list[str], text: str) 
 
 
 def test_markup_in_user_text_is_shown_and_not_obeyed(run: Run) -> None:
-    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(verdicts_view(run), colour=True)
+    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(
+        verdicts_view(run.iter_scores(), run.iter_verdicts()), colour=True
+    )
 
 
 def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
@@ -199,7 +201,9 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
     lines = lines_of(sample_view(run, "good"))
     assert lines[:4] == ["good", "user_input             Q?", "reference              It rains. It is red.", lines[3]]
     assert lines[5:8] == ["good: context_recall 1/2 = 0.500", "1 0.900  It rains.", "0 0.100  It is red."]
-    assert "It snows.  (it does not fit)" in printed(verdicts_view(failed_run, sample_id="bad"), colour=True)
+    assert "It snows.  (it does not fit)" in printed(
+        verdicts_view(failed_run.scores_of("bad"), failed_run.verdicts_of("bad")), colour=True
+    )
 
 
 def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(run: Run, tmp_path: Path) -> None:
@@ -252,7 +256,7 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
         rows = [{"id": "a", **texts, "retrieved_contexts": contexts}]
         engine = ScriptedEngine(_wet_is_sure)
         run = evaluate(rows, metrics=["noise_sensitivity"], engine=engine, out=tmp_path / name)
-        return lines_of(verdicts_view(run), 80)[1:]
+        return lines_of(verdicts_view(run.iter_scores(), run.iter_verdicts()), 80)[1:]
 
     assert judged("two", "wet", "cold") == [
         "ref.     [0]      [1]",

@@ -46,7 +46,8 @@ def calibration() -> Calibration:
 def calibrated(run: Run, name: str) -> Calibration:
     """From labels of its verdicts."""
     labelling = Labelling(run, n=1_000)
-    while row := labelling.current:
+    while labelling.rows:
+        row = labelling.rows[0]
         labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)
     return cast("Calibration", localjudge.calibrate(run, name=name))
 

@@ -26,7 +26,7 @@ from localjudge.stats.agreement import (
     recall,
     roc_auc,
 )
-from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_interval, statistic_intervals
+from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
 
 LABELS = [0, 0, 1, 1]
 SCORES = [0.1, 0.6, 0.4, 0.9]
@@ -191,9 +191,10 @@ def test_the_debiased_error_by_hand() -> None:
 
 def test_several_statistics_share_their_resamples() -> None:
     """Each is, bit for bit, what it is alone."""
-    together = statistic_intervals({"a": accuracy, "r": recall}, LabelledScores(TABLE, DECIDED), resamples=200)
-    for name, statistic in {"a": accuracy, "r": recall}.items():
-        assert together[name] == statistic_interval(statistic, TABLE, DECIDED, resamples=200)
+    statistics, rows = {"a": accuracy, "r": recall}, LabelledScores(TABLE, DECIDED)
+    together = statistic_intervals(statistics, rows, resamples=200)
+    for name, statistic in statistics.items():
+        assert {name: together[name]} == statistic_intervals({name: statistic}, rows, resamples=200)
 
 
 def test_weights_of_rows_stay_with_their_rows() -> None:

@@ -4,11 +4,13 @@ import math
 import time
 import tracemalloc
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from localjudge.stats import interval as module
@@ -16,6 +18,9 @@ from localjudge.stats.agreement import roc_auc
 from localjudge.stats.interval import (
     SEED,
     Floats,
+    Interval,
+    LabelledScores,
+    Statistic,
     binomial_cdf,
     canonical_groups,
     clopper_pearson,
@@ -24,7 +29,7 @@ from localjudge.stats.interval import (
     mean_bounds,
     mean_interval,
     quantile,
-    statistic_interval,
+    statistic_intervals,
     two_sided_quantile,
     within,
 )
@@ -258,6 +263,12 @@ def test_quantiles_are_those_of_scipy(dof: int, confidence: float) -> None:
 
 TRUTH = np.random.default_rng(1).integers(0, 2, 400)
 RANKED = np.round(np.random.default_rng(2).normal(TRUTH, 1.5), 2)
+
+
+def statistic_interval(statistic: Statistic, labels: ArrayLike, scores: ArrayLike, **how: Any) -> Interval:
+    """The interval of one statistic."""
+    rows = LabelledScores(labels, scores, clusters=how.pop("clusters", None))
+    return statistic_intervals({"": statistic}, rows, **how)[""]
 
 
 def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:

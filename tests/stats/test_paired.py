@@ -122,7 +122,7 @@ def test_a_true_difference_of_that_size_is_shown_four_times_of_five() -> None:
     smallest = []
     for _ in range(40):
         flips = generator.choice([1.0, 0.0, -1.0], size=400, p=[0.05, 0.9, 0.05])
-        smallest.append(paired_difference(flips < 0, flips > 0).smallest_detectable)
+        smallest.append(smallest_detectable_difference(paired_difference(flips < 0, flips > 0).difference))
     gain = float(np.mean(smallest))
     up = 0.05 + gain / 2
     shown = 0
