@@ -57,7 +57,7 @@ class ScriptedEngine:
         self._remember = remember
         self._script = script
         self._default = default
-        self.capacity = capacity
+        self._capacity = capacity
         self._asked: list[VerdictRequest] = []
 
     @property
@@ -95,6 +95,11 @@ class ScriptedEngine:
     def stats(self) -> EngineStats:
         """No tokens are run."""
         return EngineStats()
+
+    @property
+    def capacity(self) -> int:
+        """As it was set."""
+        return self._capacity
 
     def length(self, request: VerdictRequest) -> int:
         """Code points of all pieces."""
