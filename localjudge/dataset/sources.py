@@ -58,10 +58,7 @@ class OpenSource(NamedTuple):
     @property
     def encoding(self) -> str:
         """What its byte-order mark says."""
-        for mark, encoding in _MARKS.items():
-            if self.head.startswith(mark):
-                return encoding
-        return "utf-8"
+        return next((encoding for mark, encoding in _MARKS.items() if self.head.startswith(mark)), "utf-8")
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
