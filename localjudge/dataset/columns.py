@@ -98,11 +98,10 @@ def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
 
 
 class Survey:
-    """All `columns` of a source in the order in which they appear, and those that are `filled`; no row is kept."""
+    """All `columns` of a source in the order in which they appear, and whether they hold anything; no row is kept."""
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
-        self.columns: dict[str, None] = {}
-        self.filled: dict[str, None] = {}
+        self.columns: dict[str, bool] = {}
         self._reached: set[str] = set()
         inside = {name for name in _ALL_NAMES | columns_of(mapping) if reaches_inside(name)}
         self._unreached = {name: first_part(name) for name in inside}
@@ -111,10 +110,8 @@ class Survey:
     def add(self, values: Mapping[str, Any]) -> None:
         """Read a row."""
         for name, value in values.items():
-            if name not in self.filled:
-                self.columns[name] = None
-                if value is not None and value != "":
-                    self.filled[name] = None
+            if not self.columns.get(name):
+                self.columns[name] = value is not None and value != ""
         for name in [name for name, first in self._unreached.items() if first in values and has_value(values, name)]:
             self._reached.add(name)
             del self._unreached[name]
@@ -133,7 +130,8 @@ class Survey:
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
         """Columns that are not a field, nor an object with one in it, and that hold something in any row."""
         taken = columns_of(resolved)
-        return tuple(name for name in self.filled if name not in taken | set(map(first_part, taken)))
+        taken |= set(map(first_part, taken))
+        return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
 
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:

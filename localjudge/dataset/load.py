@@ -11,6 +11,7 @@ last two depend on the ids alone: more rows, fewer or another order change the p
 """
 
 import heapq
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ from localjudge.dataset.rows import (
     splitter,
     with_last_turn,
 )
-from localjudge.dataset.samples import SampleTable, Shard, id_digest, shard_number
+from localjudge.dataset.samples import Column, SampleTable, Shard, id_digest, shard_number
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.progress import Progress, Silence, count_with_progress
@@ -85,12 +86,12 @@ class Dataset:
     @property
     def samples(self) -> Sequence[Sample]:
         """The samples, read anew with each pass; a slice gives a tuple."""
-        return self.table.samples
+        return Column(self.table, "content", Sample.model_validate_json)
 
     @property
     def extras(self) -> Sequence[dict[str, Any]]:
         """Of each sample the columns that are not fields."""
-        return self.table.extras
+        return Column(self.table, "extras", json.loads)
 
     @cached_property
     def fingerprint(self) -> str:

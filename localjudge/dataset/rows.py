@@ -338,10 +338,10 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
             return dict(value)
 
 
-def _take(rest: dict[str, Any], names: Sequence[str], field: str = "", report: Report | None = None) -> Any:
-    """Take the value under any of the names out of an object; more than one is reported, where that is asked for."""
+def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report) -> Any:
+    """Take the value under any of the names out of an object; more than one is reported."""
     values = {name: value for name in names if (value := rest.pop(name, None)) is not None}
-    if report and len(values) > 1:
+    if len(values) > 1:
         report(field, f"an object with {' and '.join(values)}", "only one of them")
     return next(iter(values.values()), None)
 

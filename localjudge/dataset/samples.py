@@ -208,16 +208,6 @@ class SampleTable:
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
     @property
-    def samples(self) -> Sequence[Sample]:
-        """The rows as samples."""
-        return Column(self, "content", Sample.model_validate_json)
-
-    @property
-    def extras(self) -> Sequence[dict[str, Any]]:
-        """Of each row the columns that are not fields."""
-        return Column(self, "extras", json.loads)
-
-    @property
     def fingerprint(self) -> str:
         """Sha256 of the samples with their ids, whatever their order."""
         return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))

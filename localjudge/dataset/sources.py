@@ -24,7 +24,7 @@ from localjudge.errors import DataError
 
 STDIN = "-"
 ALWAYS_UNPACKED = 64 * 2**20
-"""Most bytes that packed data may grow to, and one row of them."""
+"""Bytes that packed data may grow to, however few they are."""
 _MOST_EXPANSION = 200
 """Packed data of more bytes may grow by at most this factor: text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
@@ -58,10 +58,7 @@ class OpenSource(NamedTuple):
     @property
     def encoding(self) -> str:
         """What its byte-order mark says."""
-        for mark, encoding in _MARKS.items():
-            if self.head.startswith(mark):
-                return encoding
-        return "utf-8"
+        return next((encoding for mark, encoding in _MARKS.items() if self.head.startswith(mark)), "utf-8")
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
@@ -147,13 +144,11 @@ def shown_name(name: str) -> str:
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
-def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
-    """Raise DataError for data that grow more than text does when they are unpacked, or have too long a line."""
-    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
-        grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
-        long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
+def check_expansion(name: str, packed: int, unpacked: int) -> None:
+    """Raise DataError for data that grow more than text does when they are unpacked."""
+    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION):
         raise DataError(
-            f"{name} {long if line > ALWAYS_UNPACKED else grows}",
+            f"{name} unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})",
             hint="look at it before you trust it; what you unpack yourself is read at any size",
         )
 
@@ -177,14 +172,13 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
 
 
 class _Gunzipped(io.RawIOBase):
-    """What is packed with gzip. Raises DataError where it grows too much, and for a line that is too long."""
+    """What is packed with gzip. Raises DataError where it grows too much."""
 
     def __init__(self, name: str, packed: BinaryIO) -> None:
         self._name = name
         self._packed = packed
         self._file = gzip.GzipFile(fileobj=packed, mode="rb")
         self._unpacked = 0
-        self._line = 0
 
     def readable(self) -> bool:
         return True
@@ -192,8 +186,6 @@ class _Gunzipped(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         data = self._file.read(len(buffer))
         self._unpacked += len(data)
-        end = data.rfind(b"\n")
-        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
-        check_expansion(self._name, self._packed.tell(), self._unpacked, self._line)
+        check_expansion(self._name, self._packed.tell(), self._unpacked)
         buffer[: len(data)] = data
         return len(data)

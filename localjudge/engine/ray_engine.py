@@ -17,7 +17,6 @@ import logging
 import os
 import platform
 import secrets
-import shutil
 import signal
 import tempfile
 import threading
@@ -141,8 +140,7 @@ def _connect(ray: Any, address: str, processors: int) -> None:
 
 
 def _start(ray: Any, processors: int, undo: ExitStack) -> None:
-    folder = tempfile.mkdtemp(prefix="localjudge-")
-    undo.callback(shutil.rmtree, folder, ignore_errors=True)
+    folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="localjudge-", ignore_cleanup_errors=True))
     undo.enter_context(_environment(_STARTED | {"RAY_TMPDIR": folder}))
     undo.callback(ray.shutdown)
     store = {"num_cpus": processors, "object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}

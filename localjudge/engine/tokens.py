@@ -227,7 +227,7 @@ class Vocabulary:
     def trusted(self, text: str) -> list[int]:
         """Tokens of our own text: literals of control tokens become those tokens."""
         tokens: list[int] = []
-        for part in _split(self._literals, text.encode()):
+        for part in self._literals.split(text.encode()):
             tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
         return tokens
 
@@ -277,7 +277,7 @@ class Vocabulary:
     def _parts(self, data: bytes) -> list[bytes]:
         """User text in the parts that are tokenised apart: turn markers by characters, other text without literals."""
         parts: list[bytes] = []
-        for part in _split(self._marker_literals, data):
+        for part in self._marker_literals.split(data):
             if self._marker_literals.fullmatch(part):
                 parts += [character.encode() for character in part.decode()]
             else:
@@ -324,21 +324,12 @@ def _utf8(text: str) -> bytes:
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
-    """Matches the longest literal that stands at a place."""
+    """Matches the longest literal that stands at a place; its `split` cuts before and after every literal."""
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
     starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
-    return re.compile(b"(?=[" + starts + b"])(?:" + b"|".join(map(re.escape, longest_first)) + b")")
-
-
-def _split(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """Cut before and after every literal."""
-    parts, start = [], 0
-    for match in literals.finditer(data):
-        parts += [data[start : match.start()], match.group()]
-        start = match.end()
-    return [part for part in [*parts, data[start:]] if part]
+    return re.compile(b"(?=[" + starts + b"])(" + b"|".join(map(re.escape, longest_first)) + b")")
 
 
 def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:

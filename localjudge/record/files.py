@@ -18,7 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
 from localjudge.record.manifest import Manifest, with_environment
@@ -38,14 +38,12 @@ NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 
 
-class MetricSummary(Record):
+class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of those that were scored, and the interval of it for samples like these.
 
     `ci95` is None if all of them are in one group, `method` says how it was computed, `clusters` how many groups it
     rests on. `bounds` are the mean over scored and failed samples if every failed one had been 0, and if it had been 1.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     mean: float | None
     ci95: tuple[float, float] | None
@@ -68,7 +66,7 @@ class MetricSummary(Record):
         return Interval(self.mean, low, high, self.method or "", self.scored, clusters)
 
 
-class VerdictSummary(Record):
+class VerdictSummary(Record, extra="ignore"):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median valid mass.
 
     `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
@@ -76,18 +74,14 @@ class VerdictSummary(Record):
     four digits. Both figures are None where there is nothing to count.
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     count: int
     near_threshold: float | None
     median_legal_mass: float | None
     windowed: int = 0
 
 
-class Summary(Record):
+class Summary(Record, extra="ignore"):
     """The file `summary.json`."""
-
-    model_config = ConfigDict(extra="ignore")
 
     schema_version: int = SUMMARY_VERSION
     signature: str

@@ -61,7 +61,7 @@ _ROWS = TypeAdapter(LabelRow)
 
 
 def now() -> str:
-    """The time in UTC to the second, as rows have it."""
+    """The time in UTC to the second, as the files of a run have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

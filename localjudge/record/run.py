@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import AliasPath, ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import AliasPath, Field, FiniteFloat, TypeAdapter
 
 from localjudge import model_registry
 from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
@@ -71,10 +71,8 @@ def _at(*path: str, **options: Any) -> Any:
     return Field(validation_alias=AliasPath(*path), **options)
 
 
-class _Ingredients(Record):
+class _Ingredients(Record, extra="ignore", strict=True):
     """What this program relies on in a manifest, among other values."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     engine: dict[str, Any] = _at("judge", "engine")
     metrics: dict[str, dict[str, Any]] = _at("judge", "metrics")
@@ -99,10 +97,8 @@ class _Ingredients(Record):
     calibration: list[dict[str, Any]] = _at("environment", "settings", "calibration", default=[])
 
 
-class _Session(Record):
+class _Session(Record, extra="ignore"):
     """One process that worked on a run; one that was killed says nothing of what it did."""
-
-    model_config = ConfigDict(extra="ignore")
 
     asked: int | None = Field(default=None, ge=0)
     seconds: FiniteFloat | None = _at("effort", "seconds_total", default=None, ge=0)

@@ -18,7 +18,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
+from localjudge.record.label_rows import now
 from localjudge.record.manifest import MEAN_LOG_ODDS, CombinedRun, Manifest
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
@@ -99,7 +99,7 @@ class CombinedRuns:
                 **{name: environment[name] for name in _OF_THE_DATA if name in environment},
                 "settings": settings.model_dump(mode="json"),
                 "host": manifests.host(),
-                "sessions": [{"started": datetime.now(UTC).isoformat(timespec="seconds")}],
+                "sessions": [{"started": now()}],
             },
         )
         combination = manifests.combination_of(self.manifest)

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
+from localjudge.record.label_rows import now
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, use_judge
@@ -150,7 +150,7 @@ class _Job:
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 summary = self._judge(judging, results)
-            work, when = self.judge.engine.stats.since(stats), _now()
+            work, when = self.judge.engine.stats.since(stats), now()
             sessions[-1] |= {"finished": when, "asked": judging.asked, "effort": work.model_dump()}
             remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
@@ -165,7 +165,7 @@ class _Job:
 
     def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[dict[str, Any]]:
         """Note in the manifest that a process works on the run; returns all that did, of the last nothing more yet."""
-        session = {"started": _now(), "finished": None, "asked": None, "effort": None}
+        session = {"started": now(), "finished": None, "asked": None, "effort": None}
         sessions = [*(before.environment["sessions"] if before else ()), session]
         begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
         write_manifest(directory, begun)
@@ -269,7 +269,3 @@ class _Job:
             say(f"stopped {stopped}{f'; without {early} the same call goes on with the others' if run.part else ''}")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
