@@ -24,7 +24,7 @@ from localjudge.errors import DataError
 
 STDIN = "-"
 ALWAYS_UNPACKED = 64 * 2**20
-"""Bytes that packed data may grow to, however few they are."""
+"""Most bytes that packed data may grow to, and one row of them."""
 _MOST_EXPANSION = 200
 """Packed data of more bytes may grow by at most this factor: text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
@@ -144,11 +144,13 @@ def shown_name(name: str) -> str:
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
-def check_expansion(name: str, packed: int, unpacked: int) -> None:
-    """Raise DataError for data that grow more than text does when they are unpacked."""
-    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION):
+def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
+    """Raise DataError for data that grow more than text does when they are unpacked, or have too long a line."""
+    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
+        grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
+        long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
         raise DataError(
-            f"{name} unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})",
+            f"{name} {long if line > ALWAYS_UNPACKED else grows}",
             hint="look at it before you trust it; what you unpack yourself is read at any size",
         )
 
@@ -172,13 +174,14 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
 
 
 class _Gunzipped(io.RawIOBase):
-    """What is packed with gzip. Raises DataError where it grows too much."""
+    """What is packed with gzip. Raises DataError where it grows too much, and for a line that is too long."""
 
     def __init__(self, name: str, packed: BinaryIO) -> None:
         self._name = name
         self._packed = packed
         self._file = gzip.GzipFile(fileobj=packed, mode="rb")
         self._unpacked = 0
+        self._line = 0
 
     def readable(self) -> bool:
         return True
@@ -186,6 +189,8 @@ class _Gunzipped(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         data = self._file.read(len(buffer))
         self._unpacked += len(data)
-        check_expansion(self._name, self._packed.tell(), self._unpacked)
+        end = data.rfind(b"\n")
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        check_expansion(self._name, self._packed.tell(), self._unpacked, self._line)
         buffer[: len(data)] = data
         return len(data)

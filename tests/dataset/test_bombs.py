@@ -27,13 +27,13 @@ def test_packed_data_that_grow_too_much_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "a.jsonl.gz")
 
 
-def test_a_packed_array_on_one_long_line_is_read(tmp_path: Path) -> None:
-    """Only how much it grows counts, whatever the line ends."""
+def test_a_packed_line_that_is_too_long_is_refused(tmp_path: Path) -> None:
     import random
 
-    noise = random.Random(1).randbytes(2**20).hex()
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'[{"question": "%s"}]' % noise.encode()))
-    assert load(tmp_path / "a.json.gz").samples[0].user_input == noise
+    noise = random.Random(1).randbytes(2**20).hex().encode()
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"question": "%s"}\n' % noise))
+    with pytest.raises(DataError, match=r"a.jsonl.gz is packed and has a line of more than 1,048,576 bytes"):
+        load(tmp_path / "a.jsonl.gz")
 
 
 @pytest.mark.parametrize("form", ["dictionary", "views", "run ends", "pages", "nulls"])
