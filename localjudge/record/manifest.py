@@ -41,6 +41,7 @@ from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
+from localjudge.stats.head import Head
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
@@ -241,12 +242,14 @@ class Figure(Record):
 class LabelsUsed(Record):
     """The labels: their file and its checksum, how many, and how many independent groups of them.
 
+    Those of the shape `made` are of nobody, but made from the contexts of the file.
+
     On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
     """
 
     file: str
     sha256: str
-    shape: Literal["verdicts", "attribution", "relevance"]
+    shape: Literal["verdicts", "attribution", "relevance", "made"]
     verdicts: int
     positives: int
     clusters: int
@@ -270,6 +273,9 @@ class Calibration(Record):
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
     value, and why. `judge` is the `measured_part` of the run with the signature `run`. `fit_for` are the uses that the
     labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
+
+    With a `head` the probabilities are what it reads, measured by heads that saw nothing of a statement's fold of
+    clusters, and `gains` are over the judge's answers.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -287,6 +293,8 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
+    head: Head | None = None
+    gains: dict[str, Figure] = Field(default_factory=dict)
     worth: Worth | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
@@ -298,6 +306,11 @@ class Calibration(Record):
         """Checksum of all that was measured but the time that it took."""
         left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
+
+    @property
+    def of_what_is_read(self) -> str:
+        """What follows its threshold: whether that is one of answers, or of what a head reads."""
+        return " of p read from the logits" if self.head else ""
 
     @property
     def guesses(self) -> bool:

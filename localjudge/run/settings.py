@@ -184,7 +184,10 @@ class RunSettings(EngineSettings):
         """What makes an answer a verdict, of each of the metrics."""
         questions = {calibration.question for calibration in self.calibration}
         names = [metric.name for metric in metrics if question_of(metric.name) in questions]
-        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
+        thresholds = {name: self.threshold_of(name) for name in names}
+        heads = {calibration.question: calibration.head for calibration in self.calibration}
+        readers = {name: head.p_yes for name in names if (head := heads[question_of(name)])}
+        return VerdictRule(self.threshold, self.min_legal_mass, thresholds, readers)
 
     def threshold_of(self, metric: str) -> float:
         """The decision threshold of the metric."""
