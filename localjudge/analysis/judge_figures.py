@@ -18,6 +18,7 @@ arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -94,12 +95,15 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
 
 def gains_of_reading(asked: LabelledScores, read: LabelledScores) -> dict[str, Figure]:
-    """What reading gains over asking about the same rows: in AUC, and in balanced accuracy at held-out thresholds."""
-    decided = [agreement.held_out_decisions(rows)[0] for rows in (asked, read)]
-    return {
-        "gain_in_auc": _gain(agreement.roc_auc, asked.arrays()[1], read.arrays()[1], asked),
-        "gain_in_balanced_accuracy": _gain(agreement.balanced_accuracy, *decided, asked),
-    }
+    """What reading gains over asking about the same rows: in AUC, and in balanced accuracy at held-out thresholds.
+
+    The second is left out where either gives all rows one probability.
+    """
+    gains = {"gain_in_auc": _gain(agreement.roc_auc, asked.arrays()[1], read.arrays()[1], asked)}
+    with suppress(DataError):
+        decided = [agreement.held_out_decisions(rows)[0] for rows in (asked, read)]
+        gains["gain_in_balanced_accuracy"] = _gain(agreement.balanced_accuracy, *decided, asked)
+    return gains
 
 
 def _gain(statistic: Statistic, before: Floats, after: Floats, rows: LabelledScores) -> Figure:

@@ -45,9 +45,9 @@ def made_texts(file: str) -> LabelledTexts:
     made = [*islice(made_labels(contexts, lambda text: [span.text for span in cut(text)]), MOST)]
     if not made:
         hint = f"give data with retrieved_contexts of sentences of {SHORTEST} to {LONGEST} characters"
-        raise DataError(f"no labels can be made of {dataset.name}", hint=hint)
+        raise DataError(f"no labels can be made of {file}", hint=hint)
     texts = tuple(LabelledText("", {}, (row.context,), (row.label,), row.statement, None) for row in made)
-    return LabelledTexts(dataset.name, canonical_sha256(made), "made", texts, 0)
+    return LabelledTexts(file, canonical_sha256(made), "made", texts, 0)
 
 
 def made_labels(contexts: Sequence[str], cut: Callable[[str], Sequence[str]], seed: int = 0) -> Iterator[MadeLabel]:

@@ -10,6 +10,7 @@ that the signature has a checksum of.
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
     judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
+    judge.heads.QUESTION          checksum of what it reads p by, if it has a head
     judge.combined                judges and rule of a combined run;  environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
     environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
@@ -550,5 +551,6 @@ def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
 
 def _examination_file(part: Mapping[str, Any]) -> Path | None:
     sha256 = part.get("engine", {}).get("model_sha256")
-    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
+    read = {"heads": part["heads"]} if "heads" in part else {}
+    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"], **read})
     return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None
