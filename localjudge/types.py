@@ -263,13 +263,17 @@ class VerdictRequest(NamedTuple):
 class Answer(Record):
     """What the model gave: the expected value of the valid answers, and how much of its probability was legal.
 
-    Of yes and no, with the values 1 and 0, the expected value is the probability of yes.
+    Of yes and no, with the values 1 and 0, the expected value is the probability of yes. `readout` is what a head
+    reads, from an engine in process: some of the logits at the verdict, float16 (stats/head.py says which).
     """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)
     raw: str
     reason: str | None = None
+    readout: bytes | None = Field(default=None, repr=False)
 
 
 class JudgeVote(NamedTuple):
@@ -291,10 +295,14 @@ class NoAnswer(Record):
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
+    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context).
+
+    Where a head read `p_yes`, `p_asked` is what the model said.
+    """
 
     label: Label
     p_yes: float | None = None
+    p_asked: float | None = None
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
@@ -302,15 +310,20 @@ class Verdict(Record):
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none."""
+    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none.
+
+    The probability of a metric in `readers` is what its reader makes of an answer's readout.
+    """
 
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
+    readers: Mapping[str, Callable[[bytes], float]] = MappingProxyType({})
+    read: Callable[[bytes], float] | None = None
 
     def of(self, metric: str) -> "VerdictRule":
-        """The rule of one metric, whose `threshold` is its own."""
-        return self._replace(threshold=self.thresholds.get(metric, self.threshold))
+        """The rule of one metric: `threshold` and `read` are its own."""
+        return self._replace(threshold=self.thresholds.get(metric, self.threshold), read=self.readers.get(metric))
 
 
 class JudgeCard(Record):

@@ -124,13 +124,13 @@ class AnswerCache:
         with self._forgiving():
             query = "SELECT key, json FROM answer WHERE key IN (SELECT value FROM json_each(?))"
             for key, text in self._connection.execute(query, [json.dumps(list(by_hash))]) if self._usable else ():
-                answers[by_hash[key]] = Answer.model_validate(json.loads(text), strict=True)
+                answers[by_hash[key]] = Answer.model_validate_json(text, strict=True)
         return answers
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Keep an answer that the judge has just given; some at a time are written. An error is not kept."""
         if isinstance(answer, Answer):
-            self._new.append((self._hash(key), json.dumps(answer.model_dump())))
+            self._new.append((self._hash(key), answer.model_dump_json()))
         if len(self._new) >= _AT_ONCE:
             self._write()
 

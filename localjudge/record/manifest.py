@@ -10,6 +10,7 @@ that the signature has a checksum of.
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
     judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
+    judge.heads.QUESTION          checksum of what it reads p by, if it has a head
     judge.combined                judges and rule of a combined run;  environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
     environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
@@ -41,6 +42,7 @@ from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
+from localjudge.stats.head import Head
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
@@ -241,12 +243,14 @@ class Figure(Record):
 class LabelsUsed(Record):
     """The labels: their file and its checksum, how many, and how many independent groups of them.
 
+    Those of the shape `made` are of nobody, but made from the contexts of the file.
+
     On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
     """
 
     file: str
     sha256: str
-    shape: Literal["verdicts", "attribution", "relevance"]
+    shape: Literal["verdicts", "attribution", "relevance", "made"]
     verdicts: int
     positives: int
     clusters: int
@@ -270,6 +274,9 @@ class Calibration(Record):
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
     value, and why. `judge` is the `measured_part` of the run with the signature `run`. `fit_for` are the uses that the
     labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
+
+    With a `head` the probabilities are what it reads, measured by heads that saw nothing of a statement's fold of
+    clusters, and `gains` are over the judge's answers.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -287,6 +294,8 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
+    head: Head | None = None
+    gains: dict[str, Figure] = Field(default_factory=dict)
     worth: Worth | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
@@ -298,6 +307,11 @@ class Calibration(Record):
         """Checksum of all that was measured but the time that it took."""
         left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
+
+    @property
+    def of_what_is_read(self) -> str:
+        """What follows its threshold: whether that is one of answers, or of what a head reads."""
+        return " of p read from the logits" if self.head else ""
 
     @property
     def guesses(self) -> bool:
@@ -537,5 +551,6 @@ def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
 
 def _examination_file(part: Mapping[str, Any]) -> Path | None:
     sha256 = part.get("engine", {}).get("model_sha256")
-    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
+    read = {"heads": part["heads"]} if "heads" in part else {}
+    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"], **read})
     return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None

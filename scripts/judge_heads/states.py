@@ -116,7 +116,7 @@ class Reader:
         [(_, answer)] = self.judge.engine.answers(requests)
         if not isinstance(answer, Answer):
             return None
-        states = {"last": self.state}
+        states = {"last": self.state, "readout": np.frombuffer(answer.readout or b"", "<f2")}
         for name, rows in self.middle.items():
             states[f"{name} at the place"] = rows[-1].astype(np.float16)
             states[f"{name} mean"] = rows.mean(axis=0).astype(np.float16)

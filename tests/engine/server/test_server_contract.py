@@ -153,17 +153,19 @@ def test_the_python_server_keeps_the_contract(model: ModelFile, tmp_path: Path) 
 def test_the_python_server_is_asked_again_only_for_tokens_that_it_does_not_list(
     make_model: ModelMaker, tmp_path: Path
 ) -> None:
-    """Of two requests with two valid tokens each, none of which shares its text; the answers are the same to the bit."""
+    """Of two requests with two valid tokens each, whose texts no other has; the answers are the same to the bit."""
     model = make_model(vocabulary="bytes", chat_template=TEMPLATE)
-    with running_python_server(model.path, tmp_path, "--logits_all", "true") as address:
-        with closing(engine_at(address)) as engine:
-            requests, calls = example_requests(engine)[:2], [0]
-            texts = with_counted_calls(engine, calls)
-            by_list = dict(engine.answers(requests))
-            with_list = calls.pop()
-            calls.append(0)
-            texts.clear()
-            by_token = dict(engine.answers(requests))
+    with (
+        running_python_server(model.path, tmp_path, "--logits_all", "true") as address,
+        closing(engine_at(address)) as engine,
+    ):
+        requests, calls = example_requests(engine)[:2], [0]
+        texts = with_counted_calls(engine, calls)
+        by_list = dict(engine.answers(requests))
+        with_list = calls.pop()
+        calls.append(0)
+        texts.clear()
+        by_token = dict(engine.answers(requests))
     assert calls == [2 * (1 + 2)]
     assert 2 <= with_list < 2 * (1 + 2)
     assert by_list == by_token
