@@ -34,7 +34,7 @@ class Record(BaseModel):
         return _html(dict(self))
 
 
-class UserValue(Record):
+class UserValue(Record, extra="ignore"):
     """A value that users make themselves. Raises InputError for what it cannot be."""
 
     def __init__(self, **values: Any) -> None:
@@ -260,14 +260,12 @@ class VerdictRequest(NamedTuple):
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
-class Answer(Record):
+class Answer(Record, ser_json_bytes="base64", val_json_bytes="base64"):
     """What the model gave: the expected value of the valid answers, and how much of its probability was legal.
 
     Of yes and no, with the values 1 and 0, the expected value is the probability of yes. `readout` is what a head
     reads, from an engine in process: some of the logits at the verdict, float16 (stats/head.py says which).
     """
-
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)
@@ -332,8 +330,6 @@ class JudgeCard(Record):
     `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
     run together. `examined` is what `doctor` found it fit for, where the card is shown; in no file of a run.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     sha256: str | None = None

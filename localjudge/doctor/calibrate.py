@@ -262,7 +262,8 @@ def _calibrate(question: _Question, judge: _Answers, reads: bool) -> Calibration
     rows, verdicts = _rows(question, judge)
     card, manifest, metric = judge.run.summary.judge, judge.run.manifest, verdicts[0].metric
     head, probabilities = _head(judge.run, rows, verdicts, reads)
-    asked, rows = rows._replace(scores=[_asked(row) for row in verdicts]), rows._replace(scores=probabilities)
+    said = [(row.p_yes if row.p_asked is None else row.p_asked) or 0.0 for row in verdicts]
+    asked, rows = rows._replace(scores=said), rows._replace(scores=probabilities)
     figures = judge_figures(rows) | ({"head": head, "gains": gains_of_reading(asked, rows)} if head else {})
     failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
     if head and figures["gains"]["gain_in_auc"].ci95[0] <= 0:
@@ -306,11 +307,6 @@ def _head(run: Run, rows: LabelledScores, verdicts: Sequence[VerdictRow], fits: 
     question = question_of(verdicts[0].metric)
     used = (of.head for of in kept_calibrations(run.manifest) if of.question == question)
     return next(used, None), rows.arrays()[1]
-
-
-def _asked(row: VerdictRow) -> float:
-    """What the judge said, whether or not it was read."""
-    return (row.p_yes if row.p_asked is None else row.p_asked) or 0.0
 
 
 def _readouts(run: Run, verdicts: Sequence[VerdictRow]) -> Floats:

@@ -10,14 +10,13 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from localjudge.analysis.labelled_texts import LabelledText, LabelledTexts
 from localjudge.dataset import load
 from localjudge.errors import DataError
 from localjudge.record.store import canonical_sha256
 from localjudge.text.segmenter import Segmenter
-from localjudge.types import CONTEXT_FIELDS, Label, context_texts
+from localjudge.types import CONTEXT_FIELDS, context_texts
 
 MOST = 600
 """Labels that are made of one file's contexts: more gain little (docs/judges.md)."""
@@ -28,29 +27,20 @@ _VERB = re.compile(r"\b(is|was|are|were|has|have|had|can|could|will|would)\b(?! 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
 
 
-class MadeLabel(NamedTuple):
-    """A statement about a context."""
-
-    context: str
-    statement: str
-    label: Label
-
-
 def made_texts(file: str) -> LabelledTexts:
     """Made labels of the contexts in a file of data. Raises DataError as `load` does, and where none can be made."""
     dataset, cut = load(file), Segmenter()
     of_samples = ([*context_texts(getattr(sample, field))] for sample in dataset.samples for field in CONTEXT_FIELDS)
     contexts = sorted({text for texts in of_samples for text in texts})
     random.Random(0).shuffle(contexts)
-    made = [*islice(made_labels(contexts, lambda text: [span.text for span in cut(text)]), MOST)]
+    made = tuple(islice(made_labels(contexts, lambda text: [span.text for span in cut(text)]), MOST))
     if not made:
         hint = f"give data with retrieved_contexts of sentences of {SHORTEST} to {LONGEST} characters"
         raise DataError(f"no labels can be made of {file}", hint=hint)
-    texts = tuple(LabelledText("", {}, (row.context,), (row.label,), row.statement, None) for row in made)
-    return LabelledTexts(file, canonical_sha256(made), "made", texts, 0)
+    return LabelledTexts(file, canonical_sha256(made), "made", made, 0)
 
 
-def made_labels(contexts: Sequence[str], cut: Callable[[str], Sequence[str]], seed: int = 0) -> Iterator[MadeLabel]:
+def made_labels(contexts: Sequence[str], cut: Callable[[str], Sequence[str]], seed: int = 0) -> Iterator[LabelledText]:
     """A statement of each label about each context that has a sentence, as far as they can be made."""
     chance = random.Random(seed)
     sentences = [[each.strip() for each in cut(text)] for text in contexts]
@@ -63,8 +53,8 @@ def made_labels(contexts: Sequence[str], cut: Callable[[str], Sequence[str]], se
         strange = [each for each in sentences[(place + 1) % len(sentences)] if each not in text]
         wrong = [_changed(said, names, chance), chance.choice(strange) if strange else None]
         unsaid = [each for each in (wrong if place % 2 else wrong[::-1]) if each and each not in text]
-        yield MadeLabel(text, said, 1)
-        yield from (MadeLabel(text, each, 0) for each in unsaid[:1])
+        yield LabelledText("", {}, (text,), (1,), said, None)
+        yield from (LabelledText("", {}, (text,), (0,), each, None) for each in unsaid[:1])
 
 
 def _changed(sentence: str, names: Sequence[str], chance: random.Random) -> str | None:

@@ -52,6 +52,7 @@ _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+_BUNDLED = Path(__file__).parents[1] / "heads"
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
@@ -63,10 +64,8 @@ MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
-class Manifest(Record):
+class Manifest(Record, extra="ignore"):
     """The file `manifest.json`."""
-
-    model_config = ConfigDict(extra="ignore")
 
     schema_version: int = MANIFEST_VERSION
     signature: str
@@ -75,7 +74,7 @@ class Manifest(Record):
     environment: dict[str, Any]
 
 
-class Part(Record):
+class Part(Record, extra="ignore"):
     """How many samples a run has of how many that the data had, and how they were chosen; a shard may be of a part."""
 
     samples: int = Field(ge=0)
@@ -279,8 +278,6 @@ class Calibration(Record):
     clusters, and `gains` are over the judge's answers.
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     schema_version: int = 1
     name: str
     question: str
@@ -367,19 +364,20 @@ def calibration_file(name: str) -> Path:
 
 
 def saved_calibrations() -> list[str]:
-    """Names of those that are saved."""
-    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
+    """Names of those that are saved, and of those that are bundled."""
+    return sorted(file.stem for folder in (calibration_file("x").parent, _BUNDLED) for file in folder.glob("*.json"))
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
-    """A saved calibration by its name, or one in any file. Raises InputError if there is none, or it is none."""
-    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
-    path = named if named and named.is_file() else Path(name_or_file)
+    """A saved or bundled one by its name, or one in any file. Raises InputError if there is none, or it is none."""
+    name = str(name_or_file)
+    places = [calibration_file(name), _BUNDLED / f"{name}.json"] if _NAME.fullmatch(name) else []
+    path = next(filter(Path.is_file, places), Path(name_or_file))
     if not path.is_file():
         saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
         raise InputError(
-            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
-            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
+            f"there is no calibration {name!r:.80}, neither by that name nor as a file",
+            hint=suggestion(name, saved, "saved") if saved else how,
         )
     return validated(Calibration, read_object(path.resolve()), str(path))
 
@@ -415,7 +413,7 @@ def kept_rubrics(manifest: Manifest) -> frozenset[str]:
     return rubrics(kept_criteria(manifest).values())
 
 
-class ShardedData(Record):
+class ShardedData(Record, extra="ignore"):
     """The data that all shards make, by its fingerprint and its number of samples."""
 
     sha256: str
@@ -451,8 +449,6 @@ class _JudgePart(Record):
 
 class Combination(Record):
     """Which runs were combined, and how."""
-
-    model_config = ConfigDict(extra="ignore")
 
     runs: tuple[CombinedRun, ...]
     rule: Literal["mean log odds"]

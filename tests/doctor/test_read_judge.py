@@ -147,9 +147,9 @@ def test_made_labels_are_1_for_sentences_of_their_context_alone() -> None:
     ]
     made = list(made_labels(lakes, lambda text: [f"{part}." for part in text.rstrip(".").split(". ")]))
     assert len(made) == 60
-    assert [row.label for row in made] == [1, 0] * 30
-    assert all((row.statement in row.context) == bool(row.label) for row in made)
-    assert len({row.context for row in made}) == 30
+    assert [row.labels for row in made] == [(1,), (0,)] * 30
+    assert all((str(row.statement) in row.texts[0]) == bool(row.labels[0]) for row in made)
+    assert len({row.texts for row in made}) == 30
     assert made == list(made_labels(lakes, lambda text: [f"{part}." for part in text.rstrip(".").split(". ")]))
 
 
