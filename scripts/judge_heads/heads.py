@@ -1,10 +1,11 @@
 """Heads on states: fitted on people's labels or on made ones, and judged on data sets that they were not fitted on.
 
-    standardise ─> principal components ─> logistic regression with a penalty
+    ridge       `localjudge.stats.head`, the head that the package fits
+    logistic    standardise ─> principal components ─> logistic regression with a penalty, to compare with
 
-How many components and how much penalty is chosen by grouped cross-validation on the training rows. A data set of the
-development rows is decided by a head that saw no row of it, nor of its family. Intervals: Bayesian bootstrap over
-groups (rows that share a context).
+Whatever a head chooses it chooses by grouped cross-validation on the training rows. A data set of the development rows
+is decided by a head that saw no row of it, nor of its family. Intervals: Bayesian bootstrap over groups (rows that
+share a context).
 """
 
 from collections.abc import Mapping
@@ -14,14 +15,62 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from localjudge.stats.agreement import balanced_accuracy, expected_calibration_error, roc_auc
+from localjudge.stats.agreement import balanced_accuracy, best_threshold, expected_calibration_error, roc_auc
+from localjudge.stats.head import Head, fit_head
+from localjudge.stats.interval import LabelledScores
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 COMPONENTS, PENALTIES = (20, 50, 100, 200), (1.0, 10.0, 100.0)
-_DRAWS, _FOLDS, _FEW = 2000, 5, 4
+_DRAWS, _FOLDS = 2000, 5
 _SAME = {"expertqa": "attributionbench"}
 """A part of another data set, under a name of its own."""
+
+
+class Decided(NamedTuple):
+    """Log odds of development rows, and above which of them each row's data set is decided 1, both shape (rows,)."""
+
+    odds: Floats
+    thresholds: Floats
+
+    def mean_with(self, other: "Decided") -> "Decided":
+        """As `localjudge combine` joins two judges: by the mean of their log odds."""
+        return Decided((self.odds + other.odds) / 2, (self.thresholds + other.thresholds) / 2)
+
+
+def log_odds(p: NDArray[Any]) -> Floats:
+    """Log odds of probabilities that are not nearer to 0 or 1 than 1e-6."""
+    p = np.clip(p.astype(float), 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(p / (1 - p)))
+
+
+def read_by(head: Head, values: NDArray[Any]) -> Floats:
+    """Log odds of rows (rows, numbers) by a head."""
+    return log_odds(np.array([head.p_yes(row.astype("<f2").tobytes()) for row in values]))
+
+
+def ridge(train: Columns, dev: Columns, names: list[str]) -> Decided:
+    """Of the development rows, by the package's head on these columns of the training rows."""
+    x, at = (np.column_stack([part[name] for name in names]) for part in (train, dev))
+    decided = Decided(np.zeros(len(at)), np.zeros(len(at)))
+    for inside, here in _left_out(train, dev):
+        rows = LabelledScores(train["label"][inside], x[inside], None, train["group"][inside])
+        fitted = fit_head(rows)
+        decided.odds[here] = read_by(fitted.head, at[here])
+        decided.thresholds[here] = log_odds(np.array([best_threshold(rows._replace(scores=fitted.held_out))]))
+    return decided
+
+
+def _left_out(train: Columns, dev: Columns) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """For each data set of the development rows: the training rows of other families, and its own rows."""
+    families = np.array([family(name) for name in train["dataset"]])
+    return [(families != family(name), dev["dataset"] == name) for name in np.unique(dev["dataset"])]
+
+
+def family(dataset: str) -> str:
+    """The data set that this one is a part of."""
+    name = dataset.partition("_")[0]
+    return _SAME.get(name, name)
 
 
 class Components(NamedTuple):
@@ -54,63 +103,45 @@ def fit(inner: Floats, labels: Floats, penalty: float) -> Floats:
     return np.asarray(minimize(loss, np.zeros(inner.shape[1] + 1), jac=True, method="L-BFGS-B").x)
 
 
-def choose(x: Floats, labels: Floats, groups: NDArray[Any]) -> tuple[int, float]:
-    """How many components and which penalty have the best AUC on groups that were left out."""
-    if x.shape[1] < _FEW:
-        return x.shape[1], PENALTIES[0]
+def logistic(train: Columns, dev: Columns, names: list[str]) -> Decided:
+    """Of the development rows, by logistic regression on principal components of these columns."""
+    x, at = (np.column_stack([part[name].astype(float) for name in names]) for part in (train, dev))
+    decided = Decided(np.zeros(len(at)), np.zeros(len(at)))
+    for inside, here in _left_out(train, dev):
+        labels = train["label"][inside].astype(float)
+        most, penalty, held_out = _choose(x[inside], labels, train["group"][inside])
+        components = Components.of(x[inside])
+        weights = fit(components.inside(x[inside], most), labels, penalty)
+        decided.odds[here] = components.inside(at[here], most) @ weights[:-1] + weights[-1]
+        decided.thresholds[here] = best_threshold(LabelledScores(labels, held_out))
+    return decided
+
+
+def _choose(x: Floats, labels: Floats, groups: NDArray[Any]) -> tuple[int, float, Floats]:
+    """How many components and which penalty have the best AUC on groups that were left out; log odds of these."""
     names, place = np.unique(groups, return_inverse=True)
     fold = np.random.default_rng(0).integers(_FOLDS, size=len(names))[place]
     odds = {(most, penalty): np.zeros(len(labels)) for most in COMPONENTS for penalty in PENALTIES}
-    for left in range(_FOLDS):
-        kept = fold != left
-        components = Components.of(x[kept])
+    for number in range(_FOLDS):
+        inside = fold != number
+        components = Components.of(x[inside])
         for (most, penalty), row in odds.items():
-            weights = fit(components.inside(x[kept], most), labels[kept], penalty)
-            row[~kept] = components.inside(x[~kept], most) @ weights[:-1] + weights[-1]
-    return max(odds, key=lambda setting: float(roc_auc(labels, odds[setting])))
+            weights = fit(components.inside(x[inside], most), labels[inside], penalty)
+            row[~inside] = components.inside(x[~inside], most) @ weights[:-1] + weights[-1]
+    best = max(odds, key=lambda setting: float(roc_auc(labels, odds[setting])))
+    return *best, odds[best]
 
 
-def left_out(train: Columns, dev: Columns, features: list[str]) -> tuple[Floats, Floats]:
-    """Log odds of the development rows above the thresholds that decided the training rows best, and as they are."""
-    x, at = (np.column_stack([part[name].astype(float) for name in features]) for part in (train, dev))
-    labels, odds, thresholds = train["label"].astype(float), np.zeros(len(at)), np.zeros(len(at))
-    families = np.array([family(name) for name in train["dataset"]])
-    for name in np.unique(dev["dataset"]):
-        kept, here = families != family(name), dev["dataset"] == name
-        most, penalty = choose(x[kept], labels[kept], train["group"][kept])
-        components = Components.of(x[kept])
-        weights = fit(components.inside(x[kept], most), labels[kept], penalty)
-        fitted, odds[here] = (
-            components.inside(rows, most) @ weights[:-1] + weights[-1] for rows in (x[kept], at[here])
-        )
-        thresholds[here] = best_threshold(labels[kept], fitted)
-    return odds - thresholds, odds
-
-
-def family(dataset: str) -> str:
-    """The data set that this one is a part of."""
-    name = dataset.partition("_")[0]
-    return _SAME.get(name, name)
-
-
-def best_threshold(labels: Floats, odds: Floats) -> float:
-    """The one with the best balanced accuracy, of 49."""
-    choices = np.quantile(odds, np.linspace(0.02, 0.98, 49))
-    return float(max(choices, key=lambda threshold: float(balanced_accuracy(labels, odds >= threshold))))
-
-
-def figures(dev: Columns, above: Floats, odds: Floats, asked: Floats | None = None) -> list[str]:
+def figures(dev: Columns, decided: Decided, asked: Floats) -> list[str]:
     """AUC, its gain over the judge as asked, balanced accuracy, each with its interval, and the calibration error."""
-    labels = dev["label"].astype(float)
+    labels, odds = dev["label"].astype(float), decided.odds
     names, place = np.unique(dev["group"], return_inverse=True)
     weights = np.random.default_rng(0).exponential(size=(_DRAWS, len(names)))[:, place]
-    auc, accuracy = (roc_auc(labels, odds), roc_auc(labels, odds, weights)), (above > 0).astype(float)
-    shown = [auc, (balanced_accuracy(labels, accuracy), balanced_accuracy(labels, accuracy, weights))]
-    if asked is not None:
-        shown.insert(1, (auc[0] - roc_auc(labels, asked), auc[1] - roc_auc(labels, asked, weights)))
+    auc, decisions = (roc_auc(labels, odds), roc_auc(labels, odds, weights)), odds >= decided.thresholds
+    gain = (auc[0] - roc_auc(labels, asked), auc[1] - roc_auc(labels, asked, weights))
+    accuracy = (balanced_accuracy(labels, decisions), balanced_accuracy(labels, decisions, weights))
     cells = [
-        "{:.3f} [{:.3f}, {:.3f}]".format(float(each), *np.quantile(draws, [0.025, 0.975])) for each, draws in shown
+        "{:.3f} [{:.3f}, {:.3f}]".format(float(value), *np.quantile(draws, [0.025, 0.975]))
+        for value, draws in (auc, gain, accuracy)
     ]
-    if asked is None:
-        cells.insert(1, "")
     return [*cells, f"{float(expected_calibration_error(labels, 1 / (1 + np.exp(-odds)))):.3f}"]

@@ -1,9 +1,12 @@
 """Labelled questions: development rows, training rows, and rows that are made from contexts without people."""
 
+import gzip
+import json
 import random
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reference_judge.labelled import Example, examples
 
@@ -13,6 +16,9 @@ from localjudge.text.segmenter import Segmenter
 from .states import Asked
 
 LONGEST_CONTEXT, LONGEST_STATEMENT = 1000, 500
+_ALLOWED = ("begin", "feversym")
+"""BEGIN (CDLA-Sharing) and FEVER-Symmetric (CC BY-SA); made labels are of SQuAD's paragraphs (CC BY-SA)."""
+_PEOPLES, _MADE, _LONGEST_PARAGRAPH = 300, 300, 700
 
 
 class Numbers(NamedTuple):
@@ -37,6 +43,24 @@ def rows(folder: Path, numbers: Numbers) -> list[Asked]:
     return [asked for _, asked in sorted(placed, key=lambda each: each[0])]
 
 
+def bundled_labels(folder: Path) -> list[dict[str, Any]]:
+    """What bundled heads are fitted on: context, statement and label."""
+    chance = random.Random(0)
+    every = examples(folder, "attribution", "train")
+    peoples = _short([each for each in every if each.dataset.startswith(_ALLOWED)], chance)[:_PEOPLES]
+    with gzip.open(folder / "train_qa.jsonl.gz", "rt", encoding="utf-8") as lines:
+        paragraphs = sorted({json.loads(line)["context"] for line in lines})
+    short = [text for text in paragraphs if len(text) <= _LONGEST_PARAGRAPH]
+    made = list(islice(made_labels(chance.sample(short, _MADE), _sentences), _MADE))
+    rows = [(each.given, each.judged, each.label) for each in peoples]
+    rows += [(row.texts[0], row.statement or "", row.labels[0] or 0) for row in made]
+    return [{"context": context, "statement": statement, "label": label} for context, statement, label in rows]
+
+
+def _sentences(text: str) -> list[str]:
+    return [span.text for span in Segmenter()(text)]
+
+
 def _short(found: Sequence[Example], chance: random.Random) -> list[Example]:
     """In random order, as many of each label."""
     kept = [each for each in found if len(each.given) <= LONGEST_CONTEXT and len(each.judged) <= LONGEST_STATEMENT]
@@ -46,6 +70,6 @@ def _short(found: Sequence[Example], chance: random.Random) -> list[Example]:
 
 def _made(people: Sequence[Example]) -> Iterator[Asked]:
     dataset_of = {each.given: each.dataset for each in people}
-    for row in made_labels([*dataset_of], lambda text: [span.text for span in Segmenter()(text)]):
+    for row in made_labels([*dataset_of], _sentences):
         [text], [label] = row.texts, row.labels
         yield Asked("made", "attribution", Example(dataset_of[text], text, text, row.statement or "", label or 0))
