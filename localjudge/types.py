@@ -307,6 +307,10 @@ class Verdict(Record):
     votes: tuple[JudgeVote, ...] = ()
 
 
+Readers = Mapping[str, Callable[[bytes], float]]
+"""What makes a probability of a readout, by metric or by question."""
+
+
 class VerdictRule(NamedTuple):
     """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none.
 
@@ -316,7 +320,7 @@ class VerdictRule(NamedTuple):
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
-    readers: Mapping[str, Callable[[bytes], float]] = MappingProxyType({})
+    readers: Readers = MappingProxyType({})
     read: Callable[[bytes], float] | None = None
 
     def of(self, metric: str) -> "VerdictRule":

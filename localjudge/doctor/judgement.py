@@ -10,10 +10,9 @@ injections measure. Where a judge is slow, the first of them stand for all.
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, ok, warning
@@ -23,7 +22,19 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.run.loop import answers_in_order
 from localjudge.stats.interval import binomial_cdf
-from localjudge.types import Answer, Attribution, Label, NoAnswer, Record, Relevance, Span, Task, Unit, VerdictRequest
+from localjudge.types import (
+    Answer,
+    Attribution,
+    Label,
+    NoAnswer,
+    Readers,
+    Record,
+    Relevance,
+    Span,
+    Task,
+    Unit,
+    VerdictRequest,
+)
 
 THRESHOLD = 0.5
 _INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
@@ -42,14 +53,10 @@ class Examinee:
     """
 
     def __init__(
-        self,
-        writer: PromptWriter,
-        engine: Engine,
-        progress: Progress,
-        readers: Mapping[str, Callable[[bytes], float]] = MappingProxyType({}),
+        self, writer: PromptWriter, engine: Engine, progress: Progress, readers: Readers | None = None
     ) -> None:
         self.writer = writer
-        self._readers = readers
+        self._readers = readers or {}
         self._engine = engine
         self._progress = progress
         self.start_clock()

@@ -296,7 +296,7 @@ class ConstrainedAnswer:
         self._position: Position = written.start
         self._text = written.start.text
         self._readings: list[Reading] = []
-        self._readouts: list[bytes] = []
+        self._readouts: list[bytes | None] = []
         self._reason_tokens = 0
         self.free_tokens = 0  # that the model chose for reasons
         self.continued_tokens = 0  # to evaluate behind the forced beginning

@@ -4,7 +4,7 @@
     p = 1 / (1 + exp(-(weights . x + offset)))
 
 The logits are a linear map of the model's last hidden state, which knows more than the two tokens that are asked for
-tell. Some of them hold as much as the state itself, take nothing to compute, and every decoding engine has them.
+tell. Some of them hold as much as the state itself, take nothing to compute, and every engine in process has them.
 
     fitted    x standardised ─> ridge regression on the labels ─> score s ─> log odds of s under two normal
               distributions of one width (linear discriminant analysis), from the shares of 1 and 0
@@ -40,10 +40,15 @@ _LEAST_SPREAD = 1e-6
 _FARTHEST = 700.0  # of log odds whose exponential is a number
 
 
-def readout_of(logits: NDArray[np.floating[Any]]) -> bytes:
-    """Some of the logits (vocabulary,), as an answer keeps them: float16, little-endian, shape (512,) or fewer."""
+def readout_of(logits: NDArray[np.floating[Any]]) -> bytes | None:
+    """Some of the logits (vocabulary,), as an answer keeps them: float16, little-endian, shape (512,) or fewer.
+
+    None where one of them is no number: a server tells those of valid answers alone.
+    """
     count = min(READOUT, len(logits))
-    some = np.clip(logits[np.arange(count) * len(logits) // count].astype(np.float64), -_LARGEST, _LARGEST)
+    some = logits[np.arange(count) * len(logits) // count].astype(np.float64)
+    if not np.isfinite(some).all():
+        return None
     return np.clip(some - some.mean(), -_LARGEST, _LARGEST).astype("<f2").tobytes()
 
 

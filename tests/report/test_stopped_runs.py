@@ -1,7 +1,6 @@
 """What people and programs are told of a run that scores stopped, and what is refused of it."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 

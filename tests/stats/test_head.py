@@ -1,11 +1,13 @@
 """A head's arithmetic by hand; it finds what was planted, and nothing where there is nothing."""
 
 from base64 import b64encode
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from localjudge.errors import DataError
@@ -20,6 +22,12 @@ def weights(*values: float) -> str:
 
 def readout(*values: float) -> bytes:
     return np.array(values, "<f2").tobytes()
+
+
+def made(logits: NDArray[Any]) -> bytes:
+    values = readout_of(logits.astype(np.float32))
+    assert values is not None
+    return values
 
 
 def planted(rows: int, gain: float, seed: int = 1) -> LabelledScores:
@@ -41,18 +49,24 @@ def test_p_by_hand() -> None:
 
 def test_a_readout_is_of_logits_that_are_evenly_spaced_less_their_mean() -> None:
     """Of 1,024 every second, 0, 2 ... 1,022, whose mean is 511; of fewer than 512 all."""
-    [values] = readouts([readout_of(np.arange(1024, dtype=np.float32))])
+    [values] = readouts([made(np.arange(1024))])
     assert values.tolist() == [place - 511 for place in range(0, 1024, 2)]
-    assert len(readouts([readout_of(np.ones(100))])[0]) == 100
+    assert len(readouts([made(np.ones(100))])[0]) == 100
     with pytest.raises(DataError, match="not of one model"):
         readouts([readout(1), readout(1, 2)])
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=700))
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=700))
 def test_a_readout_is_numbers_whatever_the_logits_are(logits: list[float]) -> None:
-    [values] = readouts([readout_of(np.array(logits, np.float32))])
+    [values] = readouts([made(np.array(logits))])
     assert len(values) == min(READOUT, len(logits))
     assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("unknown", [-np.inf, np.nan])
+def test_there_is_no_readout_where_not_all_logits_are_told(unknown: float) -> None:
+    """As of a server, which gives the probabilities of some tokens alone."""
+    assert readout_of(np.array([0, 1, unknown, 2], np.float32)) is None
 
 
 @pytest.mark.parametrize("wrong", ["", "AAAA", "not base64", weights(float("nan"))])
