@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from localjudge.errors import InputError
 
@@ -25,10 +25,8 @@ AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
 
 
-class Record(BaseModel):
+class Record(BaseModel, frozen=True, extra="forbid"):
     """A value: frozen, compared by content, with no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def _repr_html_(self) -> str:
         return _html(dict(self))

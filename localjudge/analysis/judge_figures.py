@@ -101,8 +101,8 @@ def gains_of_reading(asked: LabelledScores, read: LabelledScores) -> dict[str, F
     """
     gains = {"gain_in_auc": _gain(agreement.roc_auc, asked.arrays()[1], read.arrays()[1], asked)}
     with suppress(DataError):
-        decided = [agreement.held_out_decisions(rows)[0] for rows in (asked, read)]
-        gains["gain_in_balanced_accuracy"] = _gain(agreement.balanced_accuracy, *decided, asked)
+        before, after = (agreement.held_out_decisions(rows)[0] for rows in (asked, read))
+        gains["gain_in_balanced_accuracy"] = _gain(agreement.balanced_accuracy, before, after, asked)
     return gains
 
 

@@ -300,22 +300,18 @@ def _calibrate(question: _Question, judge: _Answers, reads: bool) -> Calibration
 def _head(run: Run, rows: LabelledScores, verdicts: Sequence[VerdictRow], fits: bool) -> tuple[Head | None, Floats]:
     """A head that is fitted on the labels, or the one that read the run, and p of each row as they read it, or asked.
 
-    A row is read by a head that had no part in the fitting: by those of other folds, or by that of the run.
+    A row is read by a head that had no part in the fitting: by those of other folds, or by that of the run. Raises
+    InputError where the judge gave nothing to read.
     """
-    if fits:
-        return fit_head(rows._replace(scores=_readouts(run, verdicts)))
-    question = question_of(verdicts[0].metric)
-    used = (of.head for of in kept_calibrations(run.manifest) if of.question == question)
-    return next(used, None), rows.arrays()[1]
-
-
-def _readouts(run: Run, verdicts: Sequence[VerdictRow]) -> Floats:
-    """What a head reads of each verdict. Raises InputError where the judge gave nothing to read."""
-    found = [readout for readout in stored_readouts(run.directory / STORE, verdicts) if readout]
-    if len(found) < len(verdicts):
+    if not fits:
+        question = question_of(verdicts[0].metric)
+        used = (of.head for of in kept_calibrations(run.manifest) if of.question == question)
+        return next(used, None), rows.arrays()[1]
+    stored = stored_readouts(run.directory / STORE, verdicts)
+    if None in stored:
         hint = "a head reads one model that runs in this process: name its file, not a server or a combined run"
         raise InputError(f"{run.summary.judge.name} gave no logits to read in {run.directory}", hint=hint)
-    return readouts(found)
+    return fit_head(rows._replace(scores=readouts([readout for readout in stored if readout])))
 
 
 def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:

@@ -120,8 +120,9 @@ class _Examiner:
             self.step = "calibration"
             judge, asks = judges.judge_on(engine, settings, chosen), [*map(catalog.get, _LABELLED)]
             judges.check_calibrations(judges.judge_part_of(judge, asks, settings), asks, settings, progress)
-            readers = {of.question: of.head.p_yes for of in settings.calibration if of.head}
-            yield from self._interview(engine, judgement.Examinee(judge.judge, engine, progress, readers))
+            examinee = judgement.Examinee(judge.judge, engine, progress)
+            examinee.readers = {of.question: of.head.p_yes for of in settings.calibration if of.head}
+            yield from self._interview(engine, examinee)
 
     def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
         """What is shown to the model, then what it says; last, what it is fit for, which is remembered if decided."""

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from localjudge import types
 from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, ok, warning
 from localjudge.engine.protocol import Engine
 from localjudge.judge.profile import task_name
@@ -22,19 +23,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.run.loop import answers_in_order
 from localjudge.stats.interval import binomial_cdf
-from localjudge.types import (
-    Answer,
-    Attribution,
-    Label,
-    NoAnswer,
-    Readers,
-    Record,
-    Relevance,
-    Span,
-    Task,
-    Unit,
-    VerdictRequest,
-)
+from localjudge.types import Answer, Attribution, Label, NoAnswer, Record, Relevance, Span, Task, Unit, VerdictRequest
 
 THRESHOLD = 0.5
 _INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
@@ -52,11 +41,9 @@ class Examinee:
     Where `readers` have a head for a task's question, by its name, the probability is what it reads.
     """
 
-    def __init__(
-        self, writer: PromptWriter, engine: Engine, progress: Progress, readers: Readers | None = None
-    ) -> None:
+    def __init__(self, writer: PromptWriter, engine: Engine, progress: Progress) -> None:
         self.writer = writer
-        self._readers = readers or {}
+        self.readers: types.Readers = {}
         self._engine = engine
         self._progress = progress
         self.start_clock()
@@ -81,7 +68,7 @@ class Examinee:
         """An answer for each task, in their order, read where there is a head."""
         answers = self.answers([self.writer.request(task) for task in tasks])
         for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
-            if (read := self._readers.get(task_name(task))) and isinstance(answer, Answer) and answer.readout:
+            if (read := self.readers.get(task_name(task))) and isinstance(answer, Answer) and answer.readout:
                 answers[place] = answer.model_copy(update={"p_yes": read(answer.readout)})
         return answers
 

@@ -101,8 +101,8 @@ def stored_readouts(path: Path, rows: Iterable[VerdictRow]) -> list[bytes | None
     """What a head reads of each verdict; None where there is nothing."""
     query = "SELECT sample_id, metric, position, window, readout FROM unit JOIN answer ON answer.request = unit.request"
     asked = {(storable(row.sample_id), row.metric, row.position or 0, row.window or 0): None for row in rows}
-    kind = tuple[str, str, int, int, bytes | None]
-    there = {tuple(unit): readout for *unit, readout in _rows(path, kind, query) if tuple(unit) in asked}
+    stored = _rows(path, tuple[str, str, int, int, bytes | None], query)
+    there = {row[:4]: row[4] for row in stored if row[:4] in asked}
     return [there.get(unit) for unit in asked]
 
 

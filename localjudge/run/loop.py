@@ -162,9 +162,8 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
         legal.append((p_yes, answer, window))
     p_yes, best, window = max(legal, key=itemgetter(0))
     label: types.Label = 1 if p_yes >= rule.threshold else 0
-    asked = best.p_yes if rule.read else None
-    mass, why = best.legal_mass, best.reason
-    return Verdict(label=label, p_yes=p_yes, p_asked=asked, legal_mass=mass, reason=why, window=window)
+    verdict = Verdict(label=label, p_yes=p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
+    return verdict.model_copy(update={"p_asked": best.p_yes}) if rule.read else verdict
 
 
 def verdicts_of(

@@ -49,7 +49,7 @@ def readout_of(logits: NDArray[np.floating[Any]]) -> bytes | None:
     some = logits[np.arange(count) * len(logits) // count].astype(np.float64)
     if not np.isfinite(some).all():
         return None
-    return np.clip(some - some.mean(), -_LARGEST, _LARGEST).astype("<f2").tobytes()
+    return bytes(np.clip(some - some.mean(), -_LARGEST, _LARGEST).astype("<f2"))
 
 
 def readouts(rows: Sequence[bytes]) -> Floats:
@@ -104,7 +104,8 @@ def fit_head(rows: LabelledScores) -> FittedHead:
     shuffled = np.random.Generator(np.random.PCG64(SEED)).permutation(len(groups))
     for place, group in enumerate(shuffled):
         fold[groups[group]] = place % _FOLDS
-    labels, x, weights, fold = (values[order] for values in (labels, x, weights, fold))
+    labels, x, weights = (values[order] for values in (labels, x, weights))
+    fold = fold[order]
     held_out = np.zeros(len(labels))
     for number in range(_FOLDS):
         inside = fold != number
