@@ -15,6 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from localjudge.analysis.judge_figures import gains_of_reading, judge_figures
+from localjudge.doctor.fitness import admission_by_labels
+from localjudge.record.manifest import Calibration, LabelsUsed
+from localjudge.record.store import canonical_sha256
 from localjudge.stats.agreement import balanced_accuracy, best_threshold, expected_calibration_error, roc_auc
 from localjudge.stats.head import Head, fit_head
 from localjudge.stats.interval import LabelledScores
@@ -130,6 +134,32 @@ def _choose(x: Floats, labels: Floats, groups: NDArray[Any]) -> tuple[int, float
             row[~inside] = components.inside(x[~inside], most) @ weights[:-1] + weights[-1]
     best = max(odds, key=lambda setting: float(roc_auc(labels, odds[setting])))
     return *best, odds[best]
+
+
+def measured(calibration: Calibration, columns: Columns, fitted_on: tuple[str, ...]) -> Calibration:
+    """The calibration at 0.5, with figures on the development rows of all data sets but those."""
+    inside = (columns["split"] == "dev") & (columns["task"] == "attribution")
+    inside &= [not name.startswith(fitted_on) for name in columns["dataset"]]
+    dev = {name: values[inside] for name, values in columns.items()}
+    assert calibration.head
+    odds = read_by(calibration.head, dev["readout"])
+    rows = LabelledScores(dev["label"], 1 / (1 + np.exp(-odds)), None, dev["group"])
+    of_rows = judge_figures(rows)
+    labels = LabelsUsed(
+        file=", ".join(np.unique(dev["dataset"])),
+        sha256=canonical_sha256(sorted(dev["key"].tolist())),
+        shape="attribution",
+        verdicts=len(odds),
+        positives=int(dev["label"].sum()),
+        clusters=len(np.unique(dev["group"])),
+        clustered_by="the same contexts",
+    )
+    # The threshold is not chosen on these rows: decisions at 0.5 are held out.
+    own = {"threshold": 0.5, "fold_thresholds": (), "held_out": of_rows["at_one_half"], "labels": labels}
+    gains = gains_of_reading(rows._replace(scores=dev["p_yes"].astype(float)), rows)
+    values = dict(calibration) | of_rows | own | {"gains": gains, "remarks": ()}
+    complete = Calibration(**values)
+    return complete.model_copy(update={"fit_for": admission_by_labels(complete).uses})
 
 
 def figures(dev: Columns, decided: Decided, asked: Floats) -> list[str]:

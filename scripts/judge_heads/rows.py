@@ -16,7 +16,7 @@ from localjudge.text.segmenter import Segmenter
 from .states import Asked
 
 LONGEST_CONTEXT, LONGEST_STATEMENT = 1000, 500
-_ALLOWED = ("begin", "feversym")
+ALLOWED = ("begin", "feversym")
 """BEGIN (CDLA-Sharing) and FEVER-Symmetric (CC BY-SA); made labels are of SQuAD's paragraphs (CC BY-SA)."""
 _PEOPLES, _MADE, _LONGEST_PARAGRAPH = 300, 300, 700
 
@@ -47,7 +47,7 @@ def bundled_labels(folder: Path) -> list[dict[str, Any]]:
     """What bundled heads are fitted on: context, statement and label."""
     chance = random.Random(0)
     every = examples(folder, "attribution", "train")
-    peoples = _short([each for each in every if each.dataset.startswith(_ALLOWED)], chance)[:_PEOPLES]
+    peoples = _short([each for each in every if each.dataset.startswith(ALLOWED)], chance)[:_PEOPLES]
     with gzip.open(folder / "train_qa.jsonl.gz", "rt", encoding="utf-8") as lines:
         paragraphs = sorted({json.loads(line)["context"] for line in lines})
     short = [text for text in paragraphs if len(text) <= _LONGEST_PARAGRAPH]

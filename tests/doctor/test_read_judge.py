@@ -14,6 +14,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.record.manifest import Calibration, read_calibration
 from localjudge.report.sample import sample_view
 from localjudge.result import Run
+from localjudge.stats.head import READOUT
 from localjudge.types import Answer
 from tests.report.conftest import printed
 
@@ -165,3 +166,17 @@ def test_made_texts_are_of_the_contexts_of_data() -> None:
     Path("short.jsonl").write_text(json.dumps({"id": 1, "retrieved_contexts": ["No."]}) + "\n")
     with pytest.raises(DataError, match="no labels can be made"):
         made_texts("short.jsonl")
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(localjudge.__file__).parent / "heads").glob("*.json")), ids=lambda file: file.stem
+)
+def test_a_bundled_head_is_found_by_its_name_and_says_what_it_is_worth(file: Path) -> None:
+    bundled = read_calibration(file.stem)
+    assert bundled.name == file.stem
+    assert bundled.head
+    assert 0 <= bundled.head.p_yes(bytes(2 * READOUT)) <= 1
+    assert bundled.gains["gain_in_auc"].ci95[0] > 0.05
+    assert bundled.labels.verdicts >= 200
+    assert bundled.card.sha256
+    assert f"| `{file.stem}` |" in file.with_name("README.md").read_text()
