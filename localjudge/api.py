@@ -198,8 +198,6 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     *,
     judge: JudgeName | Sequence[JudgeName] | None = None,
     name: str | None = None,
-    head: bool = False,
-    from_data: bool = False,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
@@ -222,8 +220,6 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
         with the columns context, statement and label, or question, sentences and relevant.
     judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
-    head: fit weights on the judge's logits, which then give the probability in place of its answer.
-    from_data: the file is data without labels: fit the head on statements that are made from its contexts.
     metrics: those whose labelled verdicts count; of one run they have to ask one question.
     out: the run directory in which the judge is asked.
 
@@ -231,7 +227,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     DataError for labels that cannot be used, and what `evaluate` raises.
     """
     options = named_settings(locals())
-    options |= {"metrics": metrics, "out": out, "engine": engine, "head": head, "from_data": from_data}
+    options |= {"metrics": metrics, "out": out, "engine": engine}
     single = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else [*labels]
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]

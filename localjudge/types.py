@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from localjudge.errors import InputError
 
@@ -25,14 +25,16 @@ AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
 
 
-class Record(BaseModel, frozen=True, extra="forbid"):
+class Record(BaseModel):
     """A value: frozen, compared by content, with no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def _repr_html_(self) -> str:
         return _html(dict(self))
 
 
-class UserValue(Record, extra="ignore"):
+class UserValue(Record):
     """A value that users make themselves. Raises InputError for what it cannot be."""
 
     def __init__(self, **values: Any) -> None:
@@ -258,18 +260,16 @@ class VerdictRequest(NamedTuple):
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
-class Answer(Record, ser_json_bytes="base64", val_json_bytes="base64"):
+class Answer(Record):
     """What the model gave: the expected value of the valid answers, and how much of its probability was legal.
 
-    Of yes and no, with the values 1 and 0, the expected value is the probability of yes. `readout` is what a head
-    reads, from an engine in process: some of the logits at the verdict, float16 (stats/head.py says which).
+    Of yes and no, with the values 1 and 0, the expected value is the probability of yes.
     """
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)
     raw: str
     reason: str | None = None
-    readout: bytes | None = Field(default=None, repr=False)
 
 
 class JudgeVote(NamedTuple):
@@ -291,39 +291,26 @@ class NoAnswer(Record):
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context).
-
-    Where a head read `p_yes`, `p_asked` is what the model said.
-    """
+    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
 
     label: Label
     p_yes: float | None = None
-    p_asked: float | None = None
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
     votes: tuple[JudgeVote, ...] = ()
 
 
-Readers = Mapping[str, Callable[[bytes], float]]
-"""What makes a probability of a readout, by metric or by question."""
-
-
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none.
-
-    The probability of a metric in `readers` is what its reader makes of an answer's readout.
-    """
+    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none."""
 
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
-    readers: Readers = MappingProxyType({})
-    read: Callable[[bytes], float] | None = None
 
     def of(self, metric: str) -> "VerdictRule":
-        """The rule of one metric: `threshold` and `read` are its own."""
-        return self._replace(threshold=self.thresholds.get(metric, self.threshold), read=self.readers.get(metric))
+        """The rule of one metric, whose `threshold` is its own."""
+        return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 
 class JudgeCard(Record):
@@ -332,6 +319,8 @@ class JudgeCard(Record):
     `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
     run together. `examined` is what `doctor` found it fit for, where the card is shown; in no file of a run.
     """
+
+    model_config = ConfigDict(extra="ignore")
 
     name: str
     sha256: str | None = None

@@ -18,7 +18,6 @@ arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -85,8 +84,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
     measured = {
         "at_one_half": measure(_OF_DECISIONS, at_one_half, "at_one_half."),
-        "held_out": measure(_OF_DECISIONS, decisions, "held_out.")
-        | {"gain": _gain(agreement.balanced_accuracy, at_one_half, decisions, rows)},
+        "held_out": measure(_OF_DECISIONS, decisions, "held_out.") | {"gain": _gain(at_one_half, decisions, rows)},
         "figures": measure(_OF_PROBABILITIES, scores),
     }
     remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
@@ -94,23 +92,11 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     return {**measured, **chosen, "undefined": undefined, "remarks": remarks}
 
 
-def gains_of_reading(asked: LabelledScores, read: LabelledScores) -> dict[str, Figure]:
-    """What reading gains over asking about the same rows: in AUC, and in balanced accuracy at held-out thresholds.
-
-    The second is left out where either gives all rows one probability.
-    """
-    gains = {"gain_in_auc": _gain(agreement.roc_auc, asked.arrays()[1], read.arrays()[1], asked)}
-    with suppress(DataError):
-        before, after = (agreement.held_out_decisions(rows)[0] for rows in (asked, read))
-        gains["gain_in_balanced_accuracy"] = _gain(agreement.balanced_accuracy, before, after, asked)
-    return gains
-
-
-def _gain(statistic: Statistic, before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    """How much greater the statistic is of other scores or decisions, both (n,), of the rows."""
+def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
+    """How much greater the balanced accuracy is of other decisions, both (n,), of the rows."""
 
     def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-        first, second = (statistic(labels, column, weights) for column in scores.T)
+        first, second = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
         return second - first
 
     interval = statistic_intervals({"": more}, rows._replace(scores=np.column_stack([before, after])))[""]

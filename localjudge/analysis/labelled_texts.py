@@ -22,8 +22,7 @@ from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.types import Label
 
-LabelShape = Literal["attribution", "relevance", "made"]
-"""`made` are statements whose labels nobody gave (doctor/made_labels.py)."""
+LabelShape = Literal["attribution", "relevance"]
 _LISTS = ("contexts", "sentences", "relevant")
 _STATEMENT, _SENTENCES = ("contexts", "statement", "label"), ("sentences", "question", "relevant")
 

@@ -26,8 +26,6 @@ from localjudge.run.settings import SETTINGS, settings_with
 @cli.judge_option(several=True)
 @cli.metrics("Of a RUN: whose verdicts count.  [default: all that are labelled]")
 @cli.option("Output", "--name", metavar="NAME", help="Name of the calibration.  [default: <judge>-<question>]")
-@cli.option("Judge", "--head", is_flag=True, help="Also fit weights on the judge's logits: read it, not only ask it.")
-@cli.option("Data", "--from-data", is_flag=True, help="With --head: fit it on labels made from the contexts of data.")
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
 @cli.settings(*settings_with("calibration"))
 @cli.require_option
@@ -49,7 +47,6 @@ def calibrate_command(
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
-    how |= {key: options[key] for key in ("head", "from_data")}
     named = arguments.get("judge") or ()
     judges = [named] if isinstance(named, str) else named  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:

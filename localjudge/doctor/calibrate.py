@@ -11,33 +11,28 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.judge_figures import gains_of_reading, judge_figures
-from localjudge.analysis.labelled_texts import LabelledText, LabelledTexts, read_labelled_texts
+from localjudge.analysis.judge_figures import judge_figures
+from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
-from localjudge.doctor.made_labels import made_texts
 from localjudge.errors import DataError, InputError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_readouts
-from localjudge.record.directory import STORE
 from localjudge.record.label_rows import LABELS, stored_labels
 from localjudge.record.manifest import (
     Calibration,
     LabelsUsed,
     Worth,
     calibration_file,
-    kept_calibrations,
     kept_criteria,
     measured_part,
     save_calibration,
@@ -49,14 +44,13 @@ from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
-from localjudge.stats.head import Head, fit_head, readouts
-from localjudge.stats.interval import Floats, LabelledScores
+from localjudge.stats.interval import LabelledScores
 from localjudge.types import Context, Label, Sample
 from localjudge.words import call, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
-_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage", "made": "the same context"}
+_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
 _DIVIDED = 0.5
 
 
@@ -98,8 +92,8 @@ def measure_judges(
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
 
     `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
-    about which each of `judges` is asked (or `engine`), in the run directory `out`. `metrics`, `name`, `head` and
-    `from_data` are those of `localjudge.calibrate`; without a name, a judge that is read is also measured as asked.
+    about which each of `judges` is asked (or `engine`), in the run directory `out`. `metrics` and `name` are those of
+    `localjudge.calibrate`.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
     Raises DataError for labels that cannot be used, or are of several questions where a `single` calibration is wanted;
@@ -108,10 +102,7 @@ def measure_judges(
     if name is not None:
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
-    metrics, head, from_data = (settings.pop(key, None) for key in ("metrics", "head", "from_data"))
-    if from_data and not head:
-        problem = "labels that are made from the data measure no judge: they are for fitting a head"
-        raise InputError(problem, hint=f"add {option_name('head')}, or leave out {option_name('from_data')}")
+    metrics = settings.pop("metrics", None)
     runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
     if len(runs) < len(sources) != 1 or not sources:
         raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
@@ -128,21 +119,19 @@ def measure_judges(
         raise InputError(problem, hint=f"leave out {option_name('metrics')}")
     else:
         how["progress"] = progress
-        texts = made_texts(str(sources[0])) if from_data else read_labelled_texts(str(sources[0]))
-        questions = [_of_texts(texts, settings, judges or [DEFAULT_JUDGE], how)]
+        questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
     if len(questions) > 1 and (single or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
-    return _saved(questions, name, [bool(head)] if single or name or not head else [False, True])
+    return _saved(questions, name)
 
 
-def _saved(questions: Sequence[_Question], name: str | None, ways: Sequence[bool]) -> list[Calibration]:
-    """The calibrations of all judges, read and not, each under a name of its own: judge, question and a number."""
+def _saved(questions: Sequence[_Question], name: str | None) -> list[Calibration]:
+    """The calibrations of all judges, each under a name of its own: that of judge and question, and a number."""
     calibrations: list[Calibration] = []
     for question in questions:
-        measured = sorted((_calibrate(question, *way) for way in product(question.judges, ways)), key=_rank)
+        measured = sorted((_calibrate(question, judge) for judge in question.judges), key=_rank)
         stems = [_NOT_IN_NAMES.sub("-", of.card.name).strip("-.")[:_LONGEST_STEM] or "judge" for of in measured]
-        stems = [f"{stem}-head" if of.head else stem for stem, of in zip(stems, measured, strict=True)]
         for place, (stem, calibration) in enumerate(zip(stems, measured, strict=True)):
             number = f"-{before + 1}" if (before := stems[:place].count(stem)) else ""
             own = name or f"{stem}{number}-{_NOT_IN_NAMES.sub('-', question.name)[: _LONGEST_STEM - 4]}"
@@ -218,16 +207,14 @@ def _of_verdicts(
     return _Question(asked, labels, judges, used, (remark,) if alone else ())
 
 
-def _of_texts(
-    human: LabelledTexts, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]
-) -> _Question:
+def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
     """The labels of a file, by the places of verdicts, and what each judge is asked about them in a run.
 
     Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
     """
-    settings = checked({**options, "cluster_by": None})
+    human, settings = read_labelled_texts(file), checked({**options, "cluster_by": None})
     column, samples, labels = options.get("cluster_by"), list[Sample](), dict[Any, _HumanLabel]()
-    metric = RELEVANCE_LABELS if human.shape == "relevance" else ATTRIBUTION_LABELS
+    metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     own = [row.columns.get("id") for row in human.texts]
     unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
     for number, row in enumerate(human.texts, start=1):
@@ -258,22 +245,14 @@ def _cell(row: LabelledText, column: str) -> str:
     return str(value)
 
 
-def _calibrate(question: _Question, judge: _Answers, reads: bool) -> Calibration:
+def _calibrate(question: _Question, judge: _Answers) -> Calibration:
     rows, verdicts = _rows(question, judge)
-    card, manifest, metric = judge.run.summary.judge, judge.run.manifest, verdicts[0].metric
-    head, probabilities = _head(judge.run, rows, verdicts, reads)
-    said = [(row.p_yes if row.p_asked is None else row.p_asked) or 0.0 for row in verdicts]
-    asked, rows = rows._replace(scores=said), rows._replace(scores=probabilities)
-    figures = judge_figures(rows) | ({"head": head, "gains": gains_of_reading(asked, rows)} if head else {})
+    figures, card, manifest = judge_figures(rows), judge.run.summary.judge, judge.run.manifest
+    metric = verdicts[0].metric
     failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
-    if head and figures["gains"]["gain_in_auc"].ci95[0] <= 0:
-        remarks.append("warning: reading this judge is not shown to be better than asking it")
     if failed:
         remarks.append(f"{failed} labelled verdicts lack a probability, and are in no figure")
-    if question.used["shape"] == "made":
-        figures["worth"] = None
-        remarks.append("warning: these labels are made, and easier than those of people: label 50 statements of a run")
-    elif head is None and all(each.worth for each in question.judges):
+    if all(each.worth for each in question.judges):
         figures["worth"] = judge.worth
     calibration = Calibration(
         **figures | {"remarks": tuple(remarks)},
@@ -293,25 +272,7 @@ def _calibrate(question: _Question, judge: _Answers, reads: bool) -> Calibration
         seconds_per_verdict=seconds_per_verdict(judge.run),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    fit_for = () if question.used["shape"] == "made" else admission_by_labels(calibration).uses
-    return calibration.model_copy(update={"fit_for": fit_for})
-
-
-def _head(run: Run, rows: LabelledScores, verdicts: Sequence[VerdictRow], fits: bool) -> tuple[Head | None, Floats]:
-    """A head that is fitted on the labels, or the one that read the run, and p of each row as they read it, or asked.
-
-    A row is read by a head that had no part in the fitting: by those of other folds, or by that of the run. Raises
-    InputError where the judge gave nothing to read.
-    """
-    if not fits:
-        question = question_of(verdicts[0].metric)
-        used = (of.head for of in kept_calibrations(run.manifest) if of.question == question)
-        return next(used, None), rows.arrays()[1]
-    stored = stored_readouts(run.directory / STORE, verdicts)
-    if None in stored:
-        hint = "a head reads one model that runs in this process: name its file, not a server or a combined run"
-        raise InputError(f"{run.summary.judge.name} gave no logits to read in {run.directory}", hint=hint)
-    return fit_head(rows._replace(scores=readouts([readout for readout in stored if readout])))
+    return calibration.model_copy(update={"fit_for": admission_by_labels(calibration).uses})
 
 
 def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:

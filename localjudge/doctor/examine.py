@@ -21,7 +21,7 @@ from localjudge.doctor.probes import PER_PASSAGE, probe_tasks
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import NamedModel, ReadableEngine
 from localjudge.errors import InputError, OutOfResource, SampleError
-from localjudge.metrics import catalog
+from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import Examination, remember_examination
@@ -32,7 +32,6 @@ _OF_THE_JUDGE = (
     *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "asked again"),
     *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
-_LABELLED = (catalog.ATTRIBUTION_LABELS, catalog.RELEVANCE_LABELS)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 _Checks = Iterator[HealthCheck]
 
@@ -107,8 +106,7 @@ class _Examiner:
         self.step = "model"
         metadata = judges.metadata_of(model, settings)
         self.step = "prompts"
-        chosen = judges.profile_for(model.profile, metadata, settings)
-        profile = chosen.profile
+        profile = judges.profile_for(model.profile, metadata, settings).profile
         self.step = "model"
         free = hardware.available_bytes()
         begin_of_text, progress = profile.begin_of_text, self.progress
@@ -116,13 +114,10 @@ class _Examiner:
         with closing(engine):
             yield from machine.check_engine(engine, free)
             self.step = "chat template"
-            yield machine.check_template(profile, judges.chat_around(profile, engine))
-            self.step = "calibration"
-            judge, asks = judges.judge_on(engine, settings, chosen), [*map(catalog.get, _LABELLED)]
-            judges.check_calibrations(judges.judge_part_of(judge, asks, settings), asks, settings, progress)
-            examinee = judgement.Examinee(judge.judge, engine, progress)
-            examinee.readers = {of.question: of.head.p_yes for of in settings.calibration if of.head}
-            yield from self._interview(engine, examinee)
+            ends = judges.chat_around(profile, engine)
+            writer = PromptWriter(profile, ends)
+            yield machine.check_template(profile, ends)
+            yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
 
     def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
         """What is shown to the model, then what it says; last, what it is fit for, which is remembered if decided."""
@@ -153,7 +148,7 @@ class _Examiner:
         admission = fitness.check_admission(figures, passes_plain_cases=is_judge, required=self.required)
         if (uses := admission.figures["uses"]) is not None:
             items = PER_PASSAGE * figures.passages if figures else 0
-            asked = {"engine": engine.identity, "judge": judge.writer.identity, **self.settings.calibrations_used}
+            asked = {"engine": engine.identity, "judge": judge.writer.identity}
             remember_examination(asked, Examination(uses=uses, items=items))
         yield admission
 

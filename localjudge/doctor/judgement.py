@@ -15,10 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge import types
 from localjudge.doctor.health_check import ANOTHER_JUDGE, HealthCheck, failed, ok, warning
 from localjudge.engine.protocol import Engine
-from localjudge.judge.profile import task_name
 from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Progress
 from localjudge.run.loop import answers_in_order
@@ -36,14 +34,10 @@ _AGAIN_EVERY = 3
 
 
 class Examinee:
-    """An open judge that is asked: questions in, answers out, with a clock.
-
-    Where `readers` have a head for a task's question, by its name, the probability is what it reads.
-    """
+    """An open judge that is asked: questions in, answers out, with a clock."""
 
     def __init__(self, writer: PromptWriter, engine: Engine, progress: Progress) -> None:
         self.writer = writer
-        self.readers: types.Readers = {}
         self._engine = engine
         self._progress = progress
         self.start_clock()
@@ -61,16 +55,8 @@ class Examinee:
 
     def ask(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
         """The answers by their tasks, which differ; a task that got none is not there."""
-        answers = zip(tasks, self.judged(tasks), strict=True)
-        return {task: answer for task, answer in answers if isinstance(answer, Answer)}
-
-    def judged(self, tasks: Sequence[Task]) -> list[Answer | NoAnswer]:
-        """An answer for each task, in their order, read where there is a head."""
         answers = self.answers([self.writer.request(task) for task in tasks])
-        for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
-            if (read := self.readers.get(task_name(task))) and isinstance(answer, Answer) and answer.readout:
-                answers[place] = answer.model_copy(update={"p_yes": read(answer.readout)})
-        return answers
+        return {task: answer for task, answer in zip(tasks, answers, strict=True) if isinstance(answer, Answer)}
 
     def fitting(self, tasks: Sequence[Task], items: int, seconds: float) -> tuple[int, str]:
         """How many of the items, which are asked by the tasks, fit into this time, and why not all; "" if all do."""
@@ -208,7 +194,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
     if not cases:
         finding = "none: this judge is asked about neither statements nor sentences"
         return warning("plain cases", finding, "compare its verdicts with labels of your own", cases=0)
-    answers = judge.judged([case.task() for case in cases])
+    answers = judge.answers([judge.writer.request(case.task()) for case in cases])
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
     masses = [answer.legal_mass for answer in answers if isinstance(answer, Answer)]
     labels = [int(answer.p_yes >= THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]

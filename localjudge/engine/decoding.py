@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.tokens import ChatTemplate, Vocabulary, chat_ends, without_ends
 from localjudge.errors import ModelError, SampleError
-from localjudge.stats.head import readout_of
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
 TokenPath = tuple[tuple[int, ...], ...]
@@ -296,7 +295,6 @@ class ConstrainedAnswer:
         self._position: Position = written.start
         self._text = written.start.text
         self._readings: list[Reading] = []
-        self._readouts: list[bytes | None] = []
         self._reason_tokens = 0
         self.free_tokens = 0  # that the model chose for reasons
         self.continued_tokens = 0  # to evaluate behind the forced beginning
@@ -339,7 +337,6 @@ class ConstrainedAnswer:
             reading = read(self._verdict_alone or choice, logits)
             self._verdict_alone = None
             self._readings.append(reading)
-            self._readouts.append(readout_of(logits))
             self._reason_tokens = 0
             carriers = choice.labels[reading.label]
             token = int(carriers[np.argmax(logits[carriers])])
@@ -363,8 +360,8 @@ class ConstrainedAnswer:
         """One answer for each verdict, in their order."""
         entries = _entries(self._text.decode(), self._grammar)
         return tuple(
-            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason, readout=readout)
-            for reading, readout, (raw, reason) in zip(self._readings, self._readouts, entries, strict=True)
+            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
+            for reading, (raw, reason) in zip(self._readings, entries, strict=True)
         )
 
 

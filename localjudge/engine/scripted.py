@@ -70,7 +70,7 @@ class ScriptedEngine:
         """A hash of the script: another script is another engine. `script` names a function without source code."""
         script, named = self._script, {}
         if isinstance(script, Mapping):
-            source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump(mode="json"))
+            source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump())
         else:
             try:
                 source = inspect.getsource(script)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
-from localjudge.record.result_rows import VerdictRow
 from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, reading, storable
 from localjudge.types import Answer, NoAnswer, Sample
 
@@ -95,15 +94,6 @@ def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnsw
     """The answers to the requests with these keys, where there are any."""
     with reading(path) as reader:
         return reader.answers_by(keys)
-
-
-def stored_readouts(path: Path, rows: Iterable[VerdictRow]) -> list[bytes | None]:
-    """What a head reads of each verdict; None where there is nothing."""
-    query = "SELECT sample_id, metric, position, window, readout FROM unit JOIN answer ON answer.request = unit.request"
-    asked = {(storable(row.sample_id), row.metric, row.position or 0, row.window or 0): None for row in rows}
-    stored = _rows(path, tuple[str, str, int, int, bytes | None], query)
-    there = {row[:4]: row[4] for row in stored if row[:4] in asked}
-    return [there.get(unit) for unit in asked]
 
 
 def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) -> int:

@@ -17,7 +17,6 @@ import hashlib
 import json
 import logging
 import sqlite3
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,14 +124,13 @@ class AnswerCache:
         with self._forgiving():
             query = "SELECT key, json FROM answer WHERE key IN (SELECT value FROM json_each(?))"
             for key, text in self._connection.execute(query, [json.dumps(list(by_hash))]) if self._usable else ():
-                values = json.loads(text, object_hook=_with_bytes)
-                answers[by_hash[key]] = Answer.model_validate(values, strict=True)
+                answers[by_hash[key]] = Answer.model_validate(json.loads(text), strict=True)
         return answers
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Keep an answer that the judge has just given; some at a time are written. An error is not kept."""
         if isinstance(answer, Answer):
-            self._new.append((self._hash(key), json.dumps(answer.model_dump(), default=_in_base64)))
+            self._new.append((self._hash(key), json.dumps(answer.model_dump())))
         if len(self._new) >= _AT_ONCE:
             self._write()
 
@@ -161,14 +159,6 @@ class AnswerCache:
         except (*DAMAGED, ValueError) as error:
             self._usable = False
             _warn(self._file, error)
-
-
-def _in_base64(readout: bytes) -> str:
-    return b64encode(readout).decode()
-
-
-def _with_bytes(values: dict[str, Any]) -> dict[str, Any]:
-    return values | {"readout": b64decode(values["readout"])} if values.get("readout") else values
 
 
 def _connect(file: Path) -> sqlite3.Connection:

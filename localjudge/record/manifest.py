@@ -10,7 +10,6 @@ that the signature has a checksum of.
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
     judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
-    judge.heads.QUESTION          checksum of what it reads p by, if it has a head
     judge.combined                judges and rule of a combined run;  environment.combined: the runs, and their names
     environment.shard_of          the data that all shards of `settings.shard` make
     environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
@@ -42,7 +41,6 @@ from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
-from localjudge.stats.head import Head
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
 
@@ -52,7 +50,6 @@ _SHOWN = 5
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
-_BUNDLED = Path(__file__).parents[1] / "heads"
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
@@ -242,14 +239,12 @@ class Figure(Record):
 class LabelsUsed(Record):
     """The labels: their file and its checksum, how many, and how many independent groups of them.
 
-    Those of the shape `made` are of nobody, but made from the contexts of the file.
-
     On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
     """
 
     file: str
     sha256: str
-    shape: Literal["verdicts", "attribution", "relevance", "made"]
+    shape: Literal["verdicts", "attribution", "relevance"]
     verdicts: int
     positives: int
     clusters: int
@@ -273,9 +268,6 @@ class Calibration(Record):
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
     value, and why. `judge` is the `measured_part` of the run with the signature `run`. `fit_for` are the uses that the
     labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
-
-    With a `head` the probabilities are what it reads, measured by heads that saw nothing of a statement's fold of
-    clusters, and `gains` are over the judge's answers.
     """
 
     schema_version: int = 1
@@ -291,8 +283,6 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
-    head: Head | None = None
-    gains: dict[str, Figure] = Field(default_factory=dict)
     worth: Worth | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
@@ -304,11 +294,6 @@ class Calibration(Record):
         """Checksum of all that was measured but the time that it took."""
         left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
-
-    @property
-    def of_what_is_read(self) -> str:
-        """What follows its threshold: whether that is one of answers, or of what a head reads."""
-        return " of p read from the logits" if self.head else ""
 
     @property
     def guesses(self) -> bool:
@@ -364,20 +349,19 @@ def calibration_file(name: str) -> Path:
 
 
 def saved_calibrations() -> list[str]:
-    """Names of those that are saved, and of those that are bundled."""
-    return sorted(file.stem for folder in (calibration_file("x").parent, _BUNDLED) for file in folder.glob("*.json"))
+    """Names of those that are saved."""
+    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
-    """A saved or bundled one by its name, or one in any file. Raises InputError if there is none, or it is none."""
-    name = str(name_or_file)
-    places = [calibration_file(name), _BUNDLED / f"{name}.json"] if _NAME.fullmatch(name) else []
-    path = next(filter(Path.is_file, places), Path(name_or_file))
+    """A saved calibration by its name, or one in any file. Raises InputError if there is none, or it is none."""
+    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
+    path = named if named and named.is_file() else Path(name_or_file)
     if not path.is_file():
         saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
         raise InputError(
-            f"there is no calibration {name!r:.80}, neither by that name nor as a file",
-            hint=suggestion(name, saved, "saved") if saved else how,
+            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
+            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
         )
     return validated(Calibration, read_object(path.resolve()), str(path))
 
@@ -547,6 +531,5 @@ def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
 
 def _examination_file(part: Mapping[str, Any]) -> Path | None:
     sha256 = part.get("engine", {}).get("model_sha256")
-    read = {"heads": part["heads"]} if "heads" in part else {}
-    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"], **read})
+    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
     return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None

@@ -78,8 +78,7 @@ class VerdictRow:
     """One judged unit: where its text stands, and its verdict. `against`: the one context, or which text.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
-    `judges` is there in the rows of a combined run alone: what each judge gave as `p_yes`, by its name; `p_asked` where
-    a head read `p_yes`: what the model said.
+    `judges` is there in the rows of a combined run alone: what each judge gave as `p_yes`, by its name.
     """
 
     sample_id: str
@@ -100,10 +99,8 @@ class VerdictRow:
     legal_mass: Mass | None = None
     position: Place | None = None
     judges: dict[str, Share | None] | None = None
-    p_asked: Share | None = None
 
 
-_NOT_EVERYWHERE = ("judges", "p_asked")
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
@@ -146,7 +143,6 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 legal_mass=verdict.legal_mass,
                 position=position,
                 judges=dict(verdict.votes) or None,
-                p_asked=answer.p_asked if answer else None,
             )
 
 
@@ -168,14 +164,14 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
 
 
 def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """The row as an object: without `judges` where there was one, and `p_asked` where nothing was read."""
-    return {name: value for name, value in vars(row).items() if name not in _NOT_EVERYWHERE or value is not None}
+    """The row as an object: without `judges` where there was one."""
+    return {name: value for name, value in vars(row).items() if name != "judges" or value is not None}
 
 
 def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
     """The same without an object in it, for tables: `p_yes of NAME` for each judge of a combined run."""
-    values = dict(vars(row))
-    judges = values.pop("judges", None) or {}
+    values = row_values(row)
+    judges = values.pop("judges", {})
     return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}
 
 
@@ -205,8 +201,9 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
     votes = tuple(JudgeVote(name, p_yes) for name, p_yes in (row.judges or {}).items())
     if row.label is None:
         return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass, votes=votes))
-    same = {name: getattr(row, name) for name in ("label", "p_yes", "p_asked", "legal_mass", "reason", "window")}
-    return JudgedUnit(unit, Verdict(**same, votes=votes))
+    mass, why = row.legal_mass, row.reason
+    verdict = Verdict(label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window, votes=votes)
+    return JudgedUnit(unit, verdict)
 
 
 def _count(number: float | None) -> float | None:

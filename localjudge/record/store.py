@@ -130,11 +130,11 @@ class Reader:
         """The answers that are there to the requests with these keys."""
         answers: dict[str, Answer | NoAnswer] = {}
         rows = self.rows_named(
-            tuple[str, float | None, float | None, str | None, str | None, bytes | None, str | None], _ANSWERS, keys
+            tuple[str, float | None, float | None, str | None, str | None, str | None], _ANSWERS, keys
         )
-        for key, p_yes, mass, raw, reason, readout, error in rows:
+        for key, p_yes, mass, raw, reason, error in rows:
             if error is None:
-                columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason, "readout": readout}
+                columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
                 answers[key] = self.checked(Answer, columns)
             else:
                 answers[key] = self.checked(NoAnswer, {"error": error, "legal_mass": mass})
@@ -142,7 +142,7 @@ class Reader:
 
 
 _ANSWERS = """
-SELECT key, p_yes, legal_mass, raw, reason, readout, error FROM answer JOIN request ON request = id WHERE key IN
+SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN
 """
 
 
@@ -214,9 +214,9 @@ CREATE TABLE shape (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
 -- One question: ids of its nodes, root first, as a JSON list; `entry` numbers the verdicts of one answer.
 CREATE TABLE request (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, shape INTEGER NOT NULL REFERENCES shape,
                       entry INTEGER NOT NULL, path TEXT NOT NULL);
--- What the model said: `p_yes`, or `error`; `readout` holds 512 of its logits there, float16.
+-- What the model said: `p_yes`, or `error`.
 CREATE TABLE answer (request INTEGER PRIMARY KEY REFERENCES request, p_yes REAL, legal_mass REAL, raw TEXT, reason TEXT,
-                     readout BLOB, error TEXT);
+                     error TEXT);
 -- Who asked: the unit at this position of a sample's verdicts; `window` numbers the parts of a long input.
 CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, window INTEGER NOT NULL,
                    request INTEGER NOT NULL REFERENCES request,
@@ -243,7 +243,7 @@ SELECT ?, (SELECT id FROM shape WHERE content = ?), ?, json_group_array(id)
 FROM (SELECT node.id AS id FROM json_each(?) AS step JOIN node ON sha256 = step.value ORDER BY step.key)
 """
 _PUT_UNIT = "INSERT OR IGNORE INTO unit SELECT ?, ?, ?, ?, id FROM request WHERE key = ?"
-_PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ?, ? FROM request WHERE key = ?"
+_PUT_ANSWER = "INSERT INTO answer SELECT id, ?, ?, ?, ?, ? FROM request WHERE key = ?"
 _PUT_REUSED = "INSERT INTO reused SELECT id, ? FROM request WHERE key = ?"
 ALL_REQUESTS = """
 SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256 FROM json_each(request.path) AS step
@@ -395,9 +395,9 @@ _OUT_OF_RESOURCE = {
 
 def _answer_row(request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
     if isinstance(answer, NoAnswer):
-        return None, answer.legal_mass, None, None, None, storable(answer.error), request_key
+        return None, answer.legal_mass, None, None, storable(answer.error), request_key
     reason = answer.reason and storable(answer.reason)
-    return answer.p_yes, answer.legal_mass, storable(answer.raw), reason, answer.readout, None, request_key
+    return answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None, request_key
 
 
 def _node_columns(node: Node) -> tuple[str, str]:

@@ -41,8 +41,6 @@ _FIGURES = {
     "cohen_kappa": "Cohen's kappa",
     "mcc": "MCC",
     "gain": "gain in balanced accuracy",
-    "gain_in_auc": "gain in AUC over asking",
-    "gain_in_balanced_accuracy": "gain in balanced accuracy over asking",
 }
 
 
@@ -219,10 +217,10 @@ def calibrations_view(calibrations: Sequence[Calibration]) -> View:
 
 
 def _judges_table(judges: Sequence[Calibration]) -> Table:
-    names, best = Counter(map(_label, judges)), judges[0]
+    names, best = Counter(judge.card.name for judge in judges), judges[0]
     rows = [
         (
-            _label(judge) if names[_label(judge)] == 1 else judge.name,
+            judge.card.name if names[judge.card.name] == 1 else judge.name,
             _lines(judge.figures.get("auc"), ".2f"),
             _lines(judge.at_one_half.get("bias"), "+.2f"),
             "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
@@ -242,13 +240,7 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
     return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
 
 
-def _label(judge: Calibration) -> str:
-    return f"{judge.card.name}, read" if judge.head else judge.card.name
-
-
 def _advice(best: Calibration, name: str | Text) -> str:
-    if best.labels.shape == "made":
-        return "judge with it (--calibration), label 50 statements of that run, and calibrate that run"
     if best.guesses or best.worth is None:
         return "none is shown to be better than guessing: take another judge"
     labels, of, fit = best.worth.labels, best.worth.of, f"without labels it is {fit_for(best.fit_for)}"
@@ -265,9 +257,8 @@ def _lines(figure: Figure | None, form: str) -> str | Text:
 
 
 def _labels_line(labels: LabelsUsed) -> str:
-    by = "on statements made from contexts" if labels.shape == "made" else "labelled by people"
     return (
-        f"{labels.verdicts:,} verdicts {by}, {labels.positives:,} of them 1; "
+        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
         f"{labels.clusters:,} groups by {labels.clustered_by}"
     )
 
@@ -290,9 +281,7 @@ def calibration_view(calibration: Calibration) -> View:
     return View(
         [
             Table(titles=[f"calibration {calibration.name}: {calibration.question}"], notes=lines),
-            Table(
-                rows=[(_words(n), _figure(figure)) for n, figure in (calibration.figures | calibration.gains).items()]
-            ),
+            Table(rows=[(_words(name), _figure(figure)) for name, figure in calibration.figures.items()]),
             Table(("", "at 0.5", "held out"), decisions, [threshold]),
             Table(notes=notes),
         ]

@@ -51,7 +51,7 @@ _TEXTS: dict[str, _Kind] = {
 """The texts of a sample, in the order of ragas."""
 _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("index", "source_index", "start", "end", "label", "window", "position"), "whole"),
-    **dict.fromkeys(("p_yes", "p_asked", "legal_mass", "score", "numerator", "denominator"), "number"),
+    **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
 """All others are texts; `against`, which is a number or `reference`, is one, too."""
 _KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {

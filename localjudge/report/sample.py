@@ -20,7 +20,6 @@ from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.types import CONTEXT_FIELDS, Sample
 from localjudge.words import numbered, printable, suggestion
 
-_ONE_HALF = 0.5
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 _MOST_COLUMNS = 6
 """Of a matrix: columns 9 wide, which leave 24 of 80 for the sentence. One with more is shown as a list."""
@@ -101,11 +100,7 @@ def remark_on(verdict: VerdictRow) -> str | None:
 def _remark(verdict: VerdictRow) -> str | None:
     window = "" if verdict.window is None else f"window {verdict.window}"
     judges = (f"{name} {number(p_yes)}" for name, p_yes in (verdict.judges or {}).items())
-    asked, label = verdict.p_asked, verdict.label
-    said = (
-        "" if asked is None or (asked >= _ONE_HALF) == label else f"asked, it said {1 - (label or 0)} {number(asked)}"
-    )
-    return verdict.error or ", ".join(filter(None, (window, *judges, said, verdict.reason))) or None
+    return verdict.error or ", ".join(filter(None, (window, *judges, verdict.reason))) or None
 
 
 def line_of(verdict: VerdictRow) -> str:

@@ -189,8 +189,7 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in kept_calibrations(run.manifest):
         if decided := [name for name in names if question_of(name) == calibration.question]:
-            threshold = f"threshold {number(calibration.threshold)}{calibration.of_what_is_read}"
-            line = f"{calibration.name}: {threshold} for {', '.join(decided)}"
+            line = f"{calibration.name}: threshold {number(calibration.threshold)} for {', '.join(decided)}"
             if accuracy := calibration.held_out.get("balanced_accuracy"):
                 low, high = map(number, accuracy.ci95)
                 line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"

@@ -168,8 +168,7 @@ def check_calibrations(
             raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{format_differences(rounding)}" if rounding else ""
-        decides = f"threshold {calibration.threshold:.3g}{calibration.of_what_is_read} for {names}"
-        progress.note(f"calibration {calibration.name}: {decides}{elsewhere}")
+        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:

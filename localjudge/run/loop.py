@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from localjudge import types
@@ -148,7 +147,7 @@ def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progres
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
     """The verdict on a unit from the answers about its windows with their numbers, or the first reason for none."""
-    legal: list[tuple[float, Answer, int | None]] = []
+    legal: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
@@ -156,14 +155,10 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
             mass = f"{answer.legal_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
             error = f"the model did not answer: it gave valid answers {mass}"
             return NoAnswer(error=error, legal_mass=answer.legal_mass)
-        if rule.read and answer.readout is None:
-            return NoAnswer(error="the judge gave no logits, and its calibration reads them")
-        p_yes = rule.read(answer.readout) if rule.read and answer.readout else answer.p_yes
-        legal.append((p_yes, answer, window))
-    p_yes, best, window = max(legal, key=itemgetter(0))
-    label: types.Label = 1 if p_yes >= rule.threshold else 0
-    verdict = Verdict(label=label, p_yes=p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
-    return verdict.model_copy(update={"p_asked": best.p_yes}) if rule.read else verdict
+        legal.append((answer, window))
+    best, window = max(legal, key=lambda pair: pair[0].p_yes)
+    label: types.Label = 1 if best.p_yes >= rule.threshold else 0
+    return Verdict(label=label, p_yes=best.p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
 
 
 def verdicts_of(

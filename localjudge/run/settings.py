@@ -22,7 +22,6 @@ from localjudge.record import manifest as manifests
 from localjudge.record.directory import MANIFEST, excerpt, validated
 from localjudge.record.manifest import Calibration, Manifest
 from localjudge.record.run import Run
-from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
 from localjudge.text.languages import abbreviations_of
@@ -48,13 +47,10 @@ class RunSettings(EngineSettings):
     calibration: Annotated[
         tuple[Calibration, ...],
         Setting(
-            *("Scoring", "", "NAME|FILE", "read", manifests.saved_calibrations, manifests.calibrations_of),
-            rescorable=True,
-            doctor=True,
+            "Scoring", "", "NAME|FILE", "read", manifests.saved_calibrations, manifests.calibrations_of, rescorable=True
         ),
     ] = ()
-    """Use a calibration for the metrics that ask its question: its threshold, and its head if it has one (may be
-    repeated)."""
+    """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
     """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
     language: Annotated[str, Setting("Data")] = "en"
@@ -188,10 +184,7 @@ class RunSettings(EngineSettings):
         """What makes an answer a verdict, of each of the metrics."""
         questions = {calibration.question for calibration in self.calibration}
         names = [metric.name for metric in metrics if question_of(metric.name) in questions]
-        thresholds = {name: self.threshold_of(name) for name in names}
-        heads = {calibration.question: calibration.head for calibration in self.calibration}
-        readers = {name: head.p_yes for name in names if (head := heads[question_of(name)])}
-        return VerdictRule(self.threshold, self.min_legal_mass, thresholds, readers)
+        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
 
     def threshold_of(self, metric: str) -> float:
         """The decision threshold of the metric."""
@@ -208,8 +201,7 @@ class RunSettings(EngineSettings):
     def calibrations_used(self) -> dict[str, dict[str, str]]:
         """What a signature says of the calibrations: nothing of none."""
         sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
-        read = {of.question: canonical_sha256(of.head.model_dump()) for of in self.calibration if of.head}
-        return {name: value for name, value in (("calibrations", sha256), ("heads", read)) if value}
+        return {"calibrations": sha256} if sha256 else {}
 
     @property
     def engine(self) -> EngineSettings:

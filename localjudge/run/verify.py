@@ -39,7 +39,7 @@ from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
-from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict
+from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
 
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
@@ -212,9 +212,7 @@ class _Replay:
 
     def __post_init__(self) -> None:
         self._store = self.run.directory / STORE
-        summary = self.run.summary
-        of_settings = self.settings.rule_for(self.metrics)
-        self._rule = of_settings._replace(threshold=summary.threshold, thresholds=summary.thresholds)
+        self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
         engine = self.run.manifest.judge["engine"]
         self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=engine)
 

@@ -1,7 +1,7 @@
 """Heads on states: fitted on people's labels or on made ones, and judged on data sets that they were not fitted on.
 
-    ridge       `localjudge.stats.head`, the head that the package fits
-    logistic    standardise ─> principal components ─> logistic regression with a penalty, to compare with
+    ridge       standardise ─> ridge regression ─> log odds of its score (ridge.py)
+    logistic    standardise ─> principal components ─> logistic regression with a penalty
 
 Whatever a head chooses it chooses by grouped cross-validation on the training rows. A data set of the development rows
 is decided by a head that saw no row of it, nor of its family. Intervals: Bayesian bootstrap over groups (rows that
@@ -15,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from localjudge.analysis.judge_figures import gains_of_reading, judge_figures
-from localjudge.doctor.fitness import admission_by_labels
-from localjudge.record.manifest import Calibration, LabelsUsed
-from localjudge.record.store import canonical_sha256
 from localjudge.stats.agreement import balanced_accuracy, best_threshold, expected_calibration_error, roc_auc
-from localjudge.stats.head import Head, fit_head
 from localjudge.stats.interval import LabelledScores
+
+from .ridge import fit_ridge
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -48,20 +45,15 @@ def log_odds(p: NDArray[Any]) -> Floats:
     return np.asarray(np.log(p / (1 - p)))
 
 
-def read_by(head: Head, values: NDArray[Any]) -> Floats:
-    """Log odds of rows (rows, numbers) by a head."""
-    return log_odds(np.array([head.p_yes(row.astype("<f2").tobytes()) for row in values]))
-
-
 def ridge(train: Columns, dev: Columns, names: list[str]) -> Decided:
-    """Of the development rows, by the package's head on these columns of the training rows."""
-    x, at = (np.column_stack([part[name] for name in names]) for part in (train, dev))
+    """Of the development rows, by ridge regression on these columns of the training rows."""
+    x, at = (np.column_stack([part[name].astype(float) for name in names]) for part in (train, dev))
     decided = Decided(np.zeros(len(at)), np.zeros(len(at)))
     for inside, here in _left_out(train, dev):
-        rows = LabelledScores(train["label"][inside], x[inside], None, train["group"][inside])
-        fitted = fit_head(rows)
-        decided.odds[here] = read_by(fitted.head, at[here])
-        decided.thresholds[here] = log_odds(np.array([best_threshold(rows._replace(scores=fitted.held_out))]))
+        labels = train["label"][inside].astype(float)
+        line, held_out = fit_ridge(labels, x[inside], train["group"][inside])
+        decided.odds[here] = at[here] @ line[:-1] + line[-1]
+        decided.thresholds[here] = best_threshold(LabelledScores(labels, held_out))
     return decided
 
 
@@ -134,32 +126,6 @@ def _choose(x: Floats, labels: Floats, groups: NDArray[Any]) -> tuple[int, float
             row[~inside] = components.inside(x[~inside], most) @ weights[:-1] + weights[-1]
     best = max(odds, key=lambda setting: float(roc_auc(labels, odds[setting])))
     return *best, odds[best]
-
-
-def measured(calibration: Calibration, columns: Columns, fitted_on: tuple[str, ...]) -> Calibration:
-    """The calibration at 0.5, with figures on the development rows of all data sets but those."""
-    inside = (columns["split"] == "dev") & (columns["task"] == "attribution")
-    inside &= [not name.startswith(fitted_on) for name in columns["dataset"]]
-    dev = {name: values[inside] for name, values in columns.items()}
-    assert calibration.head
-    odds = read_by(calibration.head, dev["readout"])
-    rows = LabelledScores(dev["label"], 1 / (1 + np.exp(-odds)), None, dev["group"])
-    of_rows = judge_figures(rows)
-    labels = LabelsUsed(
-        file=", ".join(np.unique(dev["dataset"])),
-        sha256=canonical_sha256(sorted(dev["key"].tolist())),
-        shape="attribution",
-        verdicts=len(odds),
-        positives=int(dev["label"].sum()),
-        clusters=len(np.unique(dev["group"])),
-        clustered_by="the same contexts",
-    )
-    # The threshold is not chosen on these rows: decisions at 0.5 are held out.
-    own = {"threshold": 0.5, "fold_thresholds": (), "held_out": of_rows["at_one_half"], "labels": labels}
-    gains = gains_of_reading(rows._replace(scores=dev["p_yes"].astype(float)), rows)
-    values = dict(calibration) | of_rows | own | {"gains": gains, "remarks": ()}
-    complete = Calibration(**values)
-    return complete.model_copy(update={"fit_for": admission_by_labels(complete).uses})
 
 
 def figures(dev: Columns, decided: Decided, asked: Floats) -> list[str]:

@@ -4,8 +4,9 @@
                                                  kept              as ever     kept
 
 States are those of `llama_get_embeddings_ith`: behind the last norm, so that a head is one more row of the output
-matrix. Middle layers are read by llama.cpp's callback for every node of its graph, at the verdict's place and as the
-mean over the tokens of the unit, with what closes the prompt. Only the pass of the last node gives them out.
+matrix. A readout is 512 of the logits, evenly spaced over the vocabulary, less their mean: a linear map of the state.
+Middle layers are read by llama.cpp's callback for every node of its graph, at the verdict's place and as the mean over
+the tokens of the unit, with what closes the prompt. Only the pass of the last node gives states out.
 """
 
 import ctypes
@@ -24,6 +25,8 @@ from localjudge.engine.llamacpp.model import llama_cpp
 from localjudge.run.judges import OpenJudge, open_judge
 from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, Attribution, Relevance, Span, Unit
+
+READOUT = 512
 
 
 class Asked(NamedTuple):
@@ -64,6 +67,7 @@ class Reader:
         self.cache: Any = self.judge.engine._cache  # type: ignore[attr-defined]
         self.width = llama_cpp.llama_model_n_embd(llama_cpp.llama_get_model(self.cache._context))
         self.state: np.ndarray | None = None
+        self.readout: np.ndarray | None = None
         self._plain = self.cache.logits_behind
         self.cache.logits_behind = self._reading
 
@@ -74,6 +78,8 @@ class Reader:
         self.middle = {}
         llama_cpp.llama_set_embeddings(context, True)
         logits = self._plain(run)
+        some = logits[np.arange(READOUT) * len(logits) // READOUT].astype(np.float64)
+        self.readout = (some - some.mean()).astype(np.float16)
         pointer = llama_cpp.llama_get_embeddings_ith(context, -1)
         self.state = np.ctypeslib.as_array(pointer, shape=(self.width,)).astype(np.float16)
         llama_cpp.llama_set_embeddings(context, False)
@@ -116,7 +122,7 @@ class Reader:
         [(_, answer)] = self.judge.engine.answers(requests)
         if not isinstance(answer, Answer):
             return None
-        states = {"last": self.state, "readout": np.frombuffer(answer.readout or b"", "<f2")}
+        states = {"last": self.state, "readout": self.readout}
         for name, rows in self.middle.items():
             states[f"{name} at the place"] = rows[-1].astype(np.float16)
             states[f"{name} mean"] = rows.mean(axis=0).astype(np.float16)

@@ -2,10 +2,8 @@
 # ruff: noqa: D102 -- the names of the broken engines say what is wrong with them
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
-import numpy as np
 import pytest
 import random_model
 
@@ -13,10 +11,9 @@ from localjudge.engine import ScriptedEngine
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.scripted import unit_text
-from localjudge.stats.head import readouts
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
-from tests.engine.contract import RULES, check_engine, example_requests
+from tests.engine.contract import RULES, check_engine
 
 pytestmark = pytest.mark.engine
 
@@ -48,22 +45,6 @@ def test_llama_cpp_keeps_the_contract(make_model: ModelMaker, architecture: str,
     """With a chat template of control tokens, without one, and with a memory that cannot be cut."""
     file = make_model(architecture, vocabulary="pieces", chat_template=template)
     assert check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) == []
-
-
-def test_llama_cpp_keeps_the_logits_of_a_verdict_and_they_give_it(make_model: ModelMaker) -> None:
-    """Of a vocabulary of fewer than 512 tokens all: the share of a yes among the valid answers is in them.
-
-    exp(a - mean) / (exp(a - mean) + exp(b - mean)) is exp(a) / (exp(a) + exp(b)), but for float16.
-    """
-    file = make_model(vocabulary="bytes", chat_template=TEMPLATE)
-    with closing(LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) as engine:
-        [(_, answer)] = engine.answers(example_requests(engine)[:1])
-        pieces = engine.vocabulary.pieces
-    assert isinstance(answer, Answer)
-    [logits] = readouts([answer.readout or b""])
-    assert len(logits) == len(pieces) < 512
-    yes, no = (np.exp(logits[pieces.index(literal)]) for literal in (b"1", b"0"))
-    assert yes / (yes + no) == pytest.approx(answer.p_yes, abs=0.005)
 
 
 def test_markup_that_is_plain_text_in_a_vocabulary_of_single_characters_is_told(make_model: ModelMaker) -> None:
