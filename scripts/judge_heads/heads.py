@@ -53,7 +53,9 @@ def ridge(train: Columns, dev: Columns, names: list[str]) -> Decided:
         labels = train["label"][inside].astype(float)
         line, held_out = fit_ridge(labels, x[inside], train["group"][inside])
         decided.odds[here] = at[here] @ line[:-1] + line[-1]
-        decided.thresholds[here] = best_threshold(LabelledScores(labels, held_out))
+        # Log odds that are all equal tell nothing: nor does the threshold.
+        one = np.ptp(held_out) == 0
+        decided.thresholds[here] = held_out[0] if one else best_threshold(LabelledScores(labels, held_out))
     return decided
 
 
