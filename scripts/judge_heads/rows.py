@@ -41,10 +41,10 @@ def rows(folder: Path, numbers: Numbers) -> list[Asked]:
     return [asked for _, asked in sorted(placed, key=lambda each: each[0])]
 
 
-def _short(found: Sequence[Example], chance: random.Random) -> list[Example]:
+def _short(every: Sequence[Example], chance: random.Random) -> list[Example]:
     """In random order, as many of each label."""
-    kept = [each for each in found if len(each.given) <= LONGEST_CONTEXT and len(each.judged) <= LONGEST_STATEMENT]
-    sides = [chance.sample(side, len(side)) for side in ([e for e in kept if e.label == n] for n in (0, 1))]
+    short = [each for each in every if len(each.given) <= LONGEST_CONTEXT and len(each.judged) <= LONGEST_STATEMENT]
+    sides = [chance.sample(side, len(side)) for side in ([e for e in short if e.label == n] for n in (0, 1))]
     return [each for pair in zip(*sides, strict=False) for each in pair]
 
 

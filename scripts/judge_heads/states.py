@@ -153,16 +153,16 @@ def collect(
     judge: str, rows: Sequence[Asked], file: Path, *, minutes: float, layers: Sequence[int] = ()
 ) -> Iterator[str]:
     """Read what is missing in the file, as long as there is time; rows of one context after each other."""
-    held = dict(np.load(file, allow_pickle=True)) if file.exists() else {}
-    columns: dict[str, list[Any]] = {name: list(values) for name, values in held.items()}
+    stored = dict(np.load(file, allow_pickle=True)) if file.exists() else {}
+    columns: dict[str, list[Any]] = {name: list(values) for name, values in stored.items()}
     done, until = set(columns.get("key", [])), time.monotonic() + 60 * minutes
     missing = [row for row in rows if row.key not in done]
     reader = Reader(judge, layers)
     for number, asked in enumerate(missing, 1):
         if read := reader.read(asked):
             example = asked.example
-            told = {"key": asked.key, "split": asked.split, "task": asked.task, "dataset": example.dataset}
-            for name, value in {**told, "group": example.group, "label": example.label, **read}.items():
+            about = {"key": asked.key, "split": asked.split, "task": asked.task, "dataset": example.dataset}
+            for name, value in {**about, "group": example.group, "label": example.label, **read}.items():
                 columns.setdefault(name, []).append(value)
         late = time.monotonic() > until
         if number % 50 == 0 or late or number == len(missing):
