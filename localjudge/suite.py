@@ -21,6 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, NamedTuple
 
+from pydantic import ConfigDict
+
 from localjudge import model_registry
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import InputError
@@ -41,8 +43,10 @@ _ELSEWHERE = "would send the texts to another machine"
 Texts = tuple[str, ...]
 
 
-class SuiteKeys(Record, use_attribute_docstrings=True):
+class SuiteKeys(Record):
     """What a suite may say in addition to the settings of a run."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     data: Annotated[Texts, Setting(names="read")] = ()
     """files with the samples"""

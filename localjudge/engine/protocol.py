@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, TypeGuard, get_args, runtime_checkable
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 from localjudge.errors import InputError
@@ -24,11 +24,13 @@ _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
 }
 
 
-class EngineSettings(Record, use_attribute_docstrings=True):
+class EngineSettings(Record):
     """Those above `threads` can move numbers and are part of an engine's identity; the others say where it works.
 
     Where it works is in no file of a run, but for the host of a judge's server that is not this machine.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=64)
     """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""

@@ -61,8 +61,10 @@ MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
-class Manifest(Record, extra="ignore"):
+class Manifest(Record):
     """The file `manifest.json`."""
+
+    model_config = ConfigDict(extra="ignore")
 
     schema_version: int = MANIFEST_VERSION
     signature: str
@@ -71,7 +73,7 @@ class Manifest(Record, extra="ignore"):
     environment: dict[str, Any]
 
 
-class Part(Record, extra="ignore"):
+class Part(Record):
     """How many samples a run has of how many that the data had, and how they were chosen; a shard may be of a part."""
 
     samples: int = Field(ge=0)
@@ -270,6 +272,8 @@ class Calibration(Record):
     labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
     """
 
+    model_config = ConfigDict(extra="ignore")
+
     schema_version: int = 1
     name: str
     question: str
@@ -397,7 +401,7 @@ def kept_rubrics(manifest: Manifest) -> frozenset[str]:
     return rubrics(kept_criteria(manifest).values())
 
 
-class ShardedData(Record, extra="ignore"):
+class ShardedData(Record):
     """The data that all shards make, by its fingerprint and its number of samples."""
 
     sha256: str
@@ -433,6 +437,8 @@ class _JudgePart(Record):
 
 class Combination(Record):
     """Which runs were combined, and how."""
+
+    model_config = ConfigDict(extra="ignore")
 
     runs: tuple[CombinedRun, ...]
     rule: Literal["mean log odds"]
