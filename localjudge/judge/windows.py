@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from localjudge.types import Attribution, CustomQuestion, Relevance, Span, Sufficiency, Task
+from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
@@ -42,35 +42,46 @@ class Windows:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
-        self._latest: tuple[object, dict[int, list[list[_Part]]]] = (None, {})
+        self._latest: tuple[object, dict[int, _Cut]] = (None, {})
         """Contexts, and their windows by the room for them: statements and sentences of one sample share them."""
 
     def of(self, task: Task) -> tuple[Window, ...]:
         """The task itself if it fits, otherwise its windows, in order."""
-        if self._cost(task) <= self._capacity:
+        if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         match task:
             case Attribution() | Sufficiency():
-                groups = enumerate(self._groups_for(task))
-                return tuple(Window(_beside(task, group), number) for number, group in groups)
+                groups = self._cut_for(task).groups
+                return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
             case Relevance():
                 return (self._window_of_unit(task),)
             case _:
                 return (Window(task, None),)
 
-    def _groups_for(self, task: _BesideContexts) -> "list[list[_Part]]":
+    def _far_too_long(self, task: Task) -> bool:
+        """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
+        if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
+            return False
+        alone = self._cost(_beside(task, ()))
+        cut = self._latest[1].get(self._room(alone))
+        return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
+
+    def _cut_for(self, task: _BesideContexts) -> "_Cut":
         """The contexts in windows: in each as many neighbouring parts as fit."""
-        shared, alone = (type(task), task.contexts, task.user_input), self._cost(_beside(task, ()))
+        shared, alone = _shared(task), self._cost(_beside(task, ()))
         if self._latest[0] != shared:
             self._latest = (shared, {})
-        groups, room = self._latest[1], self._capacity - -(-alone // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
-        if room not in groups:
-            groups[room] = self._grouped(task, alone, room)
-        return groups[room]
+        cuts, room = self._latest[1], self._room(alone)
+        if room not in cuts:
+            cuts[room] = self._cut(task, alone, room)
+        return cuts[room]
 
-    def _grouped(self, task: _BesideContexts, alone: int, room: int) -> "list[list[_Part]]":
+    def _room(self, alone: int) -> int:
+        return self._capacity - -(-alone // _ROUNDING_TOKENS) * _ROUNDING_TOKENS
+
+    def _cut(self, task: _BesideContexts, alone: int, room: int) -> "_Cut":
         @cache
         def tokens(part: _Part) -> int:
             return self._cost(_beside(task, (part,))) - alone
@@ -83,18 +94,19 @@ class Windows:
 
         whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
         groups: list[list[_Part]] = []
-        used = 0
+        used = total = 0
         for part in (part for context in whole for part in fitting(context)):
             if not groups or used + tokens(part) > room:
                 groups.append([])
                 used = 0
             groups[-1].append(part)
             used += tokens(part)
-        return groups
+            total += tokens(part)
+        return _Cut(groups, total)
 
     def _window_of_unit(self, task: Relevance) -> Window:
         """The task beside the window that its sentence begins in; whole, for the engine to refuse, if that is none."""
-        unit, groups = task.unit, self._groups_for(task)
+        unit, groups = task.unit, self._cut_for(task).groups
         context = 0 if unit.source == "response" else unit.source_index  # beside a response stands nothing else
         for number, group in enumerate(groups):
             if any(part.context == context and 0 <= unit.span.start - part.start < len(part.text) for part in group):
@@ -118,6 +130,18 @@ class _Part(NamedTuple):
     context: int
     start: int
     text: str
+
+
+class _Cut(NamedTuple):
+    """Contexts in windows, and the tokens that all their parts come to."""
+
+    groups: list[list[_Part]]
+    tokens: int
+
+
+def _shared(task: _BesideContexts) -> object:
+    """What the windows of a task depend on, beside the room that its unit leaves for them."""
+    return type(task), task.contexts, task.user_input
 
 
 def _beside(task: _BesideContexts, parts: Sequence[_Part]) -> _BesideContexts:
