@@ -15,7 +15,7 @@ that statements of about one length share their windows, and with them the evalu
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Usefulness
@@ -155,12 +155,15 @@ def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentenc
         start, end = spans[first].start, spans[last].end
         return Span(start=start, end=end, text=text[start:end])
 
+    def size_from(first: int, last: int) -> int:
+        return tokens(run(first, last).text)
+
     spans = sentences(text)
     runs: list[Span] = []
     first = 0
     while first < len(spans):
         longer = range(first + 1, min(len(spans), first + max(room, 1)))  # a sentence is a token or more
-        last = first + bisect_right(longer, room, key=lambda last, first=first: tokens(run(first, last).text))
+        last = first + bisect_right(longer, room, key=partial(size_from, first))
         runs.append(run(first, last))
         first = last + 1
     return runs
