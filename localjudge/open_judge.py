@@ -10,7 +10,7 @@ It asks in the same words, cuts the same sentences and gives the same numbers as
 
 Invariant: whatever uses its model does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
 context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
-Threads may share a judge: they wait for each other. A forked process may not: the model's threads are not in it.
+Threads may share a judge: they wait for each other. A forked process may not use its parent's judge; it opens its own.
 """
 
 import os

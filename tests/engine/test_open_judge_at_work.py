@@ -34,6 +34,17 @@ with Judge.open("reference", threads=2) as judge:
     os.wait()
     assert judge.evaluate(rows, ["faithfulness"]).scores == before
 """
+POOL = """
+import localjudge
+from multiprocessing import get_context
+rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm. It is tall."}]
+def verdicts(_):
+    run = localjudge.evaluate(rows, metrics="faithfulness", threads=2, out=False)
+    return [verdict.p_yes for verdict in run.verdicts]
+expected = verdicts(0)
+with get_context("fork").Pool(2) as pool:
+    assert pool.map_async(verdicts, range(4)).get(timeout=60) == [expected] * 4
+"""
 MEMORY = """
 import gc, os
 from localjudge import Judge
@@ -136,6 +147,24 @@ def test_a_forked_process_is_told_to_open_its_own_judge() -> None:
         "the judge was opened by another process, and its model cannot be used in a forked one",
         "  hint: open a judge in each process, after the fork",
     ]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+def test_a_forked_process_judges_with_one_thread_and_says_so() -> None:
+    """After the parent had judged with several threads, a child that judged waited for ever."""
+    done = subprocess.run([sys.executable, "-c", POOL], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "it uses 1 thread; for more, use multiprocessing.get_context('spawn')" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
+    script = (
+        "import os; from localjudge.engine.llamacpp.model import usable_threads; usable_threads(1, 9); os.fork() or "
+        "usable_threads(1, 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert "InputError: a forked process cannot use the GPU" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system tells no process its memory")

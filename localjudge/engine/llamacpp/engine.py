@@ -101,7 +101,7 @@ class LlamaCppEngine(DecodingEngine):
             self._cache = KVCache(
                 model.pointer,
                 n_ctx=loaded.n_ctx,
-                threads=settings.used_threads,
+                threads=loaded.threads,
                 vocabulary_size=tokens.size,
                 rewind_mode=loaded.self_check.rewind_mode,
             )

@@ -33,7 +33,7 @@ from localjudge import model_registry, resources
 from localjudge.engine import hardware
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
-from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model
+from localjudge.engine.llamacpp.model import OpenModel, llama_cpp, open_model, usable_threads
 from localjudge.engine.protocol import EngineSettings, ModelShape
 from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
@@ -99,6 +99,7 @@ class LoadedModel(NamedTuple):
     n_ctx: int
     memory_bytes: int
     gpu_layers: int
+    threads: int
     self_check: SelfCheckResult
 
     def close(self) -> None:
@@ -122,7 +123,8 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     if not gpu_layers and free is not None and need.total > free:  # what is free on a GPU is not known
         numbers = gguf.beside_free(need, n_ctx)
         raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.what_to_do())
-    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
+    threads = usable_threads(settings.used_threads, gpu_layers)
+    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=threads)
     try:
         self_check = self_check_of(file.sha256, wanted, progress)
         model = _open_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
@@ -132,7 +134,7 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
         numbers = gguf.beside_free(need, n_ctx)
         raise OutOfResource(f"{error.message}; the model needs {numbers}", hint=error.hint) from error
     shape = ModelShape(header.size("block_count"), header.size("embedding_length"), trained_context=most)
-    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, self_check)
+    return LoadedModel(model, shape, n_ctx, need.total, gpu_layers, threads, self_check)
 
 
 def used_gpu_layers(settings: EngineSettings) -> int:

@@ -9,6 +9,7 @@ takes half a second for a gigabyte at most. Two processes do not share it.
 """
 
 import ctypes
+import logging
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from typing import Any
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.protocol import EngineBuild
 from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
-from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
+from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 
 # OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
 # that has anything else to do, two threads were then ten times slower than one. Waiting cannot move a number.
@@ -40,17 +42,21 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
         "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python",
     ) from error
 
-__all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model"]
+__all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
 
 WHO_IT_IS = ("general.architecture", "general.basename", "general.name")
 """Keys of a GGUF file that say which model it holds."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
+_SPAWN = "use multiprocessing.get_context('spawn')"
+_log = logging.getLogger(__name__)
 _GPU_BACKENDS = ("cuda", "hip", "metal", "musa", "sycl", "vulkan")
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
+_threaded: list[int] = []
+"""The process in which llama.cpp has used several threads or a GPU. A forked process inherits the note, not these."""
 
 
 @contextmanager
@@ -85,6 +91,27 @@ def listen() -> None:
 def complaints() -> str:
     """The errors in llama.cpp's own words, each once; "" if it named none."""
     return "; ".join(dict.fromkeys(_complaints))
+
+
+def usable_threads(threads: int, gpu_layers: int) -> int:
+    """Return the number of processor threads to use: 1 in a process forked from one that has used several.
+
+    OpenMP would wait for threads that a fork does not copy. Raises InputError for a GPU, which a fork loses as well.
+    """
+    if _threaded and _threaded[0] != os.getpid():
+        if gpu_layers:
+            raise InputError("a forked process cannot use the GPU that its parent has used", hint=_SPAWN)
+        if threads > 1:
+            _warn_of_fork()
+        return 1
+    if threads > 1 or gpu_layers:
+        _threaded[:] = [os.getpid()]
+    return threads
+
+
+@cache
+def _warn_of_fork() -> None:
+    _log.warning(f"this process was forked from one that has judged: it uses 1 thread; for more, {_SPAWN}")
 
 
 def build() -> EngineBuild:
