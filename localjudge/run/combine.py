@@ -36,7 +36,7 @@ from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
 from localjudge.run.loop import TaskRef, blocks, evaluate_samples
 from localjudge.run.plan import Noted
-from localjudge.run.settings import settings_of
+from localjudge.run.settings import ONE_HALF, settings_of
 from localjudge.types import JudgeVote, NoAnswer, Verdict
 from localjudge.words import option
 
@@ -81,7 +81,7 @@ class CombinedRuns:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
         _check_same_work(self.runs)
         self._first = first = self.runs[0]
-        settings = settings_of(first.manifest, calibration=(), reuse=())
+        settings = settings_of(first.manifest, reuse=())
         own = manifests.kept_criteria(first.manifest)
         self._metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
         self._rule = settings.rule_for(self._metrics)
@@ -199,6 +199,9 @@ def _check_same_work(runs: Sequence[Run]) -> None:
     for run in runs:
         if manifests.combination_of(run.manifest):
             raise InputError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
+        if run.summary.thresholds:
+            message = f"{run.directory} has calibrated thresholds, which fit its own judge and not a combination"
+            raise InputError(message, hint=f"rescore it with {option('threshold', ONE_HALF)}, and combine that run")
         if (shard := manifests.shard_in(run.manifest)) is not None:
             hint = "merge the shards of each judge first: localjudge merge"
             raise InputError(f"{run.directory} is shard {shard} of a run", hint=hint)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import Run, ScriptedEngine, combine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
@@ -184,3 +184,14 @@ def test_the_question_of_a_metric_is_what_it_asks() -> None:
     assert catalog.question_of("context_relevancy") != catalog.question_of("context_precision")
     assert catalog.question_of("abstention") == "abstention"
     assert catalog.question_of("my_own") == "my_own"
+
+
+def test_runs_with_calibrated_thresholds_are_not_combined(calibration: Calibration) -> None:
+    """The combined run decided by .5 and did not say that the calibrations of its runs were dropped."""
+    engine = ScriptedEngine({**SCRIPT, "One 0.": 0.1}, capacity=4_000)
+    other, calibrated = judged("other", engine=engine), judged("run", calibration=calibration)
+    with pytest.raises(InputError, match="run has calibrated thresholds") as caught:
+        combine([other, calibrated], out="both")
+    assert caught.value.hint == "rescore it with threshold=0.5, and combine that run"
+    plain = calibrated.rescore(threshold=0.5, out="plain", engine=ScriptedEngine(SCRIPT))
+    assert combine([other, plain], out="both").summary.thresholds == {}
