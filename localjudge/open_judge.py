@@ -135,7 +135,7 @@ class Judge:
         decisive = {"threshold", "calibration"}  # one takes the place of the other
         kept = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
         settings = checked({**{name: getattr(self.settings, name) for name in kept}, **options})
-        for name in EngineSettings.model_fields:
+        for name in (*EngineSettings.model_fields, "profile"):  # the profile decides about the begin token
             if getattr(settings, name) != getattr(self.settings, name):
                 hint = f"open it with {option(name)}"
                 raise InputError(f"{name} cannot be changed while the judge is open", hint=hint)
@@ -181,11 +181,11 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            judges.introduce(opened, planned.metrics, settings, Silence())
-            rule = settings.rule_for(planned.metrics)
-            judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), [self._memory])
-            samples = planned.dataset.samples
-            return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
+            part = judges.introduce(opened, planned.metrics, settings, Silence())
+            rule, samples = settings.rule_for(planned.metrics), planned.dataset.samples
+            with judges.earlier_answers(opened, part, settings) as earlier:
+                judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), earlier)
+                return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 
     def close(self) -> None:
         """Free the model, once nothing uses it any more; in a forked process, whose model it is not, do nothing."""

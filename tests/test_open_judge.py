@@ -86,6 +86,12 @@ def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, 
         localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")
 
 
+def test_the_profile_cannot_change_while_the_judge_is_open(judge: Judge) -> None:
+    """The model is opened with the begin token of its profile, which another profile then kept without a word."""
+    with pytest.raises(InputError, match="profile cannot be changed while the judge is open"):
+        localjudge.evaluate(ROWS, judge=judge, profile="qwen3-reranker", out=False)
+
+
 def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
     judge = Judge.open(engine=engine)
     judge.close()
