@@ -245,6 +245,40 @@ def test_two_windows_do_not_lose_each_others_answers(browser: Browser, sixty: Pa
     context.close()
 
 
+def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(browser: Browser, sixty: Path) -> None:
+    """Open the page twice, label in one window, press Start in the other: its old log replaced the answers."""
+    context = browser.new_context()
+    one, other = context.new_page(), context.new_page()
+    one.goto(sixty.as_uri())
+    other.goto(sixty.as_uri())
+    press(begin(one), "101")
+    press(begin(other), "0")
+    expect(one.locator("#count")).to_have_text("4 of 60 labelled")
+    assert [label["human"] for label in downloaded(one)[1]] == [1, 0, 1, 0]
+    context.close()
+
+
+def test_a_window_that_heard_nothing_of_another_adds_and_undoes_in_the_common_answers(
+    browser: Browser, sixty: Path
+) -> None:
+    """A window asleep gets no storage event: its next answer, or its undo, replaced those of the other window."""
+    context = browser.new_context()
+    one, other = context.new_page(), context.new_page()
+    deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
+    other.add_init_script(f"const listen = addEventListener; window.addEventListener = (kind, ...rest) => {deaf}")
+    one.goto(sixty.as_uri())
+    begin(one)
+    other.goto(sixty.as_uri())
+    press(one, "101")
+    press(other, "0")
+    expect(other.locator("#count")).to_have_text("3 of 60 labelled")
+    press(one, "1")
+    press(other, "u")
+    expect(one.locator("#count")).to_have_text("3 of 60 labelled")
+    assert [label["human"] for label in downloaded(one)[1]] == [0, 0, 1]
+    context.close()
+
+
 def test_where_the_browser_keeps_nothing_it_says_so_and_asks_before_it_closes(browser: Browser, sixty: Path) -> None:
     page = browser.new_context().new_page()
     asked: list[str] = []

@@ -22,18 +22,20 @@ class Decisions {
     this.read();
   }
 
-  /** What the browser has kept of this draw, also by another window. */
+  /** Read what the browser has kept of this draw, also by another window. */
   read() {
-    try {
-      const { labeller = "", log = [] } = JSON.parse(localStorage.getItem(this.#config.key)) ?? {};
-      [this.labeller, this.#log] = [labeller, log];
-    } catch {
-      // a browser may refuse; whether it does is seen at once
-    }
-    this.#keep();
+    this.#change(() => {});
   }
 
-  #keep() {
+  /** Change the decisions that the browser has kept, so that no window overwrites those of another. */
+  #change(change) {
+    try {
+      const kept = JSON.parse(localStorage.getItem(this.#config.key));
+      if (kept && (this.isKept || !this.#log.length)) [this.labeller, this.#log] = [kept.labeller, kept.log];
+    } catch {
+      // a browser may refuse to read; the next lines show whether it does
+    }
+    change();
     try {
       localStorage.setItem(this.#config.key, JSON.stringify({ labeller: this.labeller, log: this.#log }));
       this.isKept = true;
@@ -43,21 +45,23 @@ class Decisions {
   }
 
   rename(labeller) {
-    this.labeller = labeller;
-    this.#keep();
+    this.#change(() => {
+      this.labeller = labeller;
+    });
   }
 
   add(number, human) {
-    this.#log.push([number, human, new Date().toISOString()]);
+    this.#change(() => this.#log.push([number, human, new Date().toISOString()]));
     this.isUnsaved = true;
-    this.#keep();
   }
 
   /** Take back the last one; the number of its row, or undefined. */
   undo() {
-    const last = this.#log.pop();
+    let last;
+    this.#change(() => {
+      last = this.#log.pop();
+    });
     this.isUnsaved ||= last !== undefined;
-    this.#keep();
     return last?.[0];
   }
 
