@@ -21,6 +21,7 @@ from localjudge.progress import Progress
 from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import as_run
+from localjudge.report.export import column_types
 from localjudge.result import Output, Run, RunLike, check_names, directory_for, named_settings, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
@@ -160,7 +161,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     with closing(progress_for(progress)) as shown:
         planned = plan(data, metrics, settings, shown)
         run = run_plan(planned, judge=judge, out=directory, engine=engine, baseline=before, progress=shown)
-        return Run.of(run, folder)
+        return Run.of(run, folder, column_types(data))
 
 
 @check_names

@@ -110,12 +110,14 @@ class Run(record.Run):
 
     folder: _Folder | None = field(default=None, compare=False)
     """Where the files of a run are that was made with `out=False`."""
+    types: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The types of the columns of the frame that was evaluated in this process, for `to_pandas` and `to_polars`."""
 
     @classmethod
-    def of(cls, run: record.Run, folder: _Folder | None = None) -> Self:
+    def of(cls, run: record.Run, folder: _Folder | None = None, types: Mapping[str, Any] | None = None) -> Self:
         """The run of a record."""
         values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
-        return cls(**values, folder=folder)
+        return cls(**values, folder=folder, types=types or {})
 
     def to_pandas(self, rows: Rows = "samples") -> "pandas.DataFrame":
         """A row for each sample, in the order of the data and with its index: texts, your own columns, scores.
@@ -123,11 +125,11 @@ class Run(record.Run):
         `rows` are "samples", "scores" or "verdicts". A metric has two columns: its score in [0, 1], NaN where there is
         none, and its status: scored, undefined or failed. Raises InputError if pandas is not installed.
         """
-        return pandas_frame(self, rows)
+        return pandas_frame(self, rows, self.types)
 
     def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":
         """As `to_pandas`, with null where there is no score. Raises InputError if polars is not installed."""
-        return polars_frame(self, rows)
+        return polars_frame(self, rows, self.types)
 
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
         """What changed from the baseline to this run, by paired intervals, corrected by labels of both if they suffice.
@@ -207,7 +209,7 @@ class Run(record.Run):
         directory, folder = directory_for(out)
         with closing(progress_for(progress)) as shown:
             run = rescore_run(self, metrics, options, out=directory, judge=judge, engine=engine, progress=shown)
-        return Run.of(run, folder)
+        return Run.of(run, folder, self.types)
 
     def report(
         self,

@@ -30,7 +30,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
-from localjudge.dataset.problems import MISSING, lookup
+from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
@@ -583,8 +583,8 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
         value = lookup(extras, column, MISSING)
         exists = exists or value is not MISSING
         columns.update(dict.fromkeys(extras))
-        value = None if value is MISSING else json.dumps(value) if isinstance(value, int | float) else value
-        if not isinstance(value, str | None):
+        value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
+        if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
             raise InputError(
                 f"the column {named} of the sample {excerpt(sample_id)} is not a text or a number",
                 hint=f"a value inside an object is named with a dot: {named}.NAME",

@@ -225,6 +225,13 @@ class Problems:
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
 
 
+def group_name(value: str | float | bool) -> str:
+    """The value as the name of a group. A whole number has the same name as in ids: 7.0 is 7."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 Report = Callable[[str, str, str], None]
 """Takes a problem: field, what it holds, what was expected."""
 DEEPEST = 64  # levels of values inside a context

@@ -260,11 +260,12 @@ class Column(Sequence[_T], Generic[_T]):
     __hash__ = None  # type: ignore[assignment]
 
 
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def extras_text(extras: Mapping[str, Any]) -> str:
-    """The columns of one sample as JSON: a NaN as null, as pandas means it, and what JSON does not have in words."""
+    """The columns of one sample as JSON: a NaN as null, as pandas means it, and other objects as their texts."""
     return _EXTRAS.encode(_jsonable(extras, DEEPEST))
 
 
@@ -284,8 +285,13 @@ def _jsonable(value: Any, levels: int) -> Any:
             jsonable = value
         case int() if -_LARGEST <= value < _LARGEST:
             jsonable = value
-        case _:
+        case set() | frozenset() if levels:
+            jsonable = sorted((_jsonable(item, levels - 1) for item in value), key=str)
+        case int() | list() | Mapping():
             jsonable = describe(value)
+        case _:  # an interval, a period, a path: the text that it has in every process, if it has one
+            text = str(value)
+            jsonable = describe(value) if _ADDRESS.search(text) else _jsonable(text, 0)
     return jsonable
 
 

@@ -20,8 +20,11 @@ from contextlib import suppress
 from dataclasses import fields
 from importlib.util import find_spec
 from itertools import chain, groupby, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from localjudge.dataset.rows import plain
+from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.manifest import combination_of
 from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
@@ -165,17 +168,28 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
     return value
 
 
-def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
-    """The rows as `localjudge.Run.to_pandas` gives them. Raises InputError if pandas is not installed."""
+def column_types(data: Any) -> dict[str, Any]:
+    """Return the types of the columns of a frame of pandas or polars; nothing of other data."""
+    package = type(data).__module__.partition(".")[0]
+    types = {"pandas": "dtypes", "polars": "schema"}.get(package, "")
+    return {str(name): dtype for name, dtype in getattr(data, types, {}).items()} if hasattr(data, "columns") else {}
+
+
+def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "pandas.DataFrame":
+    """The rows as `localjudge.Run.to_pandas` gives them, the user's columns in these types.
+
+    Raises InputError if pandas is not installed.
+    """
     _require("pandas")
     import pandas
 
-    types = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
+    kinds = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
     table = _frame_table(run, rows)
     entries = list(table.rows())
     values = table.columns(entries)
-    columns = {name: pandas.Series(values[name], dtype=types.get(kind)) for name, kind in table.kinds.items()}
-    columns |= {name: pandas.Series([row[name] for row in entries]) for name in table.own.values()}
+    columns = {name: pandas.Series(values[name], dtype=kinds.get(kind)) for name, kind in table.kinds.items()}
+    for column, name in table.own.items():
+        columns[name] = _in_type(pandas.Series([row[name] for row in entries]), types.get(column))
     frame = pandas.DataFrame(columns)
     if rows != "samples" or not run.index:
         return frame
@@ -190,16 +204,39 @@ def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
     return frame.drop(columns=[table.own[level.column] for level in run.index if level.column != ids]).set_index(index)
 
 
-def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
+def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
+    """Return the values in the type of their column, or as they are where this type does not take all of them."""
+    if dtype is None:
+        return values
+    names = getattr(dtype, "categories", None)
+    categories = {} if names is None else {json.loads(extras_text({"": plain(name)}))[""]: name for name in names}
+    with suppress(TypeError, ValueError):
+        typed = (values.map(categories) if categories else values).astype(dtype)
+        if typed.isna().equals(values.isna()):
+            return typed
+    return values
+
+
+def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "polars.DataFrame":
     """As `pandas_frame`, for polars. Raises InputError if it is not installed."""
     _require("polars")
     import polars
 
     kinds = (polars.String, polars.List(polars.String), polars.Float64, polars.Int64, polars.Boolean)
-    types: dict[str, Any] = dict(zip(get_args(_Kind), kinds, strict=True))
+    of_kind: dict[str, Any] = dict(zip(get_args(_Kind), kinds, strict=True))
     table = _frame_table(run, rows)
-    schema = {name: types[kind] for name, kind in table.kinds.items()}
-    return polars.DataFrame(table.columns(table.rows()), schema=schema)
+    schema = {name: of_kind[kind] for name, kind in table.kinds.items()}
+    frame = polars.DataFrame(table.columns(table.rows()), schema=schema)
+    for column, name in table.own.items():
+        dtype, values = types.get(column), frame[name]
+        if not isinstance(dtype, polars.DataType) or dtype.is_nested():
+            continue
+        with suppress(polars.exceptions.PolarsError, ValueError):
+            if isinstance(dtype, polars.datatypes.TemporalType) and values.dtype == polars.String:
+                frame = frame.with_columns(values.str.strptime(dtype))
+            else:
+                frame = frame.with_columns(values.cast(dtype))
+    return frame
 
 
 def _frame_table(run: Run, rows: Rows) -> FlatTable:

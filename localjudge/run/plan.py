@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge.dataset import Dataset, from_samples, load
-from localjudge.dataset.problems import shown
+from localjudge.dataset.problems import group_name, shown
 from localjudge.dataset.samples import Shard
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
@@ -263,7 +263,7 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
         if value is None:
             hint = f"{option_name('cluster_by')} needs a value for every sample"
             raise InputError(f"the sample {sample.id!r} has no value in the column {column!r}", hint=hint)
-        clusters[sample.id] = intern(str(value))
+        clusters[sample.id] = intern(group_name(value))
     return clusters
 
 

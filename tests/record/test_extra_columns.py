@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset.samples import extras_text
-from localjudge.errors import RunDirectoryError
+from localjudge.errors import InputError, RunDirectoryError
 from localjudge.run.verify import verify_run as verify
 from tests.record.conftest import in_store
 
@@ -76,14 +76,33 @@ def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
     assert [again.cluster_of[name] for name in "abc"] == ["a", "b", "c"]
 
 
-def test_what_json_does_not_have_is_kept_as_it_can_be() -> None:
-    """NaN is what pandas calls a missing value; what no file holds is said in words."""
-    words = "a value of the Python type"
+def test_what_json_does_not_have_is_kept_as_its_text() -> None:
+    """NaN is what pandas calls a missing value. All paths and sets of a column had one text, the name of their type."""
     values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
-    kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {1}}))
+    kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
     assert "9223372036854775808" in kept.pop("large")
     expected = {"nan": None, "inf": "-inf", "half": "a\\ud800", "largest": 2**63 - 1}
-    assert kept == {**expected, "bytes": f"{words} bytes", "set": f"{words} set"}
+    assert kept == {**expected, "bytes": "b'x'", "set": [1, 2], "path": "a/b"}
+
+
+def test_objects_without_a_text_of_their_own_do_not_group(tmp_path: Path) -> None:
+    """`<object object at 0x7f...>` is another text in every process: all such values were one slice."""
+    run = judged(tmp_path / "run", [{**row, "thing": object()} for row in ROWS])
+    with pytest.raises(InputError, match="the column thing of the sample a is not a text or a number"):
+        run.compare(run, by="thing")
+
+
+@pytest.mark.parametrize("by", ["cluster_by", "by"])
+def test_1_and_1_point_0_name_the_same_group(tmp_path: Path, by: str) -> None:
+    """As in ids. With gaps, pandas makes 1.0 of 1; the two were two groups."""
+    rows = [{**row, "doc": doc} for row, doc in zip(ROWS, (1, 1.0, "1"), strict=True)]
+    if by == "by":
+        run = judged(tmp_path / "run", rows)
+        changes = run.compare(run, by="doc").by
+        assert changes
+        assert [(part.value, part.samples) for part in changes.slices] == [("1", 3)]
+    else:
+        assert set((judged(tmp_path / "run", rows, cluster_by="doc").cluster_of or {}).values()) == {"1"}
 
 
 def test_what_is_nested_too_deep_is_cut() -> None:

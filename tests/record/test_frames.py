@@ -2,6 +2,8 @@
 
 import math
 import sys
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,46 @@ def test_own_columns_order_and_index_come_back(tmp_path: Path) -> None:
     assert [sample.id for sample in again.samples] == ["7", "3"]
     assert Run.open(tmp_path / "again").to_pandas().index.equals(frame.index)
     assert run.to_polars()["topic"].to_list() == ["t7", "t3"]
+
+
+def own_columns() -> dict[str, Any]:
+    return {
+        "bin": pandas.cut([0, 1, 2], 2),
+        "grade": pandas.Categorical(["low", None, "high"], ["low", "high"], ordered=True),
+        "when": pandas.to_datetime(["2024-01-01", None, "2024-07-01"]).tz_localize("Europe/Berlin"),
+        "month": pandas.period_range("2024-01", periods=3, freq="M"),
+        "took": pandas.to_timedelta([1, 2, None], unit="h"),
+        "count": pandas.array([1, None, 3], dtype="Int64"),
+        "flag": pandas.array([True, None, False], dtype="boolean"),
+        "byte": pandas.Series([1, 2, 3], dtype="int8"),
+    }
+
+
+def test_own_columns_of_a_frame_keep_their_types(tmp_path: Path) -> None:
+    """All values of `pandas.cut` became one text, and so one group; Int64 became float64, and so on."""
+    texts = {"response": ["It rains.", "It rains.", "It snows."], "retrieved_contexts": [["x"]] * 3}
+    frame = pandas.DataFrame(texts | own_columns())
+    engine = ScriptedEngine({"It rains.": 1}, default=0)
+    run = evaluate(frame, metrics=["faithfulness"], engine=engine, out=tmp_path / "run")
+    scored = run.to_pandas()
+    for name in own_columns():
+        pandas.testing.assert_series_equal(scored[name], frame[name])
+    assert scored.groupby("bin", observed=True)["faithfulness"].mean().tolist() == [1, 0]
+    assert list(Run.open(tmp_path / "run").to_pandas()["month"]) == ["2024-01", "2024-02", "2024-03"]
+
+
+def test_own_columns_of_a_polars_frame_keep_their_types(tmp_path: Path) -> None:
+    own: dict[str, Any] = {
+        "when": polars.Series([datetime(2024, 1, 1), None]).dt.replace_time_zone("Europe/Berlin"),
+        "day": [date(2024, 1, 1), None],
+        "price": [Decimal("1.50"), None],
+        "kind": polars.Series(["a", None], dtype=polars.Categorical),
+        "byte": polars.Series([1, None], dtype=polars.UInt8),
+    }
+    frame = polars.DataFrame({"response": ["It rains."] * 2, "retrieved_contexts": [["x"]] * 2, **own})
+    run = evaluate(frame, metrics=["faithfulness"], engine=ScriptedEngine({}, default=1), out=tmp_path / "run")
+    assert run.to_polars().select(*own).equals(frame.select(*own))
+    assert run.to_polars().select(*own).schema == frame.select(*own).schema
 
 
 @pytest.mark.parametrize(
