@@ -79,7 +79,15 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
     shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]
     code = _print_run(run, as_json, {**written, **values(result)}, shown)
-    return code if result.passed else ExitCode.GATE_MISSED
+    return code if result.passed and not _is_too_wide(run, run_settings.width) else ExitCode.GATE_MISSED
+
+
+def _is_too_wide(run: Run, width: float | None) -> bool:
+    """Whether an interval is not as narrow as it was to be."""
+    if width is None:
+        return False
+    intervals = [summary.ci95 for summary in run.summary.metrics.values()]
+    return any(ci95 is None or ci95[1] - ci95[0] > width for ci95 in intervals)
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -34,6 +34,8 @@ SUMMARY = "summary.json"
 ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
 SUMMARY_VERSION = 1
+ALL_JUDGED = "all samples are judged"
+"""How the reason begins why a run ended that could stop early, and did not."""
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 
@@ -94,11 +96,16 @@ class Summary(Record, extra="ignore"):
     verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
     stopped: str | None = None
-    """After how many samples the run stopped, and why; None if it judged what it was to judge."""
+    """After how many samples the run stopped, and why, or `ALL_JUDGED`; None if it could not stop early."""
 
     def threshold_of(self, metric: str) -> float:
         """From which probability on a verdict of the metric is 1."""
         return self.thresholds.get(metric, self.threshold)
+
+    @property
+    def how_it_ended(self) -> str | None:
+        """`stopped` as a sentence."""
+        return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
         """Metrics for which more samples failed than allowed: no headline is printed for them."""

@@ -84,10 +84,8 @@ def _samples(run: Run) -> str:
 
 def _ended(run: Run) -> str:
     """Why a run ended that could stop early; nothing of another."""
-    if run.summary.stopped is None:
-        return ""
-    all_judged = "" if run.part else "all samples are judged"
-    return "; ".join(filter(None, (all_judged, run.summary.stopped.partition(": ")[2])))
+    stopped = run.summary.stopped or ""
+    return stopped.partition(": ")[2] if run.part else stopped
 
 
 def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:

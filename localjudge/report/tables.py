@@ -149,8 +149,8 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     if run.so_far:
         planned = run.manifest.data["rows"]
         yield f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
-    if run.summary.stopped:
-        yield f"stopped {run.summary.stopped}"
+    if run.summary.how_it_ended:
+        yield run.summary.how_it_ended
     elif run.part:
         yield f"a part of the data: {run.part}"
     if run.largest_draw:

@@ -264,8 +264,7 @@ class _Job:
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self.plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")
-        elif stopped := self._drawn.stopped:
-            early = option_name(self.plan.settings.stops_by or "")
-            say(f"stopped {stopped}{f'; without {early} the same call goes on with the others' if run.part else ''}")
+        elif run.part and (early := self.plan.settings.stops_by):
+            say(f"{run.summary.how_it_ended}; without {option_name(early)} the same call goes on with the others")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")

@@ -146,7 +146,10 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     parent = None if shard_in(run.manifest) is None else shard_of(run.manifest)
     whole = part.whole if (part := part_of(run.manifest)) else len(dataset.samples)
     index = [level.model_dump() for level in run.index]
-    drawn = Drawn(run.largest_draw) if run.largest_draw else None
+    drawn = None
+    if run.largest_draw:
+        when = (run.summary.stopped or "").partition(": ")[0]
+        drawn = Drawn(run.largest_draw, when and f"{when}: by the scores of the run that was rescored")
     settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
     return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent, drawn=drawn)
 

@@ -24,17 +24,18 @@ from typing import NamedTuple
 from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
 from localjudge.analysis.compare import ComparedRun, pair_samples, sample_keys
 from localjudge.metrics.criterion import rubrics
-from localjudge.record.files import MetricSummary, Totals
+from localjudge.record.files import ALL_JUDGED, MetricSummary, Totals
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Plan
 from localjudge.run.settings import seconds_of
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import Decision, decide, paired_difference, samples_needed
+from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, paired_difference, samples_needed
 from localjudge.types import Scored
 from localjudge.words import numbered
 
+_NOT_REACHED = "not reached"
 _CHECKED_EVERY = 0.01
 """Of hundreds of samples it is not looked after each whether that is enough, but after each hundredth part more."""
 _PILOT = 20
@@ -42,51 +43,68 @@ _PILOT = 20
 
 
 class Standing(NamedTuple):
-    """How one aim stands: its interval in words, and how many samples in all would reach it, None if nobody can say."""
+    """How one aim stands: its interval in words, and how many samples in all would reach it, None if unknown."""
 
     words: str
     decided: bool
     needed: int | None
+    undecided: str = "not decided"
+
+    @property
+    def at_the_end(self) -> str:
+        """The words when all samples are judged, of an aim that was missed with the samples that would reach it."""
+        if self.decided:
+            return self.words
+        would = f", about {numbered(self.needed, 'sample')} would do" if self.needed else ""
+        return f"{self.words}: {self.undecided}{would}"
 
 
 class _Changes:
-    """Scores of the samples of a baseline beside those that come, for gates about differences."""
+    """Scores beside those of a baseline, for gates about differences. Samples pair as in the comparison of the runs."""
 
     def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], largest_draw: int) -> None:
-        before = ComparedRun(baseline, metrics)
-        keys = [sample_keys(sample) for sample in plan.dataset.samples]
-        pairs = pair_samples(before.samples, keys)
-        self._before = {
-            metric: {
-                keys[pair.after].id: score for pair in pairs if (score := before.score(metric, pair.before)) is not None
-            }
+        self._before = ComparedRun(baseline, metrics)
+        self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
+        self._places = {key.id: place for place, key in enumerate(self._keys)}
+        self._after: dict[str, dict[int, float | None]] = {metric: {} for metric in metrics}
+        """Of each metric the scores of the judged samples by their places; None where a sample has none."""
+        pairs = pair_samples(self._before.samples, self._keys)
+        self._waiting = {
+            metric: {pair.after for pair in pairs if self._before.score(metric, pair.before) is not None}
             for metric in metrics
         }
         self._largest_draw, self._groups = max(largest_draw, baseline.largest_draw or 1), plan.cluster_of
-        if self._groups is None and before.groups and self._largest_draw > 1:
-            self._groups = {keys[pair.after].id: before.groups[pair.before] for pair in pairs}
-        self._rows: dict[str, list[tuple[float, float, str]]] = {metric: [] for metric in metrics}
+        if self._groups is None and self._before.groups and self._largest_draw > 1:
+            self._groups = {self._keys[pair.after].id: self._before.groups[pair.before] for pair in pairs}
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Take the scores of which the baseline has one, too."""
+        """Take the scores of some more samples."""
         for evaluation in evaluations:
-            before = self._before.get(evaluation.metric, {}).pop(evaluation.sample_id, None)
-            if before is not None and isinstance(evaluation.outcome, Scored):
-                group = self._groups[evaluation.sample_id] if self._groups else ""
-                self._rows[evaluation.metric].append((before, evaluation.outcome.value, group))
+            if evaluation.metric in self._after:
+                place, outcome = self._places[evaluation.sample_id], evaluation.outcome
+                self._after[evaluation.metric][place] = outcome.value if isinstance(outcome, Scored) else None
+                self._waiting[evaluation.metric].discard(place)
 
     def is_complete(self, metric: str) -> bool:
         """Whether no sample that comes has a score in the baseline."""
-        return not self._before[metric]
+        return not self._waiting[metric]
 
     def interval(self, metric: str) -> Interval | None:
-        """The mean difference; None as long as there is none."""
-        if not (rows := self._rows[metric]):
+        """The mean difference over the judged samples; None as long as there is none."""
+        scores = self._after[metric]
+        places = sorted(scores)
+        rows = []
+        for pair in pair_samples(self._before.samples, [self._keys[place] for place in places]):
+            place = places[pair.after]
+            before, after = self._before.score(metric, pair.before), scores[place]
+            if before is not None and after is not None:
+                rows.append((before, after, self._groups.get(self._keys[place].id, "") if self._groups else ""))
+        if not rows:
             return None
-        before, after, groups = zip(*rows, strict=True)
+        olds, news, groups = zip(*rows, strict=True)
         clusters = groups if self._groups else None
-        return paired_difference(before, after, clusters=clusters, largest_draw=self._largest_draw).difference
+        return paired_difference(olds, news, clusters=clusters, largest_draw=self._largest_draw).difference
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
@@ -129,7 +147,7 @@ class Stopping:
         self._started, self._timed = time.monotonic(), 0
 
     def judge(self, judging: Blocks) -> str:
-        """Judge until it is enough; returns after how many samples that was, and why."""
+        """Judge until it is enough; returns after how many samples that was, and why; or that all are judged."""
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
             enough = ""
@@ -144,8 +162,8 @@ class Stopping:
             if enough and judged < self._count:
                 seed = f"in random order (seed {self.plan.settings.seed})"
                 return f"after {judged:,} of {numbered(self._count, 'sample')} {seed}: {enough}"
-        reached = "; ".join(aim.words for aim in self.standings())
-        return f"after all {numbered(self._count, 'sample')}{reached and ': '}{reached}"
+        reached = "; ".join(aim.at_the_end for aim in self.standings())
+        return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
     def draws(self, judging: Blocks) -> Iterator[int]:
         """Judge the samples in their order; how many are judged, after each draw."""
@@ -181,11 +199,13 @@ class Stopping:
         return standings + widths
 
     def _of_width(self, name: str, summary: MetricSummary, width: float) -> Standing:
-        interval, words = summary.interval, f"{_shown(name, summary.interval, delta=False)}, at most {width:g} wide"
+        interval, words = summary.interval, _shown(name, summary.interval, delta=False)
         if interval is None or interval.limits is None:
-            return Standing(words, decided=False, needed=None)
+            return Standing(f"{words}, needs a width of {width:g}", decided=False, needed=None, undecided=_NOT_REACHED)
         wide = interval.high - interval.low
-        return Standing(words, wide <= width, self._judged_for(interval, samples_needed(interval, wide, width)))
+        words = f"{words}, {wide:.2g} wide, needs at most {width:g}"
+        needed = self._judged_for(interval, samples_needed(interval, wide, width, WIDTH_EXPONENT))
+        return Standing(words, wide <= width, needed, undecided=_NOT_REACHED)
 
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
         interval, failed, is_last = summary.interval, summary.failed, False

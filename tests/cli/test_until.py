@@ -37,6 +37,16 @@ def test_the_exit_code_says_what_came_out(call: Call, gate: str, code: int) -> N
     assert [case.get("name") for case in suite.iter("testcase")] == [gate]
 
 
+def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
+    """It was 0, and the run claimed to have reached it."""
+    code, printed, errors = call("run", "data.jsonl", "--width", "0.05", "--out", "run")
+    assert code == 3
+    assert "not reached, about" in printed
+    assert "stopped" not in errors + printed.replace("no score stopped", "")
+    assert "without --width asks nothing more" in " ".join(printed.split())
+    assert call("run", "data.jsonl", "--width", "0.5", "--out", "wide")[0] == 0
+
+
 def test_a_suite_and_the_same_command_without_it(call: Call, output: Callable[..., str]) -> None:
     """What is typed takes the place of the suite's; a budget that all samples fit into leaves the plain run."""
     suite_here(data=["data.jsonl"], until="context_recall>=0.5", out="run")
@@ -59,7 +69,7 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     assert "to judge  about " in printed
     [aim] = json.loads(output("run", "data.jsonl", "--width", "0.2", "--dry-run", "--json"))["until"]
     assert aim["samples"] > 20
-    assert aim["aim"].endswith("at most 0.2 wide")
+    assert aim["aim"].endswith("wide, needs at most 0.2")
     [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))["until"]
     assert (time["samples"], time["aim"]) == (60, "what fits in 1h")
     assert not list(Path().glob("run*"))

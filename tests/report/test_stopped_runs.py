@@ -98,7 +98,7 @@ def test_the_page_says_how_many_of_how_many_and_why_it_ended(stopped: Run, whole
     assert "Nobody has checked this." in text
     assert "localjudge label RUN" not in text
     assert "It is a confidence sequence, which holds whenever a run stops." in text
-    assert "60 samples, judged by scripted Why it ended: all samples are judged; context_recall 1.00 [" in text_of(
+    assert "60 samples, judged by scripted Why it ended: all samples are judged: context_recall 1.00 [" in text_of(
         whole
     )
 

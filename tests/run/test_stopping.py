@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -221,7 +222,7 @@ def test_until_every_interval_is_narrow(tmp_path: Path) -> None:
     low, high = run["context_recall"].ci95 or (0, 1)
     assert high - low <= 0.25
     assert run.summary.stopped
-    assert "at most 0.25 wide" in run.summary.stopped
+    assert "wide, needs at most 0.25" in run.summary.stopped
     ordered = [scores_of(run)[name] for name in in_order()[: run.summary.samples]]
     before = sequence_interval(ordered[:-1])
     assert before.high - before.low > 0.25
@@ -258,6 +259,11 @@ def test_what_scores_stopped_keeps_its_interval_until_all_are_judged(tmp_path: P
     assert more["context_recall"].method == "confidence sequence"
     rescored = more.rescore(engine=engine(), threshold=0.3, out=tmp_path / "rescored")
     assert (rescored["context_recall"].method, rescored.largest_draw) == ("confidence sequence", 1)
+    assert rescored.summary.how_it_ended == (
+        f"stopped after {more.summary.samples} of 120 samples in random order (seed 0): "
+        "by the scores of the run that was rescored"
+    )
+    assert rescored.verify(engine=engine()).result == "bit-identical"
 
 
 def baseline_of(tmp_path: Path) -> Run:
@@ -278,6 +284,46 @@ def test_a_difference_from_a_baseline_ends_a_run(tmp_path: Path) -> None:
     expected = sequence_interval(differences, lowest=-1.0)
     assert decision.ci95 == expected.limits
     assert sequence_interval(differences[:-1], lowest=-1.0).low < 0.2
+
+
+def test_questions_that_occur_twice_pair_as_in_the_comparison(tmp_path: Path) -> None:
+    """A question of two new samples pairs with none if both are judged, and with one if only that one is.
+
+    While it was judged the run paired none of them, and its interval was not that of the gate.
+    """
+
+    def rows(prefix: str, copies: int) -> list[dict[str, Any]]:
+        context = [f"It rains in {prefix}."]
+        names = [f"{n}-{copy}" for n in range(60) for copy in range(copies if n < 30 else 1)]
+        questions = {name: f"What is fact {name.partition('-')[0]}?" for name in names}
+        return [
+            {"id": f"{prefix}{name}", "user_input": asked, "reference": f"Fact {prefix}{name}."}
+            | {"retrieved_contexts": context}
+            for name, asked in questions.items()
+        ]
+
+    baseline = judge(tmp_path / "old", ScriptedEngine({}, default=0.1), rows("a", 1))
+    gate = "context_recall.delta>=0.5"
+    run = judge(tmp_path / "new", rows=rows("b", 2), until=gate, baseline=baseline)
+    assert 10 < run.summary.samples < 60
+    [decision] = run.check([gate], baseline=baseline).decisions
+    assert (decision.outcome, bool(decision.unpaired)) == ("pass", True)
+    assert run.summary.stopped
+    assert f"{decision.value:+.2f} [{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
+
+
+def test_a_width_that_all_samples_do_not_reach_is_not_reached(tmp_path: Path) -> None:
+    """The run said "at most 0.05 wide" about an interval four times as wide."""
+    run = judge(tmp_path / "run", width=0.05)
+    low, high = run["context_recall"].ci95 or (0, 1)
+    assert high - low > 0.1
+    assert run.summary.how_it_ended
+    assert run.summary.how_it_ended.startswith("all samples are judged: context_recall 0.")
+    needed = re.search(
+        r"wide, needs at most 0\.05: not reached, about ([0-9,]+) samples would do$", run.summary.how_it_ended
+    )
+    assert needed
+    assert 500 < int(needed[1].replace(",", "")) < 10_000
 
 
 @pytest.mark.parametrize("grouped", ["run", "baseline"])
@@ -389,7 +435,7 @@ def test_a_gate_that_all_samples_leave_open_is_undecided(tmp_path: Path) -> None
     run = judge(tmp_path / "run", until=f"context_recall>={mean:.3f}")
     assert run.part is None
     assert run.summary.stopped
-    assert run.summary.stopped.startswith("after all 120 samples: context_recall")
+    assert run.summary.stopped.startswith("all samples are judged: context_recall")
     [decision] = run.check([f"context_recall>={mean:.3f}"]).decisions
     assert decision.outcome == "undecided"
     assert run["context_recall"].method == "confidence sequence"
