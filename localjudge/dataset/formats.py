@@ -4,13 +4,15 @@ The content decides on the format first, then the name's ending: people name a J
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
-    .csv .tsv               CSV: every value is text, and an empty cell is null
+    .csv .tsv               CSV: every value is text, and an empty cell is null; Excel's line `sep=;` names the
+                            delimiter, and the first record with text is the header
     [                       one JSON array
     {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
     anything else           lines, if the name says JSON; otherwise CSV
 
 A line that is not JSON is a problem of its row, and the next line is read. Quotes in CSV are read strictly: the lenient
-reading would take all that follows a quote that is never closed for one cell, and lose the rows in it.
+reading would take all that follows a quote that is never closed for one cell, and lose the rows in it. A record of
+CSV has at most 64 MiB, a header 1 MiB, so that no file fills the memory.
 
 One object may hold all rows, under a name of its own or as columns:
 
@@ -28,6 +30,7 @@ Data of other packages in memory are known by the methods that they have, so tha
 import csv
 import io
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,6 +62,9 @@ _ARROW_STREAM = b"\xff\xff\xff\xff"
 """What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
+_SEPARATOR = re.compile('"?sep=(.)"?', re.IGNORECASE)
+_LARGEST_HEADER = 2**20
+"""Most characters of the header of a CSV file; a row may have `ALWAYS_UNPACKED`."""
 
 
 def read(
@@ -97,25 +103,45 @@ def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Pr
 def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[RawRow | Problem]:
     """One row for each record after the header; `head` is how the text begins, and decides on the delimiter."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
-    header = head.lstrip("\r\n").splitlines()[:1]
-    delimiter = max((",", ";", "\t"), key=lambda delimiter: len(next(csv.reader(header, delimiter=delimiter), [])))
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    header = next((line for line in head.splitlines() if line.strip(f"{BLANK},;")), "")
+    named = _SEPARATOR.fullmatch(header)
+    delimiter = named[1] if named else max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign), [])))
+    lines = _BoundedLines(stream, source)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     columns: list[str] | None = None
     line = 1
     try:
-        for record, cells in enumerate(reader, 1):
-            if columns is None:
+        for record, cells in enumerate(reader, 0 if named else 1):  # a spreadsheet does not show the line `sep=;`
+            if columns is None and any(cell.strip() for cell in cells) and (record or not named):
                 columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
                 check_column_names(columns, source)
-            elif cells:
+            elif columns is not None and cells:
                 place = Place(source, line=line, row=record if edited else None)
                 yield _csv_row(_filled_up(cells, len(columns)) if edited else cells, columns, place)
             line = reader.line_num + 1
+            lines.room = _LARGEST_HEADER if columns is None else ALWAYS_UNPACKED
     except csv.Error as error:
         raise DataError(
             f"{source}:{line} is not valid CSV: {error} (at line {reader.line_num})",
             hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
         ) from error
+
+
+class _BoundedLines:
+    """Lines for `csv.reader`, with `room` for the characters of one record. Raises DataError for a larger one."""
+
+    room = _LARGEST_HEADER
+
+    def __init__(self, stream: TextIO, source: str) -> None:
+        self._stream, self._source = stream, source
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._stream.readline(self.room + 1):
+            self.room -= len(line)
+            if self.room < 0:
+                hint = "is it CSV, with a line end after each row, and is every quote closed?"
+                raise DataError(f"{self._source} has a header or a row that is too large", hint=hint)
+            yield line
 
 
 def _filled_up(cells: list[str], count: int) -> list[str]:

@@ -28,6 +28,7 @@ ALWAYS_UNPACKED = 64 * 2**20
 _MOST_EXPANSION = 200
 """Packed data of more bytes may grow by at most this factor: text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
+_HOLE_BYTES = 4_096
 
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
@@ -64,11 +65,8 @@ class OpenSource(NamedTuple):
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
         """The source as text; `newline` as for `open`. The stream below stays open: it is `Source.open`'s to close."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
-        text = io.TextIOWrapper(self.stream, encoding=self.encoding, errors=errors, newline=newline)
-        try:
-            yield text
-        finally:
-            text.detach()
+        stream = io.BufferedReader(_WithoutHoles(self.name, self.stream), _HEAD_BYTES)
+        yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
 
 
 class Source:
@@ -171,6 +169,24 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
         if head.startswith(beginning):
             raise DataError(f"{name} is {what}", hint=hint)
     return OpenSource(name, stream, head)
+
+
+class _WithoutHoles(io.RawIOBase):
+    """The bytes of a text. Raises DataError for a stretch of NUL bytes, such as the hole of a sparse file."""
+
+    def __init__(self, name: str, stream: BinaryIO) -> None:
+        self._name, self._stream = name, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._stream.read(len(buffer))
+        if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
+            hint = "it is sparse or damaged: write it again"
+            raise DataError(f"{self._name} holds {len(data):,} NUL bytes in place of text", hint=hint)
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _Gunzipped(io.RawIOBase):

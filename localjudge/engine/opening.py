@@ -43,9 +43,14 @@ def may_be_elsewhere(judge: str) -> bool:
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
 
-    Raises as `model_registry.find` and, of an address, `served_model` do.
+    Raises as `model_registry.find` and, of an address, `served_model` do; ModelError for a file that is no GGUF model,
+    before the whole of it is read for its checksum.
     """
     if not names_a_server(judge):
+        from localjudge.engine.llamacpp.gguf import require_gguf
+
+        if (file := model_registry.place_of(judge)) is not None and file.is_file():
+            require_gguf(file)
         return model_registry.find(judge)
     from localjudge.engine.server.kinds import served_model
 

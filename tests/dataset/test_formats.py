@@ -6,12 +6,15 @@ import io
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localjudge.dataset import Dataset, load
+from localjudge.dataset.formats import read
+from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, InputError
 
 ROWS: list[dict[str, Any]] = [
@@ -85,6 +88,24 @@ def test_every_format_and_encoding_gives_the_same_samples(
     data = load(path)
     assert data.samples == expected.samples
     assert data.fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize(
+    ("start", "delimiter"),
+    [("\n", ","), ("\r\n \r\n", ";"), (";;;\n", ";"), ("sep=;\r\n", ";"), ('"sep=|"\n\n', "|"), ("SEP=\t\n", "\t")],
+)
+def test_csv_may_begin_with_blank_lines_and_with_the_separator_of_excel(
+    tmp_path: Path, expected: Dataset, start: str, delimiter: str, edited: bool
+) -> None:
+    """Each row was refused: "found a record of 3, expected 0 cells, one for each column of the header"."""
+    path = tmp_path / "data.csv"
+    path.write_text(f"\ufeff{start}{as_csv(ROWS, delimiter)}", encoding="utf-8", newline="")
+    assert load(path).samples == expected.samples
+    with closing(Source(str(path))) as source:
+        *_, last = read(source, {}, edited=edited)
+    line = 4 + start.count("\n")
+    assert str(last.place) == f"{path}:{line}" + (f", row {line - ('sep' in start.lower())}" if edited else "")
 
 
 def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:

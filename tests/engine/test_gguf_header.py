@@ -1,6 +1,7 @@
 """The header of a GGUF file: read whole, or refused with what is wrong."""
 
 import struct
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp import gguf as header
+from localjudge.engine.opening import find_model
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError
 from tests.local_models.conftest import gguf
 
@@ -87,6 +90,17 @@ def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path, content: bytes | Non
     with pytest.raises(ModelError, match=what) as caught:
         header.read(path)
     assert caught.value.hint
+
+
+def test_a_file_that_is_no_model_is_refused_before_its_checksum_is_computed(tmp_path: Path) -> None:
+    """A sparse file of 16 GiB named as the judge was read to its end, for a minute, before it was refused."""
+    path = tmp_path / "sparse.gguf"
+    with path.open("wb") as file:
+        file.truncate(16 << 30)
+    before = time.monotonic()
+    with pytest.raises(ModelError, match=r"sparse\.gguf is not a GGUF model"):
+        find_model(str(path), EngineSettings())
+    assert time.monotonic() - before < 1
 
 
 @pytest.mark.parametrize("kind", [0, 8, 12])

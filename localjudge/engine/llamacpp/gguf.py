@@ -20,7 +20,9 @@ that are not attention are not told apart, the cache is an upper bound; their ow
 import mmap
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -31,6 +33,7 @@ from localjudge.errors import RETRY_HINTS, ModelError, OutOfResource
 from localjudge.local_models import parts
 from localjudge.words import option_name
 
+_MAGIC = b"GGUF"
 _LONGEST_LIST_KEPT = 1024
 _STRING, _LIST = 8, 9
 _NUMBERS = {kind: struct.Struct(f"<{code}") for kind, code in enumerate("BbHhIif?  Qqd") if code != " "}
@@ -68,11 +71,26 @@ class Header(NamedTuple):
 
 def read(path: Path) -> Header:
     """Read the header of a GGUF file. Raises ModelError if it is not one, is damaged or is cut off."""
+    with _opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _Reader(path, data).header()
+
+
+def require_gguf(path: Path) -> None:
+    """Raise ModelError for a file that does not begin as a GGUF model does; only its first bytes are read."""
+    with _opened(path):
+        pass
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
-        if not path.stat().st_size:
-            raise ModelError(f"{path} is empty", hint="download or copy the model again")
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Reader(path, data).header()
+        with path.open("rb") as file:
+            if not (start := file.read(len(_MAGIC))):
+                raise ModelError(f"{path} is empty", hint="download or copy the model again")
+            if start != _MAGIC:
+                hint = "give a GGUF file, not safetensors, an archive, a Git LFS pointer or a saved web page"
+                raise ModelError(f"{path} is not a GGUF model", hint=hint)
+            yield file
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror}"
         if error.errno in RETRY_HINTS:
@@ -91,12 +109,7 @@ class _Reader:
         self._lengths: dict[str, int] = {}
 
     def header(self) -> Header:
-        if self._data[:4] != b"GGUF":
-            raise ModelError(
-                f"{self._path} is not a GGUF model",
-                hint="give a GGUF file, not safetensors, an archive, a Git LFS pointer or a saved web page",
-            )
-        self._position = 4
+        self._position = len(_MAGIC)
         version = self._number(_UINT32)
         if version not in (2, 3):
             raise ModelError(
