@@ -1,4 +1,4 @@
-"""Cuts text into verbatim sentences, so that the words which are judged are the words which were given."""
+"""Split text into verbatim sentences before judging."""
 
 from localjudge.text.segmenter import Segmenter, sentences
 

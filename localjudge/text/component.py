@@ -1,6 +1,6 @@
-"""The spaCy component that sets where sentences begin, and the tokenizer it can rely on.
+"""spaCy component that sets sentence starts, and the tokenizer that it uses.
 
-The rules read characters; the tokens have a veto: where a rule would cut inside a token (an address), nothing is cut.
+The rules read characters. A cut inside a token (for example an address) is ignored.
 """
 
 import re
@@ -20,7 +20,7 @@ from localjudge.text.stops import sentence_starts, stop_pattern
 COMPONENT = "localjudge_sentences"
 
 _SOURCE = "localjudge_source"
-"""Where the tokenizer leaves the text: to build it back from the tokens takes a quarter of the whole time."""
+"""Key for the original text. Rebuilding it from the tokens takes a quarter of the total time."""
 _STOPS = "".join(Sentencizer.default_punct_chars)
 _INFIXES = (
     f"[{re.escape(_STOPS.replace('.', ''))}]+[\"'”’»)\\]」』）】》]*(?=\\w)",
@@ -33,7 +33,7 @@ _UNBROKEN = re.compile(rf"({_SIGN_RUN.pattern}|\S{{1000}})")
 
 
 class SentenceRules:
-    """Sets `is_sent_start` of every token by the rules for the language of the pipeline."""
+    """Set `is_sent_start` of every token by the rules for the pipeline's language."""
 
     def __init__(self, nlp: Language, abbreviations: Sequence[str] = ()) -> None:
         language, defaults = str(nlp.meta["lang"]), nlp.Defaults
@@ -43,7 +43,7 @@ class SentenceRules:
         self._last: tuple[str, list[int]] = ("", [])
 
     def starts(self, text: str) -> list[int]:
-        """Where the rules would begin a sentence; those of the last text are remembered."""
+        """Return the offsets where sentences begin. Caches the result for the most recent text."""
         last, starts = self._last
         if last != text:
             starts = sentence_starts(text, self._pattern, self._conventions)
@@ -51,7 +51,7 @@ class SentenceRules:
         return starts
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the sentence starts of a document, whatever they were before."""
+        """Set the sentence starts of a document and overwrite existing ones."""
         text = doc.user_data.get(_SOURCE) or doc.text
         is_start = np.zeros(len(text) + 1, dtype=bool)
         is_start[[0, *self.starts(text)]] = True
@@ -61,9 +61,9 @@ class SentenceRules:
 
 
 class SteadyTokenizer:
-    """The tokenizer of a language, in time proportional to any text: a long run without white space is read in parts.
+    """Tokenize in linear time by splitting long runs without white space.
 
-    spaCy strips the signs of a word one by one and reads the rest again each time: 16,000 times "!" take it 17 seconds.
+    spaCy strips punctuation one character at a time and re-reads the rest: 16,000 times "!" takes 17 seconds.
     """
 
     def __init__(self, tokenizer: Callable[[str], Doc], vocab: Vocab) -> None:
@@ -71,7 +71,7 @@ class SteadyTokenizer:
         self._vocab = vocab
 
     def __call__(self, text: str) -> Doc:
-        """Tokens of a text; a run of eight signs or more is one token."""
+        """Tokenize a text. A run of eight or more punctuation characters becomes one token."""
         if not _UNBROKEN.search(text):
             doc = self._tokenizer(text)
         else:
@@ -88,12 +88,12 @@ class SteadyTokenizer:
 
 @Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"], default_config={"abbreviations": []})
 def create_component(nlp: Language, name: str, abbreviations: list[str]) -> SentenceRules:
-    """Create the component, for `nlp.add_pipe("localjudge_sentences")`; `abbreviations` are the user's own."""
+    """Create the component for `nlp.add_pipe("localjudge_sentences")` with the user's `abbreviations`."""
     return SentenceRules(nlp, abbreviations)
 
 
 def blank_pipeline(language: str, abbreviations: Sequence[str] = ()) -> Language:
-    """Create spaCy's blank pipeline of a language with this component. Raises ImportError as `spacy.blank` does."""
+    """Create spaCy's blank pipeline for a language and add this component. Raises ImportError like `spacy.blank`."""
     from spacy import blank
 
     nlp = blank(language)

@@ -1,27 +1,27 @@
-"""How a language writes abbreviations, units, ordinal numbers and sentence beginnings; and whether a text is in it.
+"""Conventions of each language for abbreviations, units, ordinals and sentence starts, and language detection.
 
-A full stop after an abbreviation may or may not end the sentence. What follows decides: a capitalised *function word*
-("The", "She", "Ich") is capitalised because it begins a sentence; any other capitalised word may just be a name.
-The words stand in `abbreviations/`, a file for each language and `xx.toml` for all of them, without their last full
-stop and grouped by what that stop means, each group with its source:
+A full stop after an abbreviation may or may not end the sentence. The next word decides: a capitalised *function word*
+("The", "She", "Ich") starts a sentence. Any other capitalised word may be a name. The word lists are in
+`abbreviations/`, one file per language and `xx.toml` for all languages. Words are listed without their final full stop
+and grouped by its meaning, with the source of each group:
 
-    never_ends     more always follows                                "Dr. Watson", "z.B. Kupfer"
+    never_ends     the sentence always continues                      "Dr. Watson", "z.B. Kupfer"
     before_number  an abbreviation only before a number or a letter   "Fig. 3", "lit. b"
     may_end        ends a sentence before a function word             "Acme Ltd. They", "die Pat. klagt"
     often_ends     ends a sentence before any capitalised word        "etc. Toyota", "b.i.d. Stop"
     units          after a number, end a sentence before any capital  "4 g. Take", "12 mmHg. Chest"
-    after_unit     no sentence begins with them after a unit          "5 mg. IV"
-    lettered       a letter or number after them belongs to them      "Vitamin K. Vitamin C.", "Anlage C."
-    valued         a number after them is a value, and no ordinal     "Puls 72. Lunge frei."
-    endings        last parts of compound words that are abbreviated  "Hauptstr. 5"
-    particles      what a surname may begin with after an initial     "J. De Vries"
+    after_unit     never starts a sentence after a unit               "5 mg. IV"
+    lettered       takes a letter or number after it                  "Vitamin K. Vitamin C.", "Anlage C."
+    valued         a following number is a value, not an ordinal      "Puls 72. Lunge frei."
+    endings        abbreviated last parts of compound words           "Hauptstr. 5"
+    particles      may begin a surname after an initial               "J. De Vries"
     openers        words that begin sentences and are not stop words
-    not_openers    stop words that names are made of                  "U.S. First Lady"
+    not_openers    stop words that occur in names                     "U.S. First Lady"
     frequent       function words by which `misfit` recognises the language
 
-Function words are spaCy's stop words of the language, and its tokenizer exceptions that end in a stop may end a
-sentence, so that every language of spaCy has some. The stop of a user's own abbreviation never ends one: "Pat." with or
-without its stop, also "PAT."; "n. Chr." with or without the space.
+Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final stop may end a
+sentence, so every spaCy language has some. The stop of a user-defined abbreviation never ends a sentence: "Pat." with
+or without its stop, also "PAT."; "n. Chr." with or without the space.
 """
 
 import re
@@ -40,7 +40,7 @@ from localjudge.words import option, option_name
 
 
 def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
-    """Words as they stand and with a capital first letter, "etc" and "Etc"; with `capitals` also "ETC"."""
+    """Return the words with an added capitalised form ("Etc") and, with `capitals`, an upper-case form ("ETC")."""
     words = list(words)
     first = (word[0].upper() + word[1:] for word in words if len(word) > 1)
     whole = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
@@ -48,7 +48,7 @@ def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
 
 
 MOST_CHARACTERS = 40
-"""Longer ones are not abbreviations."""
+"""Maximum length of an abbreviation."""
 
 _PART = r"[\w'’&/°-]+"
 _ABBREVIATION = re.compile(rf"(?=.*[^\W\d_])(?:{_PART}\.\s?)*{_PART}")
@@ -58,7 +58,7 @@ _EDGE = re.compile(r"\b(?=\w)")
 
 
 class OwnAbbreviations:
-    """Looks abbreviations up at the stops inside and after them."""
+    """Look up user-defined abbreviations at the stops inside and after them."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._whole = whole = written((_compact(word) for word in words), capitals=True)
@@ -69,14 +69,14 @@ class OwnAbbreviations:
                 self._rests[before] = (*self._rests.get(before, ()), word[stop.end() :] + ".")
 
     def covers(self, before: str, ahead: str) -> bool:
-        """Whether the stop between what is before it and what goes on after the white space is of an abbreviation."""
+        """Return whether the stop between `before` and `ahead` belongs to an abbreviation."""
         before, ahead = _compact(before), _compact(ahead)
         words = (before[edge.end() :] for edge in _EDGE.finditer(before))
         return any(word in self._whole or ahead.startswith(self._rests.get(word, ())) for word in words)
 
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
-    """Abbreviations without their last stop, each once and in order. Raises InputError for what is not one."""
+    """Return sorted unique abbreviations without their final stop. Raises InputError for an invalid one."""
     checked = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")
@@ -87,7 +87,7 @@ def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -
 
 
 def abbreviations_of(value: object) -> tuple[str, ...]:
-    """Abbreviations from words, or from the name of a UTF-8 file. Raises InputError for what is neither."""
+    """Read abbreviations from a list of words or a UTF-8 file. Raises InputError for anything else."""
     if not isinstance(value, str | PathLike):
         if value is None or isinstance(value, Iterable):
             return checked_abbreviations(value or ())
@@ -107,7 +107,7 @@ def abbreviations_of(value: object) -> tuple[str, ...]:
 
 
 def _compact(text: str) -> str:
-    """A text without the white space after its stops: "n. Chr" is "n.Chr"."""
+    """Remove the white space after stops: "n. Chr" becomes "n.Chr"."""
     return _STOP_AND_SPACE.sub(".", text)
 
 
@@ -117,7 +117,7 @@ _FALLBACK = "en"
 _STOPS = {"el": ";", "grc": ";"}
 _ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
 _CAPITAL_NOUNS = ("de", "lb")
-"""Here "Art." is a noun where "art." is an abbreviation, but at the beginning of a sentence."""
+"""Languages where "Art." is a noun and "art." an abbreviation, except at the start of a sentence."""
 _DOTTED_ENDS = "en es fr it nl pt"
 _ELIDES = "ca fr it lij oc pt"
 _UNKNOWN_LETTERS = {"en": 3}
@@ -125,10 +125,10 @@ _UNKNOWN_LETTERS = {"en": 3}
 
 @dataclass(frozen=True)
 class Conventions:
-    """The tables that the rules look words up in: abbreviations without their last stop, other words in lower case."""
+    """Lookup tables for the rules: abbreviations without their final stop, other words in lower case."""
 
     starters: frozenset[str] = frozenset()
-    """Function words and openers: capitalised, they begin a sentence."""
+    """Function words and openers, which start a sentence when capitalised."""
     never_ends: frozenset[str] = frozenset()
     before_number: frozenset[str] = frozenset()
     may_end: frozenset[str] = frozenset()
@@ -140,20 +140,20 @@ class Conventions:
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
     ordinals: bool = False
-    """Whether a number and a full stop are an ordinal number: "am 3. Oktober"."""
+    """Whether a number with a full stop is an ordinal: "am 3. Oktober"."""
     dotted_ends: bool = False
-    """Whether small letters with stops that no table has, "p.a.", end a sentence before any capital."""
+    """Whether unlisted lower-case letters with stops ("p.a.") end a sentence before any capital."""
     elides: bool = False
     """Whether an apostrophe joins articles to nouns: "l'art. 8"."""
     unknown_letters: int = 0
-    """Letters of the longest word that is taken for an abbreviation by a small letter after its stop."""
+    """Maximum length of an unlisted word that counts as an abbreviation before a lower-case letter."""
     stops: str = ""
-    """Full stops of this language alone."""
+    """Additional full stops of this language."""
     own: OwnAbbreviations | None = None
 
 
 def languages() -> tuple[str, ...]:
-    """Languages with a file of their own, in alphabetical order."""
+    """Return the languages with a word list, in alphabetical order."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml") if file.stem != ANY_LANGUAGE))
 
 
@@ -163,16 +163,16 @@ def _groups(language: str) -> dict[str, Any]:
 
 
 def words_of(language: str, group: str) -> frozenset[str]:
-    """The words of a group in the file of a language, as they stand there; none if it has no such group."""
+    """Return the words of a group in a language file, unchanged. The set is empty if the group is missing."""
     return frozenset(word for entry in _groups(language).get(group, ()) for word in entry["words"].split())
 
 
 def conventions_of(
     language: str, stop_words: Iterable[str], exceptions: Iterable[str], own: Sequence[str] = ()
 ) -> Conventions:
-    """Tables of a language, with spaCy's stop words and tokenizer exceptions, and the user's own abbreviations.
+    """Build the tables of a language with spaCy's stop words and exceptions and the user's abbreviations.
 
-    A language without a file of its own is read with the English one, which the world's names and titles come in.
+    A language without a word list uses the English one, which covers international names and titles.
     """
     table = language if language in languages() else _FALLBACK
 
@@ -212,7 +212,7 @@ _KANA = 0.05  # Chinese text has no kana; Japanese has them between its Chinese 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 _LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")
-"""Languages whose `frequent` words are known. Slavic ones look like Czech, Scandinavian ones like one another."""
+"""Languages with `frequent` words. Slavic languages resemble Czech, and Scandinavian ones each other."""
 _SCRIPTS = {
     script: codes.split(",")
     for script, codes in re.findall(
@@ -224,15 +224,15 @@ _SCRIPTS = {
         """,
     )
 }
-"""Scripts, as Unicode names their letters, with spaCy's codes of their languages, the most spoken one first."""
+"""Unicode script names with spaCy's codes for their languages, the most spoken first."""
 
 
 def misfit(texts: Sequence[str], language: str) -> str | None:
-    """One line that says which language the texts look like, and what to do; None if they may be in `language`.
+    """Return one line that names the texts' probable language and the remedy, or None if `language` is plausible.
 
-    That needs a clear majority: most letters in a script that the language is not written in, or, of the words that
-    only one of the two languages is full of, many of another language and hardly any of this one. Short texts, tables
-    and texts in several languages give none. 50,000 characters are read, spread over all texts.
+    Needs a clear majority: either most letters belong to a script that `language` does not use, or many function words
+    belong to another language and hardly any to `language`. Short texts, tables and mixed languages give None. Reads
+    50,000 characters, spread over all texts.
     """
     if language == ANY_LANGUAGE:
         return None
@@ -250,7 +250,7 @@ def misfit(texts: Sequence[str], language: str) -> str | None:
 
 
 def _by_script(sample: str, language: str) -> list[str]:
-    """The languages in whose script most of the letters are, where `language` has another one."""
+    """Return the languages of the dominant script if `language` uses another one."""
     letters = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in sample if letter.isalpha())
     total = letters.total()
     letters["KANA"] = letters.pop("HIRAGANA", 0) + letters.pop("KATAKANA", 0)
@@ -262,7 +262,7 @@ def _by_script(sample: str, language: str) -> list[str]:
 
 
 def _by_words(sample: str, language: str) -> list[str]:
-    """The language whose function words the texts are full of, where those of `language` are rare."""
+    """Return the language with the most function words if the words of `language` are rare."""
     words = Counter(word.lower() for word in _WORD.findall(sample))
     is_latin = language == "sr" or not any(language in codes for codes in _SCRIPTS.values())
     if words.total() < _MIN_WORDS or (is_latin and language not in _LATIN):

@@ -1,15 +1,15 @@
-r"""Pieces of a text, which the rules for stops read: paragraphs, headings, list items.
+r"""Split a text into paragraphs, headings and list items, which the rules for stops then read.
 
-    Results\n                          a heading: the next line would have fitted on it   cut
-    We measured the speed of the\n     a wrapped line: the next word had no room          no cut
+    Results\n                          a heading: the next word would have fitted on it    cut
+    We measured the speed of the\n     a wrapped line: the next word did not fit           no cut
     United States economy.\n
-    - two eggs\n- one loaf             a marker at the beginning of each line             cut before each
-    Do this: 1. Open it 2. Close it    numbers that count on from the first               cut before each
+    - two eggs\n- one loaf             a marker at the start of each line                  cut before each
+    Do this: 1. Open it 2. Close it    numbers that increase from the first                cut before each
 
-A line is *full* if the first word of the next line would not have fitted in the width of the widest line of its block
-(lines without a blank line between them). Text that was wrapped has full lines; headings, verse, addresses and items
-have not. A blank line always cuts. A list inside a line begins with its piece or, a number or dash after a colon, a
-bullet after a stop. Numbers that a comma or "and" comes before are part of a sentence: "1) eggs, 2) milk and 3) flour".
+A line is *full* if the first word of the next line would not have fitted in the widest line of its block (adjacent
+non-blank lines). Wrapped text has full lines; headings, verse, addresses and list items do not. A blank line always
+cuts. A list inside a line starts at the start of its piece, with a number or dash after a colon, or with a bullet
+after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 
 class TextPiece(NamedTuple):
-    """A part of a text that begins and ends with sentences; a line end inside it is only a space."""
+    """Part of a text that starts and ends at sentence boundaries. A line end inside it counts as a space."""
 
     start: int
     end: int
@@ -28,18 +28,18 @@ _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<after>[.)]\)?|\.\))"
 
 MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)")
-"""A bullet, number or letter at the beginning of a list item, or what begins a heading or a table row."""
+"""Marker of a list item (bullet, number, letter), a heading or a table row."""
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
 _FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<after>[.)]\)?|\.\))(?=\s)")
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8
-"""Characters before a number in which a comma or "and" is looked for."""
+"""Number of characters before a number that are searched for a comma or "and"."""
 
 
 def items(text: str, piece: TextPiece) -> Iterator[int]:
-    """Where list items begin inside a piece."""
+    """Yield the offsets of list items inside a piece."""
     yield from _bullets(text, piece)
     if dash := _FIRST_DASH.search(text, piece.start, piece.end):
         dashes = re.compile(rf"(?<=\s){re.escape(dash['dash'])}\s(?=[A-Z*])")
@@ -68,7 +68,7 @@ def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
 
 
 def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
-    """Where the items after a marker begin. "A. B. Yehoshua" is a name: no list counts with capitals and full stops."""
+    """Yield the offsets of the items after a marker. "A. B. Yehoshua" is a name, so capitals with stops are no list."""
     after = marker["after"]
     while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
         number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
@@ -89,20 +89,20 @@ _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
 _FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
 _SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")
-"""A chemical formula before a line that begins with its lost subscript: "H\\n2 is a gas"."""
+"""Subscript of a chemical formula at the start of the next line: "H\\n2 is a gas"."""
 _ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 _BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
 
 _NARROW = 40
-"""A narrower block is not taken for wrapped text."""
+"""Blocks narrower than this are not treated as wrapped text."""
 _MOST = 0.75
-"""Two lines of at least this share of the width show that a block was wrapped."""
+"""Two lines of at least this share of the width mark a block as wrapped."""
 _LONG = 60
-"""A full line this long is wrapped, even if no other line shows it."""
+"""A full line of this length counts as wrapped without further evidence."""
 
 
 class Line(NamedTuple):
-    """A line that is not blank, without the white space around it, and what its block is like."""
+    """Non-blank line without surrounding white space, with properties of its block."""
 
     start: int
     end: int
@@ -111,7 +111,7 @@ class Line(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[TextPiece]:
-    """Pieces of a text in its order; what lies between them is white space."""
+    """Yield the pieces of a text in order, separated only by white space."""
     previous: Line | None = None
     start = 0
     for line in _lines(text):

@@ -1,10 +1,10 @@
-r"""A text as the sentences that it is made of, each a verbatim span, cut by our rules or by an installed pipeline.
+r"""Split a text into verbatim sentence spans, by the built-in rules or an installed pipeline.
 
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
-The invariant, for every string that Python can hold: `span.text == text[span.start:span.end]`; spans stand in order and
-do not overlap; together they cover every character that is not white space (`str.isspace`); none is empty or has a
-blank edge, or is longer than the parts of 100,000 characters in which a long text is read.
+Invariant for every Python string: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and
+together cover every character except white space (`str.isspace`). A span is never empty, has no white space at its
+edges, and is at most 100,000 characters long because long texts are read in parts of that size.
 """
 
 import logging
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 @cache
 def import_spacy() -> None:
-    """Import spaCy without a network socket.
+    """Import spaCy without opening a network socket.
 
-    Its command line imports an HTTP client, which opens an IPv6 socket at import, to see whether it could use one. An
-    observer of sockets should see none; so here it believes that there is no IPv6.
+    spaCy's command line imports an HTTP client that opens an IPv6 socket to test for IPv6. This hides IPv6 from it.
     """
     has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
     try:
@@ -43,7 +42,7 @@ def import_spacy() -> None:
 
 
 RULES_VERSION = "2"
-"""Changes whenever our rules cut any text differently."""
+"""Raised when the rules cut any text differently."""
 
 _LANGUAGE = re.compile("[a-z]{2,3}")
 _logger = logging.getLogger(__name__)
@@ -51,10 +50,10 @@ _logger = logging.getLogger(__name__)
 
 @cache
 def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Language":
-    """Return the blank pipeline of a language with our rules and the user's abbreviations.
+    """Return the blank pipeline of a language with the built-in rules and the user's abbreviations.
 
-    A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
-    a warning says so. Raises InputError for a language that spaCy does not know.
+    If the language's tokenizer needs a missing package, uses the multi-language tokenizer and logs a warning. Raises
+    InputError for a language that spaCy does not know.
     """
     import_spacy()
     from spacy.util import get_lang_class
@@ -75,10 +74,10 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
 @cache
 def named_pipeline(name: str) -> "Language":
-    """Load an installed pipeline by its name. Raises InputError if there is none.
+    """Load an installed pipeline by name. Raises InputError if it is missing.
 
-    Its package says that it is one. No other package is imported, and no folder is loaded: who names the pipeline may
-    be a stranger, and loading either runs code.
+    Imports only packages registered as spaCy pipelines and loads no folders, because loading runs code and the name may
+    come from an untrusted file.
     """
     import_spacy()
     pipelines = entry_points(group="spacy_models")
@@ -96,19 +95,19 @@ def named_pipeline(name: str) -> "Language":
 
 
 MAX_PART = 100_000
-"""Characters of a text that are read at once. spaCy refuses more than a million."""
+"""Number of characters read at once. spaCy refuses more than a million."""
 
 _PARTINGS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?。！？][\"'”’)\]」』]*\s", r"[。！？]", r"\s")))
-"""Where a long text is parted: at the first of these that it holds, as far on as possible."""
+"""Patterns for splitting a long text, in order of preference. The last match of the first matching pattern is used."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Cuts texts into sentences: by our rules for `language`, or with the installed spaCy `pipeline` of that name.
+    """Split texts into sentences by the built-in rules for `language`, or with an installed spaCy `pipeline`.
 
-    The stop of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules
-    alone. Raises InputError for one that is not an abbreviation, and for any together with a pipeline.
+    The stop of a word in `abbreviations` (written with or without it) never ends a sentence. Raises InputError for an
+    invalid abbreviation, or if `abbreviations` and `pipeline` are combined.
     """
 
     language: str = "en"
@@ -124,7 +123,7 @@ class Segmenter:
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
-        """Sentences of a text, in its order. Raises InputError for an unknown language or an unfit pipeline."""
+        """Return the sentences of a text in order. Raises InputError for an unknown language or unsuitable pipeline."""
         nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
         rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
         return [
@@ -135,10 +134,10 @@ class Segmenter:
 
     @property
     def identity(self) -> dict[str, str]:
-        """All that can move a cut: `name`, `version` (of spaCy), `rules` (their version), `language`.
+        """Return everything that affects the cuts: `name`, `version` (spaCy), `rules` (version), `language`.
 
-        Of a named pipeline, `rules` is the pipeline's own version. Of our rules, `tokenizer` is the language whose
-        tokenizer is used, and `abbreviations_sha256`, where there are any, stands for the user's own.
+        For a named pipeline, `rules` is its version. For the built-in rules, `tokenizer` names the tokenizer's
+        language, and `abbreviations_sha256` is present if the user defined abbreviations.
         """
         spacy = {"version": version("spacy")}
         if self.pipeline:
@@ -153,7 +152,7 @@ class Segmenter:
 
 
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:
-    """Sentences of a text as verbatim spans, cut by our rules for `language`, or by `segmenter` if one is given.
+    """Return the sentences of a text as verbatim spans, cut by `segmenter` or by the rules for `language`.
 
     Offsets count Unicode code points. Raises InputError for a language that spaCy does not know.
     """

@@ -1,11 +1,11 @@
-"""Where the sentences of a text begin: lines first, then stops, then the few signs that end a sentence without one.
+"""Find sentence starts: first by lines, then by stops, then by signs that end a sentence without a stop.
 
     She met Dr. No (twice.) Then she left.
               ^ "Dr" is a title: no cut
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
-Every stop is found by one regular expression, then read by rules in their order, first what its surroundings and its
-mark say, then what its word says: the first that has an opinion decides, and if none has, the stop ends the sentence.
+One regular expression finds every stop. An ordered list of rules then reads its surroundings, its mark and its word.
+The first rule with a result decides. Without a result, the stop ends the sentence.
 """
 
 import re
@@ -22,7 +22,7 @@ _ELIDED = re.compile(r"[^\W\d_]{1,6}['’](?=\w)")
 
 
 class Stop(NamedTuple):
-    """A full stop, or a run of stops, and its surroundings."""
+    """A full stop, or a run of stops, with its surroundings."""
 
     mark: str  # the stops, without what closes with them
     closed: str  # closing quotes and brackets after (and between) the stops
@@ -37,26 +37,26 @@ class Stop(NamedTuple):
 
 
 Rule = Callable[[Stop, Conventions, str], bool | None]
-"""Whether a stop ends its sentence; None where the rule has no opinion."""
+"""Returns whether a stop ends its sentence, or None if the rule does not apply."""
 
 
 def without_article(word: str, conventions: Conventions) -> str:
-    """A word without the article that an apostrophe joins to it in some languages: "l'art" and "dell'art" are "art"."""
+    """Remove an article joined by an apostrophe: "l'art" and "dell'art" become "art"."""
     return _ELIDED.sub("", word, count=1) if conventions.elides else word
 
 
 def after_next(stop: Stop) -> str:
-    """What stands right after the next word."""
+    """Return the text directly after the next word."""
     return stop.ahead[len(stop.next) :]
 
 
 def is_capital(word: str) -> bool:
-    """Whether a word is written as a name or as the first of a sentence: "The", "iPhone", and any caseless script."""
+    """Return whether a word may be a name or start a sentence: "The", "iPhone", and any caseless script."""
     return not word.islower() or "ა" <= word[0] <= "ჿ"  # Georgian: small letters in Unicode, no capitals in use
 
 
 def is_starter(stop: Stop, conventions: Conventions) -> bool:
-    """Whether the next word is a capitalised function word."""
+    """Return whether the next word is a capitalised function word."""
     word = stop.next
     return is_capital(word) and re.split(r"['’]", word, maxsplit=1)[0].lower() in conventions.starters
 
@@ -65,18 +65,18 @@ _PLAIN = re.compile(r"[^\W\d_]{2,}$")
 _LABEL = re.compile(r"(?P<word>[^\W\d_]+) \d{1,3}(?:\.\d+)*")
 _RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
 _NOT_RUN_ON = re.compile(r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc", re.IGNORECASE)
-"""What is written with a stop before it, in names of hosts and files."""
+"""Endings of host and file names."""
 _ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~`]")
 _QUOTING = "とっとでなのをにがはもへ、"
-"""What goes on with a Japanese sentence after a quotation: "「はい。」と言った"."""
+"""Particles that continue a Japanese sentence after a quotation: "「はい。」と言った"."""
 _OPENING = " \t\"'“‘«„([{*_-–—"
 
 _WINDOW = 40
-"""Characters of a sentence so far that can be no more than a list marker or an opening."""
+"""Maximum length of a sentence start that may be only a list marker or an opening."""
 
 
 def goes_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A comma after a stop goes on with the sentence, "et al., 2015", and so do stops in its opening: "...", "1."."""
+    """Continue the sentence at a comma after a stop ("et al., 2015") and at stops in its opening ("...", "1.")."""
     begin, end = stop.sentence
     if stop.follower in ",;:)]}、，；：،؛" or not text[begin : min(end, begin + _WINDOW)].strip(_OPENING):
         return False
@@ -89,7 +89,7 @@ def goes_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def own_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A stop of another script has no second meaning; but a Japanese quotation may go on: "「はい。」と言った"."""
+    """End the sentence at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
     if stop.mark[-1] in LATIN_STOPS:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
@@ -98,7 +98,7 @@ def own_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def run_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """With no space, only a whole word on both sides makes a stop: "the end.Then", not "node.Js" or "a.b/C"."""
+    """Without a space, require a whole word on both sides: "the end.Then", not "node.Js" or "a.b/C"."""
     if stop.gap:
         return None
     if _ADDRESS.search("".join(stop.unbroken)) or not stop.follower.isalpha():
@@ -124,9 +124,9 @@ def _is_run_on_word(stop: Stop, conventions: Conventions) -> bool:
 
 
 def ellipsis(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Dots end a sentence before a capital; three dots not before "I", which is always one.
+    """End the sentence at dots before a capital, except at three dots before "I".
 
-    So does a stop after the closing bracket of an abbreviation, before anything: "(pears, etc.). Then".
+    A stop after the closing bracket of an abbreviation always ends the sentence: "(pears, etc.). Then".
     """
     if "." in stop.closed:
         return True
@@ -142,9 +142,9 @@ _EXCLAIMING = written(["Yahoo", "Jeopardy", "Joomla", "Wham", "Oklahoma", "Kahoo
 
 
 def exclamation(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A "!" or "?" ends a sentence, but not in a quotation that the sentence goes on with, nor in "Yahoo!".
+    """End the sentence at "!" or "?", except in "Yahoo!" or in a quotation inside a continuing sentence.
 
-    A small letter after any closing quote or bracket goes on with the sentence.
+    A lower-case letter after a closing quote or bracket continues the sentence.
     """
     if "!" not in stop.mark and "?" not in stop.mark:
         return False if stop.closed and not is_capital(stop.next) else None
@@ -164,7 +164,7 @@ _CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1
 _ROMAN = re.compile(r"[IVXLCDM]+")
 _PARTICLE = re.compile(r"(?P<particle>[^\W\d_]+)\s(?:(?:de[nr]?|la|las|los|het)\s)?(?P<name>[^\W\d_])")
 _SPACED = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")
-"""The parts of an abbreviation before its last: "z. B.", "Dr. med."."""
+"""First parts of an abbreviation: "z. B.", "Dr. med."."""
 _POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AMOUNT = re.compile(r"[\d.,]*\d(?P<unit>[^\W\d_]+)")
 _NEXT_AMOUNT = re.compile(r"\d[\d.,]*\s?(?P<unit>[^\W\d_]+)")
@@ -173,20 +173,20 @@ _YEAR = re.compile(r"[12]\d{3}")
 _ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMERAL = re.compile(rf"{_ORDINAL.pattern}|{_ROMAN.pattern}")
 _NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")
-"""What stands before the last number of "120/80" and of "1-0-1"."""
+"""Text before the last number of "120/80" and "1-0-1"."""
 _FIRST_OF_TWO = frozenset(["ft", "lb", "lbs", "st", "hr", "hrs", "yr", "yrs", "h", "min"])
-"""Units after which a smaller one may come: "5 ft. 10 in."."""
+"""Units that a smaller unit may follow: "5 ft. 10 in."."""
 _PRONOUN = re.compile(r"I\s+[a-z]")
-"""No Roman number: "He said no. I left."."""
+"""The pronoun, not a Roman number: "He said no. I left."."""
 _BRACKETED = 80
-"""Characters before a stop in which an open bracket is looked for."""
+"""Number of characters before a stop that are searched for an open bracket."""
 _VALUE = re.compile(r"\s\d")
 _STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
 _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
 
 def clock(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """After "a.m." any capital but a time zone or a day begins a sentence, unless the last has only begun."""
+    """End the sentence after "a.m." before a capital, except before a time zone or a day, or at its start."""
     if "." not in stop.word or not _CLOCK.fullmatch(stop.word):
         return None
     begun = text[stop.sentence[0] : stop.sentence[1]].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
@@ -196,7 +196,9 @@ def clock(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def quantity(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """After a number and a unit any capital begins a sentence: "4 g. Take it", "1.25 pct. pts. See", "88/min. Temp"."""
+    """End the sentence after a number and a unit before a capital: "4 g. Take it", "1.25 pct. pts. See", "88/min.
+    Temp".
+    """
     if not _is_quantity(stop, conventions.units):
         return None
     more = _NEXT_AMOUNT.match(stop.ahead)
@@ -227,7 +229,7 @@ def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
 
 
 def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A letter or number of the word before it is neither an initial nor an ordinal: "Vitamin K. Vitamin C."."""
+    """Do not read the letter or number of a preceding word as an initial or ordinal: "Vitamin K. Vitamin C."."""
     letter = len(stop.word) == 1 and stop.word.isalpha()
     if not letter and not (conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
@@ -243,9 +245,9 @@ def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
-    """Whether the word, or the abbreviation that it ends, is in a table.
+    """Return whether the word, or the abbreviation that it completes, is in a table.
 
-    In small letters it is also looked up at the beginning of a sentence, and in capitals before other capitals.
+    Also looks up the lower-case form at the start of a sentence, and the capitalised form of a word in capitals.
     """
     parts = _SPACED.search(stop.before) if stop.before[-2:-1] == "." else None  # "z. B" is "z.B"
     if stop.word in table or (parts and "".join(parts[0].split()) + stop.word in table):
@@ -256,9 +258,9 @@ def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
 
 
 def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Abbreviations before a number or a letter: "p. 55", "lit. b"; a capitalised one also before a small word.
+    """Continue the sentence at an abbreviation before a number or a letter: "p. 55", "lit. b".
 
-    More always follows a title or "e.g.".
+    Also continues after titles and "e.g.", and after a capitalised abbreviation before a lower-case word.
     """
     if _is_listed(stop, conventions.never_ends):
         return False
@@ -275,12 +277,12 @@ def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def _is_numbered_next(stop: Stop, conventions: Conventions) -> bool:
-    """Whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
+    """Return whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
     return stop.next in conventions.before_number and bool(_STOP_AND_NUMBER.match(after_next(stop)))
 
 
 def ordinal(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """In some languages a short number and a full stop are an ordinal or a date: "am 3. Oktober", "am 3.4. um"."""
+    """Read a short number with a stop as an ordinal or a date in some languages: "am 3. Oktober", "am 3.4. um"."""
     if not conventions.ordinals:
         return None
     if len(stop.word) == 1 and stop.word.isalpha():
@@ -290,7 +292,7 @@ def ordinal(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def closing(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """After "etc." any capital begins a sentence; in some languages also after small letters with stops: "p.a."."""
+    """End the sentence after "etc." before a capital; in some languages also after "p.a."."""
     if stop.word in conventions.often_ends:
         return is_capital(stop.next) and not stop.follower.isdigit() and stop.follower != "("
     dotted = "." in stop.word and conventions.dotted_ends and stop.word.islower() and _DOTTED.fullmatch(stop.word)
@@ -300,7 +302,7 @@ def closing(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """An abbreviation or an initial ends a sentence only before a function word."""
+    """End the sentence at an abbreviation or initial only before a function word."""
     word = stop.word
     initial = len(word) == 1 and word.isalpha()
     like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(conventions.endings)
@@ -318,9 +320,9 @@ def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None
 
 
 def unknown(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A small letter shows that a short word is an abbreviation, unless the writer uses no capitals.
+    """Continue the sentence at a short unlisted word before a lower-case letter, unless the text has no capitals.
 
-    So it does in brackets, and after the number of a figure or an article: "See Fig. 3. for details.".
+    The same applies in brackets and after the number of a figure or an article: "See Fig. 3. for details.".
     """
     begin, end = stop.sentence
     if is_capital(stop.next) or stop.closed or not text[begin].isupper() or end - begin == len(stop.word):
@@ -334,13 +336,13 @@ def unknown(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 _MORE_STOPS = "។៕།༎\u037e"
-"""Full stops of Khmer and Tibetan, and the Greek question mark, which spaCy's table lacks."""
+"""Full stops of Khmer and Tibetan and the Greek question mark, which are missing in spaCy's table."""
 
 _CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
 SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
 _CITATION = r"\[(?:\d+|[a-z]{1,2}|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
 _PAGES = r":\d+(?:[,–-]\s?\d+)*"
-"""Pages of a footnote that lost its number: "in 1905.:75–76 Then"."""
+"""Page numbers of a footnote without its number: "in 1905.:75–76 Then"."""
 _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
 _NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
@@ -350,7 +352,7 @@ _RULES: tuple[Rule, ...] = (goes_on, own_stop, run_on, ellipsis, exclamation, *_
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:
-    """Pattern of a stop, what closes with it, what is added to it ("[17]", ":-)"), and the gap after it."""
+    """Return the pattern of a stop with closing signs, additions ("[17]", ":-)") and the gap after it."""
     some = f"[{re.escape(''.join(sorted({*stops, *LATIN_STOPS, *_MORE_STOPS})))}]"
     return re.compile(
         rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"
@@ -361,7 +363,7 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
 
 
 def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
-    """Where the sentences of a piece begin, after each stop that ends one."""
+    """Yield the sentence starts after each stop in a piece."""
     begin, own = piece.start, conventions.own
     for match in pattern.finditer(text, piece.start, piece.end):
         if match.end() == piece.end:
@@ -399,7 +401,7 @@ def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], convent
 
 
 def _begin(text: str, piece: TextPiece, match: re.Match[str]) -> int:
-    """Where the next sentence begins: 'said."We' opens a quotation, '. " He' closes one; or, if in one, otherwise."""
+    """Return the start of the next sentence: 'said."We' opens a quotation, '. " He' closes one."""
     if match["closed"] == '"' and not match["gap"]:
         inside = text.count('"', piece.start, match.start("closed")) % 2
         return match.end() if inside else match.start("closed")
@@ -416,7 +418,7 @@ _UNSTOPPED = re.compile(
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
-    """Offsets at which a sentence begins, in order. `pattern` finds the stops: see `stop_pattern`."""
+    """Return the sorted offsets of sentence starts. `pattern` comes from `stop_pattern`."""
     starts: set[int] = set()
     for piece in pieces(text):
         unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}
