@@ -3,6 +3,8 @@
 unit     opens no model, under a minute in all          scripts/test -m unit
 engine   marked so: opens a model, or takes seconds     scripts/test              unit and engine
 slow     minutes                                        scripts/test -m slow
+
+A test that hangs fails: a unit test after the limit in pyproject.toml, others after `LIMIT_SECONDS`.
 """
 
 import os
@@ -17,14 +19,16 @@ import pytest
 import localjudge
 
 ScriptedRun = Callable[..., localjudge.Run]
+LIMIT_SECONDS = {"engine": 600, "slow": 3600}
+"""Ten times what the longest tests take, as the machine may do other things."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test without a tier is a unit test. A slow one in a module of the engine's runs only where `-m` says slow."""
     for item in items:
-        if not item.get_closest_marker("engine") and not item.get_closest_marker("slow"):
-            item.add_marker("unit")
+        tier = next((tier for tier in ("slow", "engine") if item.get_closest_marker(tier)), "unit")
+        item.add_marker(pytest.mark.timeout(LIMIT_SECONDS[tier]) if tier in LIMIT_SECONDS else tier)
     slow = [item for item in items if item.get_closest_marker("slow")]
     if slow and "slow" not in config.option.markexpr:
         config.hook.pytest_deselected(items=slow)

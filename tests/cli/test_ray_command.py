@@ -22,6 +22,14 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
 ]
+# The command, which Ctrl-C stops although a job in the background inherits that it is ignored.
+INTERRUPTIBLE_COMMAND = """
+import signal
+from localjudge.cli.main import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
 PATIENCE_SECONDS = 60
 SAMPLES = 300
 
@@ -59,7 +67,7 @@ class Started:
             "TMPDIR": str(self.temporary),
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "localjudge", *command(data, self.out), *options],
+            [sys.executable, "-c", INTERRUPTIBLE_COMMAND, *command(data, self.out), *options],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

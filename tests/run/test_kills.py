@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -40,10 +41,11 @@ localjudge.evaluate(sys.argv[1], out=sys.argv[2], engine=Slow(said), metrics=["c
 """
 # The command, which waits to be stopped once it has stored so many answers.
 PAUSED_COMMAND = """
-import sys, time
+import signal, sys, time
 from localjudge.cli.main import main
 from localjudge.record.store import Store
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 left = int(sys.argv[1])
 add_answers = Store.add_answers
 
@@ -186,6 +188,15 @@ def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return results(out)
 
 
+@pytest.fixture
+def in_the_background() -> Iterator[None]:
+    """Processes that are started meanwhile inherit that SIGINT is ignored, as a shell's background jobs do."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("in_the_background")
 def test_the_command_stopped_in_three_ways_and_begun_again(
     data: Path, judged: dict[str, bytes], tmp_path: Path
 ) -> None:
