@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check, Gate, parse_gate
 from localjudge.analysis.compare import RunComparison
-from localjudge.analysis.curve import curves
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
@@ -94,7 +93,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
-    withheld, curve_of = run.summary.failed_beyond(run.max_failed), curves(run)
+    withheld = run.summary.failed_beyond(run.max_failed)
     gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark then crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
@@ -116,7 +115,6 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "distribution": distributions[name],
             "marks": [(gate.threshold, _bound(gate)) for gate in gates if gate.metric == name and not gate.delta],
             "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
-            "curve": [] if name in withheld else curve_of.get(name, []),
         }
 
 

@@ -122,21 +122,6 @@ def test_the_accessibility_engine_finds_nothing(open_page: Open, compared: Path,
     assert {rule["id"]: [node["html"] for node in rule["nodes"]] for rule in violations} == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_curve_of_a_stopped_run_can_be_read_and_fits_a_phone(open_page: Open, tmp_path: Path, scheme: str) -> None:
-    """By people and by those who hear it."""
-    engine = ScriptedEngine({}, default=0.75)
-    until = ["context_recall>=0.5"]
-    run = evaluate(rows(70), engine=engine, metrics=["context_recall"], out=tmp_path / "run", until=until)
-    page = open_page(run.report(), color_scheme=scheme, viewport={"width": 400, "height": 900})
-    picture = page.get_by_role("img", name="context_recall, mean and 95 % interval; after 1: 1.000")
-    box = picture.bounding_box()
-    assert box
-    assert box["x"] + box["width"] <= 400
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    assert [rule["id"] for rule in Axe().run(page).response["violations"]] == []
-
-
 def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Path) -> None:
     page = open_page(compared)
     page.keyboard.press("Tab")
