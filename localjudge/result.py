@@ -143,8 +143,9 @@ class Run(record.Run):
     def check(
         self, gates: Sequence[str] = (), *, baseline: RunLike | None = None, undecided: Undecided = "fail"
     ) -> CheckedGates:
-        """Decide gates such as "context_recall>=0.8" on their 95 % intervals; "delta(...)" ones against a baseline.
+        """Decide gates such as "context_recall>=0.8" and "context_recall.delta>=-0.02", which needs a baseline.
 
+        Each is decided on its 95 % interval. The result is true if no gate failed: `assert run.check([...])`.
         `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises InputError for
         a gate that cannot be decided.
         """
@@ -168,6 +169,8 @@ class Run(record.Run):
         allow_host: str | Sequence[str] | None = None,
     ) -> Verification:
         """Ask the judge again, work out the files again, and say what is the same; nothing of the run is changed.
+
+        The result is true unless something is different: `assert run.verify()`.
 
         judge: where the run's model is now; None for where it was.
         count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.

@@ -154,6 +154,18 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
         run.label(tmp_path / "more.csv")
 
 
+def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
+    """`assert run.check([...])` never failed."""
+    run = evaluated(tmp_path, metrics=["context_recall"])
+    assert not run.check(["context_recall>=0.9"], undecided="fail")
+    assert run.check(["context_recall<=1"])
+    checked = run.check(["context_recall<=1", "context_recall>=0.9"])
+    assert repr(checked).startswith("<CheckedGates pass: context_recall<=1: 0.500, ")
+    assert "; undecided: context_recall>=0.9: 0.500" in repr(checked)
+    assert run.verify(engine=ScriptedEngine({"It rains.": 1.0}, default=0.0))
+    assert not run.verify(engine=ScriptedEngine({}, default=1.0))
+
+
 def test_a_notebook_shows_tables(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
     views: list[Any] = [run, run.compare(run), run.check("context_recall>=0.9"), run.summary, run["context_recall"]]

@@ -60,6 +60,10 @@ class Whole(Half):
         (lambda run: run.compare(3), "a int is not a run"),
         (lambda run: run.check(3), "gates must be a list of texts, got 3"),
         (lambda run: run.check([3]), "gates must be a list of texts"),
+        (
+            lambda run: run.check(["faithfulness>=0.5"], undecided="Pass"),
+            "undecided must be 'pass' or 'fail', got 'Pass'",
+        ),
         (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
         (lambda run: run.to_pandas("rows"), "there are no rows 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 from localjudge.analysis.compare import RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
@@ -23,7 +23,7 @@ from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
 from localjudge.types import Record
-from localjudge.words import numbered, option, suggestion
+from localjudge.words import numbered, option, option_name, suggestion
 
 Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
@@ -208,6 +208,16 @@ class Check(Record):
         """Whether no gate counts as failed."""
         return all(decision.passed for decision in self.decisions)
 
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        lines = [f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions] or ["no gates"]
+        return "; ".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
 
 def check(
     run: Run | str | Path,
@@ -221,6 +231,9 @@ def check(
     Each run is a `Run` or its directory. Raises InputError for what is not a gate, a metric that was not computed, or a
     difference without a baseline; RunDirectoryError for a directory that cannot be read.
     """
+    if undecided not in get_args(Undecided):
+        hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"
+        raise InputError(f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}", hint=hint)
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, before = as_run(run), None if baseline is None else as_run(baseline)
     check_baseline(parsed, before)

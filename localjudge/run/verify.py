@@ -112,6 +112,9 @@ class Verification(Record):
     combined_from: tuple[str, ...] = ()
     isolated: bool = True
 
+    def __bool__(self) -> bool:
+        return self.result != "different"
+
     @property
     def other_machine(self) -> bool:
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
