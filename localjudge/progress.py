@@ -21,8 +21,11 @@ class Progress(Protocol):
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
         """While something goes on that cannot be counted: it has taken so long of what it is expected to take."""
 
-    def expect(self, count: int) -> None:
-        """More questions are going to be asked; a negative number takes back what was expected."""
+    def expect(self, count: int, *, counted: bool = True) -> None:
+        """More questions are going to be asked; a negative number takes back what was expected.
+
+        Unless they are all `counted`, the sum so far is an extrapolation.
+        """
 
     def recall(self, count: int) -> None:
         """Some of the expected questions were answered earlier; they take no time."""

@@ -85,7 +85,9 @@ def _directory(config: pytest.Config) -> Path | None:
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
     started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
-    whole = Path(out or f"runs/pytest-{started}")
+    from localjudge.run.plan import below_runs
+
+    whole = Path(out) if out else below_runs(f"pytest-{started}")
     if out and not worker and whole.exists() and any(whole.iterdir()):
         whole /= started  # another session's is there
     return whole / worker["workerid"] if worker else whole

@@ -131,6 +131,11 @@ def numbered(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def about(count: int) -> str:
+    """A number that is extrapolated, with two digits: `about 570`."""
+    return f"about {int(float(f'{count:.2g}')):,}"
+
+
 _MINUTE, _HOUR = 60, 3_600
 
 

@@ -224,6 +224,13 @@ class PartFile:
             self._file.close()
 
 
+def refuse_held(path: Path) -> None:
+    """Raise RunDirectoryError if another process is writing into the directory. Nothing is made."""
+    if (path / _LOCK).exists():
+        with _translated_errors(path):
+            os.close(_locked(path / _LOCK))
+
+
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
     """Nobody else writes into the directory in this block; waits until nobody does. Raises OSError."""

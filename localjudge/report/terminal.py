@@ -27,7 +27,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from localjudge.progress import Progress, Silence
-from localjudge.words import printable, roughly
+from localjudge.words import about, printable, roughly
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
@@ -163,6 +163,7 @@ class Lines:
         self._stream, self._clock, self._phase = stream, clock, phase
         self._started = self._pause = self._next_line = 0.0
         self._expected = self._recalled = self._answered = 0
+        self._counted = True
 
     def note(self, text: str) -> None:
         """Write the line."""
@@ -178,11 +179,12 @@ class Lines:
         text = f"{seconds:.0f} s of {roughly(expected)}"
         self._show(printable(doing), min(int(seconds), int(expected)), max(int(expected), 1), text)
 
-    def expect(self, count: int) -> None:
+    def expect(self, count: int, *, counted: bool = True) -> None:
         """Raise the number of questions; the time, and the pauses, run from the first."""
         if not self._expected:
             self._started, self._pause = self._clock(), 0.0
         self._expected += count
+        self._counted = counted
         self._show_verdicts()
 
     def recall(self, count: int) -> None:
@@ -209,7 +211,7 @@ class Lines:
 
     def _show_verdicts(self) -> None:
         done = self._recalled + self._answered
-        text = f"{done:,} of {self._expected:,} verdicts"
+        text = f"{done:,} of {f'{self._expected:,}' if self._counted else about(self._expected)} verdicts"
         if self._answered:
             rate = self._answered / max(self._clock() - self._started, 1e-9)
             pace = f"{rate:.1f} a second" if rate >= 1 else f"{1 / rate:.1f} s each"

@@ -19,7 +19,7 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
-from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.directory import STORE, RunDirectory, refuse_held
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.label_rows import now
 from localjudge.record.run import Run, as_run, read_manifest
@@ -45,6 +45,8 @@ def run_plan(
     """Score what was planned and leave a run directory; arguments and errors are those of `localjudge.evaluate`."""
     noted = Noted(progress)
     check_aims(planned, baseline)
+    if out:
+        refuse_held(Path(os.path.expanduser(out)))
     with use_judge(judge, engine, planned.settings, noted) as opened:
         report_data(planned, noted)
         part = introduce(opened, planned.metrics, planned.settings, noted)

@@ -32,7 +32,7 @@ from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
 from localjudge.run.pace import Pace
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
-from localjudge.words import numbered, roughly
+from localjudge.words import about, numbered, roughly
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -295,7 +295,7 @@ class Blocks:
             answers |= reused
         self._certain += len(questions)
         before, self._expected = self._expected, round(self._certain / self._share)
-        self.progress.expect(self._expected - before)
+        self.progress.expect(self._expected - before, counted=self._share == 1)
         if answers:
             self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
@@ -312,7 +312,8 @@ class Blocks:
         seconds = count * tokens * pace.seconds_per_token
         if seconds >= _WORTH_SAYING_SECONDS:
             most = "at most " if self.earlier else ""
-            self.progress.note(f"{most}{numbered(count, 'verdict')} to ask: {roughly(seconds)}; last run: {pace}")
+            verdicts = numbered(count, "verdict") if self._share == 1 else f"{about(count)} verdicts"
+            self.progress.note(f"{most}{verdicts} to ask: {roughly(seconds)}; last run: {pace}")
 
     def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
         self.answered += isinstance(answer, Answer)

@@ -12,6 +12,7 @@ What was understood of the data is said once; what may make a number wrong is a 
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -239,7 +240,16 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
     name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
-    return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
+    return below_runs(f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}")
+
+
+def below_runs(name: str) -> Path:
+    """The directory of this name in `runs`. Raises InputError for a link, which could lead anywhere."""
+    path = RUNS / name
+    if link := next((place for place in (RUNS, path) if place.is_symlink()), None):
+        message = f"{link} is a link: the run and its texts would be written to {os.path.realpath(link)}"
+        raise InputError(message, hint=f"if you want that, name the directory: {option('out', str(path))}")
+    return path
 
 
 def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:

@@ -69,6 +69,18 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
             "10 of 20 verdicts, 1.0 a second, 0:00:10 left",
         ],
     ),
+    "574 are expected by the first of two blocks, and 360 are asked": (
+        [
+            (0, lambda lines: lines.expect(574, counted=False)),
+            *answers(range(1, 20)),
+            expects(-214, at=20),
+            *answers(range(20, 40)),
+        ],
+        [
+            "10 of about 570 verdicts, 1.0 a second, 0:09:24 left",
+            "30 of 360 verdicts, 1.0 a second, 0:05:30 left",
+        ],
+    ),
     "90 of 100 were there; 5 more took 10 s": (
         [expects(100), (0, lambda lines: lines.recall(90)), *answers(range(2, 12, 2))],
         ["95 of 100 verdicts, 2.0 s each, 0:00:10 left"],

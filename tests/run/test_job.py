@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import InputError, RunDirectoryError
+from localjudge.record.directory import RunDirectory
 from localjudge.record.run import Run
 from localjudge.report.terminal import Lines
 
@@ -92,6 +94,24 @@ def test_the_default_directory_is_found_again_and_differs_by_settings(
     assert first.directory == again.directory != other.directory
     assert first.directory.parent == Path("runs")
     assert first.directory.name.startswith("my-answers-")
+
+
+def test_the_default_directory_is_not_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository with a link `runs` had the texts written to wherever that leads."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("runs").symlink_to("../outside")
+    with pytest.raises(InputError, match=r"runs is a link: .* would be written to .*/outside"):
+        localjudge.evaluate(ROWS, metrics=["context_recall"], engine=engine())
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert run(Path("runs/named")).summary.samples == 4
+
+
+def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path) -> None:
+    """There is no such judge, and minutes may pass until a large one is loaded."""
+    with closing(RunDirectory(tmp_path / "run")), pytest.raises(RunDirectoryError, match="by another process"):
+        localjudge.evaluate(ROWS, metrics=["context_recall"], judge="missing.gguf", out=tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_manifest_that_was_written_by_hand_is_refused_and_not_believed(tmp_pat
 
 
 def test_the_next_run_says_how_long_before_it_asks(tmp_path: Path) -> None:
-    """60 samples, of which the first block has 16: 60 verdicts are expected, and as many tokens as 60 / 16 blocks have.
+    """60 samples, of which the first block has 16: about 60 verdicts, and tokens for 60 / 16 blocks, are expected.
 
     At 0.0625 s a token; here one is a code point of the prompts.
     """
@@ -185,7 +185,10 @@ def test_the_next_run_says_how_long_before_it_asks(tmp_path: Path) -> None:
     second = run(60, tmp_path / "second", engine)
     seconds = engine.distinct_tokens(engine.asked[:16]) / 16 * 60 * 0.0625
     [note] = [note for note in second.notes if "to ask" in note]
-    assert note == f"60 verdicts to ask: about {round(seconds / 60)} minutes; last run: {latest_before(first)}"
+    assert note == f"about 60 verdicts to ask: about {round(seconds / 60)} minutes; last run: {latest_before(first)}"
+
+    one_block = run(16, tmp_path / "third", Timed())
+    assert [note.partition(" to ask")[0] for note in one_block.notes if "to ask" in note] == ["16 verdicts"]
 
 
 def latest_before(run: Run) -> str:

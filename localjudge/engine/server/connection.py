@@ -154,16 +154,16 @@ class ServerConnection:
         try:
             connection.request("GET" if body is None else "POST", path, body, headers)
             response = connection.getresponse()
-            data = response.read(self._patience.most_bytes + 1)
+            data = _content(response, self._patience.most_bytes + 1)
         except TimeoutError as error:
             self.close()
             raise self._gone(f"gave no answer within {seconds:.0f} s") from error
-        except (ConnectionError, http.client.IncompleteRead) as error:
+        except (OSError, http.client.IncompleteRead) as error:
             self.close()
             if reused:
                 return self._exchange(path, body)
-            raise self._gone("closed the connection without an answer") from error
-        except (http.client.HTTPException, OSError, ValueError) as error:
+            raise self._gone("closed the connection before its answer was complete") from error
+        except (http.client.HTTPException, ValueError) as error:
             self.close()
             raise self._not_a_model_server(str(error).encode()) from error
         if len(data) > self._patience.most_bytes:
@@ -224,6 +224,14 @@ class ServerConnection:
             f"the server at {self.address} does not answer as a model's server: {_shown(reply)}",
             hint="use the address of llama-server or llama_cpp.server",
         )
+
+
+def _content(response: http.client.HTTPResponse, most: int) -> bytes:
+    """At most so many bytes of the content. Raises IncompleteRead where it ends before the length that it names."""
+    data = response.read(most)
+    if response.length and len(data) < most:
+        raise http.client.IncompleteRead(data, response.length)
+    return data
 
 
 def _shown(data: bytes) -> str:

@@ -62,6 +62,7 @@ LOADING = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection:
     ("said", "kind"),
     [
         (b"", OutOfResource),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a"', OutOfResource),
         (LOADING, Refused),
         (with_body(b"<html>hello"), ModelError),
         (with_body(b"[" * 3000), ModelError),
