@@ -1,4 +1,4 @@
-"""Requests in, answers out: knows tokens, nothing of retrieval."""
+"""Turn requests into answers. This package knows tokens and nothing about retrieval."""
 
 from localjudge.engine.protocol import Engine, EngineStats, TokenCounter
 from localjudge.engine.scripted import ScriptedEngine

@@ -1,21 +1,22 @@
-"""From requests to answers, for whatever evaluates tokens: in this process or behind a server.
+"""Decode requests into answers under a grammar, for any engine that evaluates tokens.
 
     request    "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
-    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     each piece tokenised alone
-    answer     {"attributed":        forced: the grammar allows nothing else, so it costs no decision
-               0 | 1                 the verdict: p_yes = softmax over the valid tokens, summed by label
-               }                     forced: known without asking
+    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     tokenised piece by piece
+    answer     {"attributed":        forced: the grammar allows no other token, so no decision is needed
+               0 | 1                 verdict: p_yes = softmax over the valid tokens, summed by label
+               }                     forced: known without a model call
 
-An engine evaluates what is pending, hands over the logits behind it, and does so again until the answer is finished.
-A grammar that llguidance compiled for the vocabulary says what is legal; several valid tokens may carry the same label
-("1", "1}"). A place where every valid token begins a label is a verdict; any other is free text of a reason, chosen
-greedily. A space that is forced before a verdict is left to the verdict's token, where the vocabulary has such a token
-for every label: `<score>` is forced, " yes" is read. Forced text is tokenised as user text is: it may quote the user.
+An engine evaluates the pending tokens, returns the logits of the last one, and repeats until the answer is complete.
+The grammar, compiled by llguidance for the vocabulary, determines the valid tokens. Several tokens may carry the same
+label ("1", "1}"). A position where every valid token begins a label is a verdict. Any other position is free text of
+a reason, chosen greedily. A forced space before a verdict is left to the verdict's token if the vocabulary has such a
+token for every label: `<score>` is forced, " yes" is read. Forced text is tokenised like user text because it may
+quote the user.
 
-Requests form a tree, walked depth first with one path resident, so that what they share is evaluated once:
+Requests form a tree. It is walked depth first with one path in memory, so shared nodes are evaluated once:
 
     instructions ─ context ─┬─ statement 1
-                            ├─ statement 2        order of visits: the order in which branches first appear
+                            ├─ statement 2        order of visits: first appearance of each branch
                             └─ statement 3
 """
 
@@ -38,22 +39,22 @@ from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
 TokenPath = tuple[tuple[int, ...], ...]
-"""The tokens of each node of one request, root first."""
+"""Tokens of each node of one request, root first."""
 
 
 def depth_first(paths: Sequence[Sequence[Hashable]]) -> list[int]:
-    """Indices of the paths in the order that evaluates every distinct node once; equal paths stand together."""
+    """Return the indices of the paths in an order that evaluates each distinct node once. Equal paths are adjacent."""
     ways = _number_nodes(paths)[1]
     return sorted(range(len(paths)), key=ways.__getitem__)
 
 
 def distinct_tokens(paths: Sequence[TokenPath]) -> int:
-    """Tokens in the tree: each node counted once for each distinct path that leads to it."""
+    """Return the number of tokens in the tree, with each distinct node counted once."""
     return sum(len(node) for _, node in _number_nodes(paths)[0])
 
 
 def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
-    """The nodes of the tree as they first appear, each behind its parent's number (root: 0); the paths in numbers."""
+    """Number the nodes by first appearance, keyed by parent number (root: 0), and return the numbered paths."""
     numbers: dict[tuple[int, Any], int] = {}
     ways: list[list[int]] = []
     for path in paths:
@@ -65,7 +66,7 @@ def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any],
 
 
 def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
-    """How many nodes at the beginning of two paths are the same."""
+    """Return the number of equal nodes at the start of two paths."""
     pairs = enumerate(zip(resident, wanted, strict=False))
     return next((place for place, (have, want) in pairs if have != want), min(len(resident), len(wanted)))
 
@@ -73,22 +74,22 @@ def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> in
 _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
-"""Kinds of token that llguidance allows or forbids as one: the same mask in a quarter of the time."""
+"""Groups of tokens for llguidance to allow or forbid together. The mask is the same, in a quarter of the time."""
 _CLOSING_TOKENS = 4
-"""Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
+"""Maximum tokens for closing a reason: the rest of a (possibly escaped) character and the quotation mark."""
 
 
 class Choice(NamedTuple):
-    """A place where a grammar leaves the model something to decide."""
+    """Position where the grammar leaves the model a choice."""
 
     legal: NDArray[np.bool_]
-    """Which tokens the grammar allows, shape (vocabulary,)."""
+    """Mask of tokens that the grammar allows, shape (vocabulary,)."""
     labels: dict[float, NDArray[np.intp]]
-    """Token ids that carry each label, ascending; empty where the text is free."""
+    """Ascending token ids for each label. Empty for free text."""
 
 
 class Reading(NamedTuple):
-    """What the logits say at a verdict; `label` is the value that is nearest to `p_yes`."""
+    """Verdict read from the logits. `label` is the value nearest to `p_yes`."""
 
     label: float
     p_yes: float
@@ -96,28 +97,28 @@ class Reading(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A place in an answer, and the way there from the decision before."""
+    """Position in an answer, with the forced tokens since the previous decision."""
 
     matcher: llguidance.LLMatcher
     forced: tuple[int, ...]
-    """Tokens that nothing else could stand for, up to here."""
+    """Forced tokens before this position."""
     text: bytes
-    """What they spell."""
+    """Bytes of the forced tokens."""
     choice: Choice | None
-    """What is to be decided here; None at the end of the answer."""
+    """Choice at this position, or None at the end of the answer."""
 
 
 class CompiledGrammar(NamedTuple):
-    """A grammar in one vocabulary's tokens."""
+    """Grammar in the tokens of one vocabulary."""
 
     grammar: Grammar
     start: Position
     longest: int
-    """Tokens of the longest valid answer, up to its last decision."""
+    """Number of tokens in the longest valid answer, up to its last decision."""
 
 
 class Constraints:
-    """Compiles grammars for one vocabulary, each once."""
+    """Compile and cache grammars for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -129,7 +130,7 @@ class Constraints:
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
-        """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
+        """Compile a grammar. Raises ModelError if the vocabulary cannot write its answers."""
         key = grammar.model_dump_json()
         if key not in self._compiled:
             matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
@@ -142,20 +143,20 @@ class Constraints:
         return self._compiled[key]
 
     def after(self, position: Position, token: int, grammar: Grammar) -> Position:
-        """Where the answer stands once the token is chosen; `position` stays as it was."""
+        """Return the position after choosing `token`. Does not change `position`."""
         matcher = position.matcher.deep_copy()
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
     def closing(self, choice: Choice, grammar: Grammar) -> Choice:
-        """The choice, narrowed to what ends a reason if anything does."""
+        """Restrict the choice to tokens that end a reason, if there are any."""
         closing = choice.legal & self._ends(grammar.reason_end)
         return choice._replace(legal=closing) if closing.any() else choice
 
     def _arrive(
         self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
     ) -> Position:
-        """Follow what is forced, up to the next choice or the end."""
+        """Follow forced tokens to the next choice or the end."""
         forced = _whole_characters(matcher.compute_ff_bytes())
         if forced.endswith(" "):
             spaceless = forced.rstrip(" ")
@@ -176,7 +177,7 @@ class Constraints:
         return Position(matcher, tokens, text, choice)
 
     def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True) -> Choice:
-        """What may come here, with or without tokens that are nothing but a space."""
+        """Return the choice here, with or without tokens that consist only of a space."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         if not blanks:
@@ -187,7 +188,7 @@ class Constraints:
         return Choice(legal, {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()})
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
-        """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
+        """Return the tokens of an answer with the shortest reasons plus the maximum growth of its reasons."""
         tokens, position, has_reasons = len(start.forced), start, False
         while position.choice:
             has_reasons |= not position.choice.labels
@@ -200,7 +201,7 @@ class Constraints:
 
 
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
-    """Verdict in the logits (vocabulary,) at a choice between labels. Raises SampleError unless they are numbers."""
+    """Read the verdict from logits of shape (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
     _require_numbers(scores.max(), *scores[choice.legal])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
@@ -213,7 +214,7 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
 
 
 def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
-    """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
+    """Return, for each label, a mask (vocabulary,) of tokens that begin its literal or start with it."""
     stripped = [piece.strip() for piece in pieces]
     carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
     for literal, label in literals:
@@ -225,12 +226,12 @@ def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) 
 
 
 def _ending(pieces: Sequence[bytes], end: str) -> NDArray[np.bool_]:
-    """Which tokens begin with the end of a reason; shape (vocabulary,)."""
+    """Return a mask (vocabulary,) of tokens that start with the end of a reason."""
     return np.array([piece.startswith(end.encode()) for piece in pieces])
 
 
 def _share(score: float, scores: Iterable[float]) -> float:
-    """Softmax of one of the scores. Added up one by one: `sum` of other Pythons rounds otherwise."""
+    """Return the softmax of one score. Adds in a loop because `sum` rounds differently between Python versions."""
     total = 0.0
     for other in scores:
         total += np.exp(np.clip(other - score, -700, 700))
@@ -243,20 +244,20 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """The most likely valid token, the lowest id among equals. Raises SampleError unless the logits are numbers."""
+    """Return the most likely valid token, the lowest id on ties. Raises SampleError if the logits are not finite."""
     allowed = np.where(legal, logits, -np.inf)
     _require_numbers(logits.max(), allowed.max())
     return int(np.argmax(allowed))
 
 
 def _require_numbers(*logits: float) -> None:
-    """NumPy's largest of many is NaN if one of them is."""
+    """Raise SampleError for NaN. NumPy's maximum is NaN if any element is NaN."""
     if not np.isfinite(logits).all():
         raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
 
 
 class _Tokens:
-    """The vocabulary in the shape that llguidance reads: bytes by token id."""
+    """Vocabulary in the form that llguidance expects: bytes by token id."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.eos_token_id = vocabulary.eos
@@ -270,7 +271,7 @@ class _Tokens:
 
 
 def _whole_characters(forced: bytes) -> str:
-    """The forced text; nothing where it starts inside a character, whose bytes are then chosen one by one."""
+    """Return the forced text, or "" if it starts inside a character (its bytes are then chosen one by one)."""
     try:
         return forced.decode()
     except UnicodeDecodeError:
@@ -283,7 +284,7 @@ def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar)
 
 
 class ConstrainedAnswer:
-    """An answer that is being written, from its forced beginning to its end."""
+    """Answer in progress, from its forced beginning to its end."""
 
     def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
         written = explanation or shape
@@ -306,12 +307,12 @@ class ConstrainedAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to decide."""
+        """Whether the answer is complete."""
         return self._position.choice is None
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """Tokens whose logits decide the verdict that is next; none where the next token is one of a reason."""
+        """Tokens whose logits decide the next verdict. Empty if the next token belongs to a reason."""
         choice = self._position.choice
         if choice is None or not choice.labels:
             return ()
@@ -320,15 +321,15 @@ class ConstrainedAnswer:
 
     @property
     def reason_left(self) -> int:
-        """How many tokens the reason may still take before it is closed."""
+        """Number of tokens left for the reason before it is closed."""
         return max(self._grammar.reason_tokens - self._reason_tokens, 0)
 
     def is_legal(self, token: int) -> bool:
-        """Whether the token may come next."""
+        """Return whether the token is valid here."""
         return self._position.choice is not None and bool(self._position.choice.legal[token])
 
     def take(self, logits: NDArray[np.floating[Any]]) -> None:
-        """Decide from the logits (vocabulary,) after the pending tokens. Raises SampleError unless they are numbers."""
+        """Decide from the logits (vocabulary,) after the pending tokens. Raises SampleError if they are not finite."""
         choice = self._position.choice
         if choice is None:
             raise ValueError("the answer is finished")
@@ -353,11 +354,11 @@ class ConstrainedAnswer:
 
     @property
     def reason_end(self) -> str:
-        """The character that ends a reason."""
+        """Character that ends a reason."""
         return self._grammar.reason_end
 
     def answers(self) -> tuple[Answer, ...]:
-        """One answer for each verdict, in their order."""
+        """Return one answer for each verdict, in order."""
         entries = _entries(self._text.decode(), self._grammar)
         return tuple(
             Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
@@ -366,7 +367,7 @@ class ConstrainedAnswer:
 
 
 def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
-    """The text of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
+    """Return the verbatim text and reason of each verdict: the whole answer, or the entries of its list."""
     if not grammar.reason_tokens:
         return [(raw, None)]
     if "(?P<reason>" in grammar.pattern:
@@ -385,7 +386,7 @@ def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
 
 
 class TokenizedRequest(NamedTuple):
-    """One answer to decode: the prompt with the answer's forced beginning, and the answer's grammars."""
+    """Prompt tokens with the answer's forced beginning, and the answer's grammars."""
 
     path: TokenPath
     grammar: CompiledGrammar
@@ -393,20 +394,20 @@ class TokenizedRequest(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Tokens of the prompt and the longest valid answer, up to its last decision."""
+        """Number of tokens in the prompt and the longest valid answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 
     def require_room(self, tokens: int) -> None:
-        """Raise SampleError if an answer is not finished when as many tokens are taken as are kept for it."""
+        """Raise SampleError if an unfinished answer has used the tokens reserved for it."""
         if tokens >= self.longest:
             raise SampleError(f"the answer did not end within the {self.longest} tokens kept for it")
 
 
 class RequestTokenizer:
-    """What a model's vocabulary and chat template alone tell: how long requests are, and what stands around them.
+    """Count and tokenize requests with a model's vocabulary and chat template, without running the model.
 
-    `capacity` is how many tokens fit. `begin_of_text`: whether prompts start with the vocabulary's begin token, if any.
+    `capacity` is the maximum number of tokens. `begin_of_text` states whether prompts start with the begin token.
     """
 
     def __init__(
@@ -421,16 +422,16 @@ class RequestTokenizer:
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """As `TokenCounter.chat_ends` says."""
+        """See `TokenCounter.chat_ends`."""
         return chat_ends(**self._template._asdict()) if self._template else None
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """The model's chat template for conversations alone, if it has one."""
+        """The model's chat template if it only supports conversations, otherwise None."""
         return without_ends(**self._template._asdict()) if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """The request in tokens, with its grammars.
+        """Tokenize a request and compile its grammars.
 
         Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
         """
@@ -443,11 +444,11 @@ class RequestTokenizer:
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens of the prompt and the longest valid answer, up to its last decision."""
+        """Return the number of tokens in the prompt and the longest valid answer, up to its last decision."""
         return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+        """Return the number of tokens in the requests' tree. Skips requests that the model cannot be shown."""
         paths = []
         for request in requests:
             with suppress(SampleError):
@@ -455,7 +456,7 @@ class RequestTokenizer:
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """As `ReadableEngine.read_back` says."""
+        """See `ReadableEngine.read_back`."""
         vocabulary = self.vocabulary
         if not vocabulary.exact:
             return None
@@ -476,7 +477,7 @@ def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
 
 
 class DecodingEngine(RequestTokenizer, ABC):
-    """An engine except for the evaluation of tokens: decodes each answer alone, and once if it is asked for twice."""
+    """Base of engines: decodes each answer separately and duplicates only once. Subclasses evaluate the tokens."""
 
     _larger_context: str  # what to do about a request that does not fit
     _unique = _generated = 0
@@ -484,12 +485,12 @@ class DecodingEngine(RequestTokenizer, ABC):
 
     @abstractmethod
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        """Evaluate and decide until the answer is finished. Raises SampleError if it cannot be."""
+        """Evaluate and decide until the answer is complete. Raises SampleError if it cannot be completed."""
 
     @property
     @abstractmethod
     def _evaluated(self) -> tuple[int, float]:
-        """Tokens that were evaluated, and the seconds that it took."""
+        """Return the number of evaluated tokens and the seconds spent."""
 
     @property
     def stats(self) -> EngineStats:
@@ -504,7 +505,7 @@ class DecodingEngine(RequestTokenizer, ABC):
         )
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once, in the order that evaluates once what requests share."""
+        """Answer every request once, in an order that evaluates shared nodes once."""
         started = time.perf_counter()
         askers: dict[tuple[tuple[Node, ...], str], list[int]] = {}
         for index, request in enumerate(requests):
@@ -537,7 +538,7 @@ class DecodingEngine(RequestTokenizer, ABC):
         return tokenized
 
     def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
-        """An answer for each verdict, or why there is none; what it took is added to the counts."""
+        """Return an answer for each verdict, or the reason for its absence. Updates the counts."""
         started = time.perf_counter()
         answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
         try:

@@ -1,4 +1,4 @@
-"""The machine that an engine runs on: what kind of processor it has, and how much memory a process may still take."""
+"""Identify the machine: its processor type and the memory available to this process."""
 
 import os
 import platform
@@ -9,19 +9,19 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def processor_name() -> str:
-    """Name of the kind of processor; "" where the system does not tell."""
+    """Return the processor model, or "" if unknown."""
     lines = _lines("/proc/cpuinfo")
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, "" if lines else platform.processor())
 
 
 def machine() -> list[str]:
-    """What tells apart the machines that share a state directory: architecture, name, kind of processor."""
+    """Return architecture, host name and processor, which identify machines that share a state directory."""
     return [platform.machine(), platform.node(), processor_name()]
 
 
 def available_bytes() -> int | None:
-    """The least that the machine, the control group and the address space have free; None if the system is silent."""
+    """Return the smallest amount free in the machine, control group and address space, or None if unknown."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
     free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
     bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
@@ -35,7 +35,7 @@ def _memory() -> int | None:
 
 
 def room_in_address_space() -> int | None:
-    """Bytes that this process may still map under its limit; None without one, or where the system tells no sizes."""
+    """Return the bytes that this process may still map, or None if unlimited or unknown."""
     if sys.platform == "win32":
         return None
     import resource
@@ -48,14 +48,14 @@ def room_in_address_space() -> int | None:
 
 
 def room_in_groups(group: str) -> int | None:
-    """Room under the tightest limit of a control group (version 2) and those that it is in; None if there is none."""
+    """Return the room under the tightest limit of a control group (version 2) and its parents, or None."""
     here = _CGROUPS / group.lstrip("/")
     folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
     return min((room for room in map(_room, folders) if room is not None), default=None)
 
 
 def _room(group: Path) -> int | None:
-    """What is left to one group; files in memory can be dropped."""
+    """Return the bytes left to one group. Cached files do not count because they can be dropped."""
     limit, used = _lines(group / "memory.max"), _lines(group / "memory.current")
     if not used or limit in ([], ["max"]):
         return None
@@ -72,5 +72,5 @@ def _lines(file: str | Path) -> list[str]:
 
 
 def readable(count: int) -> str:
-    """Bytes as a person reads them: in MiB below a GiB."""
+    """Format bytes in MiB, or in GiB from 1 GiB."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,6 +1,6 @@
-"""Which engine runs a model, a file or one behind a server: no other module outside their folders names a concrete one.
+"""Choose the engine for a model file or a server. Other packages do not name concrete engines.
 
-What an engine rests on is imported when it is first needed: a model library takes seconds to load.
+Model libraries are imported on first use because they take seconds to load.
 """
 
 from collections.abc import Mapping
@@ -14,24 +14,24 @@ from localjudge.progress import Progress
 from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
-"""The packages that models run on, each with the module whose import loads it."""
+"""Packages that run models, with the module whose import loads each."""
 
 
 def names_a_server(judge: str) -> bool:
-    """Whether a judge is named by the address of a server, and not by a name or a path."""
+    """Return whether a judge is named by a server address."""
     return judge.lower().startswith(("http://", "https://"))
 
 
 def is_in_place(judge: str) -> bool:
-    """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
+    """Return whether the judge's name is an existing file. Reads no file and contacts no server."""
     file = None if names_a_server(judge) else model_registry.place_of(judge)
     return names_a_server(judge) or (file is not None and file.is_file())
 
 
 def may_be_elsewhere(judge: str) -> bool:
-    """Whether a judge is named by an address that is not this machine's by what is written: nothing is looked up.
+    """Return whether the judge's address is, as written, not this machine. Does not resolve names.
 
-    Raises InputError for an address that cannot be used.
+    Raises InputError for an invalid address.
     """
     if not names_a_server(judge):
         return False
@@ -41,10 +41,10 @@ def may_be_elsewhere(judge: str) -> bool:
 
 
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
-    """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
+    """Find a model by registered name, path, another program's name, or server address.
 
-    Raises as `model_registry.find` and, of an address, `served_model` do; ModelError for a file that is no GGUF model,
-    before the whole of it is read for its checksum.
+    Raises the errors of `model_registry.find` and `served_model`, and ModelError for a file that is not GGUF (before
+    its checksum is computed).
     """
     if not names_a_server(judge):
         from localjudge.engine.llamacpp.gguf import require_gguf
@@ -60,9 +60,9 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
 def open_judging_engine(
     model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
 ) -> Engine:
-    """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
+    """Open the engine for a run: the model's, or the workers of a cluster. Close it after use.
 
-    Close it after use. Raises as `open_engine` does, and InputError for a cluster that is not there or cannot be asked.
+    Raises the errors of `open_engine`, and InputError for a cluster that is missing or cannot be used.
     """
     if settings.ray is None:
         return open_engine(model, settings, begin_of_text=begin_of_text, progress=progress)
@@ -81,9 +81,9 @@ def open_judging_engine(
 def open_engine(
     model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
 ) -> ReadableEngine:
-    """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
+    """Open the engine of a model. Close it after use. `begin_of_text` comes from the prompt profile.
 
-    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
+    Raises ModelError if the model cannot be run, OutOfResource if it does not fit into memory.
     """
     if isinstance(model, ModelFile):
         from localjudge.engine.llamacpp.engine import LlamaCppEngine
@@ -98,21 +98,21 @@ def open_engine(
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """What the engine sees of a model's file without opening it. Raises ModelError that says why it cannot judge."""
+    """Inspect a model file without opening an engine. Raises ModelError with the reason if it cannot judge."""
     from localjudge.engine.llamacpp.gguf import facts_of
 
     return facts_of(path, n_ctx)
 
 
 def engine_build() -> EngineBuild:
-    """What models are run on. Raises ModelError if it cannot be loaded."""
+    """Return the build of the model library. Raises ModelError if it cannot be loaded."""
     from localjudge.engine.llamacpp.model import build
 
     return build()
 
 
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
-    """What a model says of itself, by keys of a file's header. Raises ModelError for a file that is damaged."""
+    """Return the model's metadata by GGUF header key. Raises ModelError for a damaged file."""
     if not isinstance(model, ModelFile):
         from localjudge.engine.server.server_engine import ServedModel
 

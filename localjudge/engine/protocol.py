@@ -1,9 +1,9 @@
-"""What the rest of the project knows of an engine: requests in, answers out.
+"""Interface between engines and the rest of the project: requests in, answers out.
 
-    engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
+    engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in any order
 
-An answer is a pure function of `engine.identity` and its own request: it may be stored and reused under both for ever.
-Put an engine of your own through `check_engine` (tests/engine/contract.py) before it judges anything.
+An answer is a pure function of `engine.identity` and its own request, so it may be stored and reused under both keys.
+Run `check_engine` (tests/engine/contract.py) on a new engine before using it.
 """
 
 import os
@@ -25,9 +25,9 @@ _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
 
 
 class EngineSettings(Record):
-    """Those above `threads` can move numbers and are part of an engine's identity; the others say where it works.
+    """Engine options. Those above `threads` can change numbers and belong to the engine's identity; the others do not.
 
-    Where it works is in no file of a run, but for the host of a judge's server that is not this machine.
+    The others are not stored in a run, except the host of a judge's server on another machine.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -56,7 +56,7 @@ class EngineSettings(Record):
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, field: ValidationInfo) -> object:
-        """A text of digits is not a number, and neither is a truth value."""
+        """Refuse digits as text and truth values."""
         kind = cls.model_fields[str(field.field_name)].annotation
         kinds = {kind, *get_args(kind)}
         for number, error in _NOT_A_NUMBER.items():
@@ -79,74 +79,77 @@ class EngineSettings(Record):
 
     @property
     def used_threads(self) -> int:
-        """Processor threads that an engine will use."""
+        """Number of processor threads that an engine will use."""
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return self.threads or usable
 
 
 class EngineStats(Record):
-    """Work done so far: tokens, and seconds inside the model library and in all."""
+    """Work done so far: tokens, seconds inside the model library, and total seconds."""
 
     unique_tokens: int = 0
-    """Tokens that had to be evaluated at least once: what requests share counts once."""
+    """Distinct tokens to evaluate, with shared prefixes counted once."""
     evaluated_tokens: int = 0
-    """Tokens that were evaluated, generated ones among them."""
+    """Evaluated tokens, including generated ones."""
     generated_tokens: int = 0
-    """Tokens that the model chose for reasons."""
+    """Tokens generated for reasons."""
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
     def since(self, before: "EngineStats") -> "EngineStats":
-        """The work that was done after `before`, of the same engine."""
+        """Return the work done after the snapshot `before` of the same engine."""
         return EngineStats(**{name: count - getattr(before, name) for name, count in self})
 
 
 class TokenCounter(Protocol):
-    """Says which model it counts for, and how many of its tokens requests take. Runs no model: every call is cheap."""
+    """Identify a model and count the tokens of requests. Runs no model, so every call is cheap."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that can move an answer: model, library builds, kind of processor, context size and so on.
+        """Everything that can change an answer: model, library builds, processor type, context size and so on.
 
-        JSON values by name. `engine` names the kind of engine; an engine on a model file adds `model_sha256`,
-        `model_size` (bytes) and `quantisation`, by which results name their judge. One that knows no more than a name
-        gives it as `model`: nobody has seen the bytes that answered. The same for as long as the answers are: stored
-        answers are found under it.
+        JSON values by name. `engine` names the engine type. An engine with a model file adds `model_sha256`,
+        `model_size` (bytes) and `quantisation`, which results show with the judge. An engine that knows only a name
+        gives it as `model`, because the bytes are unknown. Stored answers are looked up under this identity, so it must
+        change with the answers.
         """
 
     @property
     def name(self) -> str:
-        """What people call the model; "" for an engine without one."""
+        """Display name of the model, or "" without one."""
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """What the model's chat template, if any, puts around a message. Raises ModelError if it cannot be rendered."""
+        """Text that the model's chat template puts around a message, or None. Raises ModelError if rendering fails."""
 
     @property
     def capacity(self) -> int:
-        """Tokens that fit: a request longer than this gets a `NoAnswer`."""
+        """Maximum number of tokens. A longer request gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens of prompt and longest valid answer. Raises SampleError for text that the model cannot be shown."""
+        """Return the tokens of the prompt and its longest valid answer.
+
+        Raises SampleError for text that the model cannot be shown.
+        """
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Tokens to evaluate for these requests before their first decisions; what they share is counted once.
+        """Return the tokens to evaluate before the first decisions, with shared prefixes counted once.
 
-        A request that cannot be shown to the model counts nothing.
+        Skips requests that the model cannot be shown.
         """
 
     def close(self) -> None:
-        """Free what it holds. It cannot be used afterwards."""
+        """Free all resources. The object cannot be used afterwards."""
 
 
 class Engine(TokenCounter, Protocol):
-    """Answers requests. An open engine holds a model in memory: close it after use."""
+    """Answer requests. An open engine keeps a model in memory, so close it after use."""
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once; yields the request's index with its answer as soon as it is there.
+        """Answer every request once. Yields the request's index with its answer as soon as it is available.
 
-        What is wrong with one request (it is too long, or cannot be shown to the model) is its `NoAnswer`; only what
-        concerns all of them is raised: ModelError, or OutOfResource where asking again later may go on.
+        A problem with one request (too long, or cannot be shown to the model) becomes its `NoAnswer`. Raises ModelError
+        for a problem with all requests, or OutOfResource if a later attempt may succeed.
         """
 
     @property
@@ -155,44 +158,44 @@ class Engine(TokenCounter, Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that the model takes with its context, estimated; 0 without a model."""
+        """Estimated memory of the model and its context in bytes, or 0 without a model."""
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
+        """Whether shared prefixes are evaluated once. Otherwise each request is evaluated from its first token."""
 
 
 @runtime_checkable
 class DescribedEngine(Protocol):
-    """An engine whose model says who it is, so that a prompt profile made for it is found, and asked as it wants."""
+    """Engine whose model has metadata, so that a prompt profile made for the model can be found."""
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of itself: `general.name`, `general.basename`, `general.architecture`."""
+        """Metadata of the model file: `general.name`, `general.basename`, `general.architecture`."""
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """Its chat template for conversations alone, without head and tail; None without a template."""
+        """Chat template for conversations, without head and tail, or None without a template."""
 
 
 class NamedModel(Protocol):
-    """A model that a judge is named by, before it is opened: a file, or one behind the address of a server."""
+    """Model that a judge's name refers to, before opening: a file or a server address."""
 
     @property
     def source(self) -> str:
-        """What finds it again."""
+        """Name by which the model can be found again."""
 
     @property
     def sha256(self) -> str | None:
-        """The checksum of its bytes, where they are known."""
+        """Checksum of the model's bytes, or None if unknown."""
 
     @property
     def profile(self) -> str | None:
-        """The prompt profile that it is registered with, if it is."""
+        """Registered prompt profile, or None."""
 
 
 class EngineBuild(NamedTuple):
-    """The library that an engine runs on, whether it can use a GPU of this machine, and the backends that it has."""
+    """Library of an engine, its backends, and whether it can use a GPU on this machine."""
 
     library: str
     version: str
@@ -201,7 +204,7 @@ class EngineBuild(NamedTuple):
 
 
 class ModelShape(NamedTuple):
-    """How large a model is, and how many tokens of context it was trained for."""
+    """Size of a model and its training context in tokens."""
 
     layers: int
     width: int
@@ -209,7 +212,7 @@ class ModelShape(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """What the header of a model's file says, and the memory that it would take with a context of `n_ctx` tokens."""
+    """Header data of a model file, and the memory that it needs with a context of `n_ctx` tokens."""
 
     quantisation: str | None
     trained_context: int
@@ -219,7 +222,7 @@ class ModelFacts(NamedTuple):
 
 
 class ModelOutline(NamedTuple):
-    """What is known of an engine before its model is loaded: its `identity` but for what loading and trying it adds."""
+    """Engine data before the model is loaded: its `identity` without the results of loading and testing."""
 
     identity: dict[str, Any]
     n_ctx: int
@@ -229,45 +232,45 @@ class ModelOutline(NamedTuple):
 
 @runtime_checkable
 class RemoteEngine(Protocol):
-    """An engine whose model somebody else runs."""
+    """Engine with a model that runs elsewhere."""
 
     @property
     def ignored_settings(self) -> tuple[str, ...]:
-        """Names of settings that have no effect on it."""
+        """Names of settings without effect on this engine."""
 
 
 @runtime_checkable
 class ParallelEngine(Protocol):
-    """An engine that works on several requests at once, so that it wants to be asked more in one call."""
+    """Engine that processes several requests at once and should therefore receive more per call."""
 
     @property
     def works_at_once(self) -> int:
-        """How many, at least 1; it may change between calls."""
+        """Number of parallel requests, at least 1. May change between calls."""
 
 
 class ReadableEngine(Engine, Protocol):
-    """An engine that can spell a prompt as the model is shown it."""
+    """Engine that can show a prompt as the model sees it."""
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
+        """Return the prompt decoded from its tokens, without the answer and the engine's begin token.
 
-        None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
+        Returns None if the vocabulary folds case or accents, so that tokens and text cannot be compared. Raises
         SampleError for text that the model cannot be shown.
         """
 
 
 class InspectableEngine(ReadableEngine, Protocol):
-    """An engine whose model is at hand.
+    """Engine with a local model.
 
-    Its identity also names the model's `architecture`, the `gpu_layers`, and as `self_check` what it found out about
-    returning to a shared prompt.
+    Its identity also contains `architecture`, `gpu_layers` and `self_check`, the result of the test for shared
+    prefixes.
     """
 
     @property
     def shape(self) -> ModelShape:
-        """The model's size."""
+        """Size of the model."""
 
 
 def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:
-    """Whether the engine's model is at hand: it has tried it."""
+    """Return whether the engine has a local, tested model."""
     return "self_check" in engine.identity

@@ -1,16 +1,16 @@
-"""The engine of a run whose judge is held by workers of a Ray cluster, one that is joined or one of this machine.
+"""Engine with workers in a Ray cluster, either an existing one or one started on this machine.
 
     this process     identity, lengths, chat template: a vocabulary without weights
-    requests ──depth first──> portions ──> worker ──> engine in process, its model from its own node's file
-                                             └──answers of a portion──> the run's one store
+    requests ──depth first──> portions ──> worker ──> in-process engine with the model file of its node
+                                             └──answers of a portion──> the store of the run
 
-It gives the identity and the bytes of an engine in process, so a run may be begun without Ray and continued with it, or
-the other way round, and be verified by either. A worker whose identity, packages or processor differ from this
-machine's is refused. What a worker had not answered when it died is asked of another, one request at a time; a request
-of which `_MOST_DEATHS` workers died is set aside, and named when all others are answered.
+Identity and answers equal those of an in-process engine, so a run may start without Ray and resume with it, or the
+other way round, and either can verify it. A worker with another identity, package version or processor is refused. If
+a worker dies, another one gets its unanswered requests one at a time. After `_MOST_DEATHS` deaths a request is set
+aside and reported once all others are answered.
 
-A cluster of this machine ends with its last engine. It listens on loopback alone, asks for a token and keeps its files
-in a folder that is removed; variables of the environment tell Ray so, when it is imported and when it starts.
+A local cluster ends with its last engine. It listens on the loopback interface only, requires a token, and keeps its
+files in a temporary folder. Environment variables configure this when Ray is imported and started.
 """
 
 import logging
@@ -63,29 +63,29 @@ _STARTED = {
 }
 _QUIETLY = {"log_to_driver": False, "configure_logging": False}
 _OBJECT_STORE_BYTES = 128 << 20
-"""Requests on their way to workers, and answers on their way back; Ray would take a third of the memory for it."""
+"""Memory for requests and answers in transit. Ray's default is a third of the memory."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core")
 _PORTION = 8
-"""Requests, of one context, that a worker answers before it sends what it has."""
+"""Number of requests with the same context that a worker answers before it returns them."""
 _MOST_DEATHS = 3
-"""Workers that may die of a request that they were asked alone."""
+"""Maximum number of workers lost to a single request."""
 _MOST_DEATHS_IN_A_ROW = 12
-"""Workers that may die with no answer between them; twice the number of workers if that is more."""
+"""Maximum number of workers lost without an answer in between, or twice the number of workers if larger."""
 _PATIENCE_SECONDS = 60
 _log = logging.getLogger(__name__)
 _Pairs = list[tuple[int, Answer | NoAnswer]]
 _lock = threading.Lock()
 _addresses: list[str] = []
-"""Of the engines of this process, which share one connection."""
+"""Addresses of this process's engines, which share one connection."""
 _undo = ExitStack()
 
 
 @contextmanager
 def connected(address: str, processors: int) -> Iterator[Any]:
-    """Ray, connected; `address` is `local`, `auto` or host:port. `processors` is what a local cluster has.
+    """Yield Ray connected to `local`, `auto` or host:port. `processors` is the size of a local cluster.
 
-    A connection that the program made itself is used as it is. Raises InputError without the package, for an address
-    without a cluster, and if Ray does not start.
+    Uses an existing connection of the program unchanged. Raises InputError if Ray is missing, the address has no
+    cluster, or Ray does not start.
     """
     with _lock:
         try:
@@ -115,7 +115,7 @@ def connected(address: str, processors: int) -> Iterator[Any]:
 
 
 def _connect(ray: Any, address: str, processors: int) -> None:
-    """Connect until `_undo` is closed. Raises InputError if it cannot be done."""
+    """Connect until `_undo` is closed. Raises InputError on failure."""
     with ExitStack() as undo:
         logger = logging.getLogger("ray")
         undo.callback(logger.setLevel, logger.level)
@@ -171,7 +171,7 @@ class InProcess(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Who a worker is; `kind` is what has to be the same for the same bytes."""
+    """Description of a worker. Workers with an equal `kind` give the same bytes."""
 
     node: str
     kind: dict[str, Any]
@@ -180,10 +180,10 @@ class Report(NamedTuple):
 
 
 class JudgeWorker:
-    """The actor: one engine, opened from the model's file on its node."""
+    """Ray actor with one engine, opened from the model file on its node."""
 
     def open(self, open_engine: Callable[[], Engine]) -> Report:
-        """Open the engine. Raises what is wrong with the model or the memory there, with the node's name."""
+        """Open the engine. Raises model and memory errors with the node's name."""
         node = platform.node()
         try:
             self._engine = open_engine()
@@ -192,12 +192,12 @@ class JudgeWorker:
         return Report(node, _kind(self._engine.identity), self._engine.identity, self._engine.shares_prefixes)
 
     def answers(self, requests: Sequence[VerdictRequest]) -> tuple[_Pairs, EngineStats]:
-        """The answers to a portion by their places in it, and the work done so far."""
+        """Return the answers by position in the portion, and the work done so far."""
         return list(self._engine.answers(requests)), self._engine.stats
 
 
 class Work:
-    """The requests of one call, until each is answered or set aside. Knows no cluster."""
+    """Queue of the requests of one call until each is answered or set aside. Independent of Ray."""
 
     def __init__(self, requests: Sequence[VerdictRequest]) -> None:
         paths = [request.path for request in requests]
@@ -206,13 +206,13 @@ class Work:
         self._begins = {after for before, after in pairwise(order) if shared_nodes(paths[before], paths[after]) <= 1}
         self.waiting = deque(order)
         self._alone: set[int] = set()
-        """Requests that were at a worker that died."""
+        """Requests held by a worker when it died."""
         self._deaths: Counter[int] = Counter()
         self.set_aside: list[int] = []
-        """Requests of which `_MOST_DEATHS` workers died."""
+        """Requests that ended `_MOST_DEATHS` workers."""
 
     def deal(self) -> list[int]:
-        """The next portion for a worker; nothing while nothing waits."""
+        """Return the next portion for a worker, empty if no request is waiting."""
         portion: list[int] = []
         while self.waiting and len(portion) < _PORTION:
             following = self.waiting[0]
@@ -222,7 +222,7 @@ class Work:
         return portion
 
     def lose(self, portion: Sequence[int]) -> None:
-        """A worker died of this portion: its requests wait again, to be dealt one by one."""
+        """Return the requests of a dead worker to the queue, to be dealt one by one."""
         if len(portion) == 1:
             self._deaths[portion[0]] += 1
             if self._deaths[portion[0]] >= _MOST_DEATHS:
@@ -233,10 +233,9 @@ class Work:
 
 
 class RayEngine:
-    """Answers requests with workers in a Ray cluster, each with the model in its memory.
+    """Answer requests with the workers of a Ray cluster, each with the model in memory.
 
-    Raises InputError without Ray or a cluster, ModelError if no worker can open the model, or none is of this
-    machine's kind.
+    Raises InputError without Ray or a cluster, ModelError if no worker can open the model or matches this machine.
     """
 
     def __init__(
@@ -246,7 +245,7 @@ class RayEngine:
         self._kind = _kind(outline.identity)
         self.identity: dict[str, Any] = {}
         self.memory_bytes = outline.memory_bytes
-        """What one worker takes."""
+        """Memory of one worker in bytes."""
         self._actors: list[Any] = []
         self._opening: dict[Any, Any] = {}
         self._idle: list[Any] = []
@@ -276,30 +275,30 @@ class RayEngine:
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """What the model's chat template puts around a message, if it has one."""
+        """Text that the model's chat template puts around a message, or None."""
         return self._counter.chat_ends
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """The model's chat template for conversations alone, if it has one."""
+        """The model's chat template if it only supports conversations, otherwise None."""
         return self._counter.chat_without_ends if isinstance(self._counter, DescribedEngine) else None
 
     @property
     def works_at_once(self) -> int:
-        """Workers that are there now."""
+        """Current number of workers."""
         return max(1, len(self._idle) + len(self._busy))
 
     @property
     def stats(self) -> EngineStats:
-        """Work done by all workers, those that died among them; `seconds_total` have passed in this process."""
+        """Work of all workers, including dead ones. `seconds_total` is the time passed in this process."""
         done = [stats.model_dump() for stats in self._stats.values()]
         summed = {name: sum(work[name] for work in done) for name in EngineStats.model_fields}
         return EngineStats(**{**summed, "seconds_total": self._seconds})
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request, as soon as a worker sends what it was dealt.
+        """Answer every request as soon as a worker returns its portion.
 
-        Raises OutOfResource if workers die again and again, or, when all others are answered, of one request.
+        Raises OutOfResource if workers die repeatedly, or after all other answers if one request ends its workers.
         """
         work = Work(requests)
         self._idle += [actor for actor, _ in self._busy.values()]  # of a call that was not read to its end
@@ -321,7 +320,7 @@ class RayEngine:
             )
 
     def close(self) -> None:
-        """End the workers, and the cluster if it is our own."""
+        """Stop the workers, and the cluster if this process started it."""
         self._undo.close()
 
     def _end_actors(self) -> None:
@@ -345,16 +344,16 @@ class RayEngine:
         self._opening[actor.open.remote(self._open_engine)] = actor
 
     def _deal(self, work: Work, requests: Sequence[VerdictRequest]) -> bool:
-        """Give idle workers what waits; whether there is anything to wait for."""
+        """Assign waiting requests to idle workers. Return whether any work is in progress."""
         while self._idle and (portion := work.deal()):
             actor = self._idle.pop()
             self._busy[actor.answers.remote([requests[index] for index in portion])] = actor, portion
         return bool(self._busy or work.waiting)
 
     def _receive(self, work: Work) -> _Pairs:
-        """The answers to a portion; none if a worker opened or died, or nothing happened for a while.
+        """Return the answers to a portion, or none if a worker opened, died or timed out.
 
-        Raises why the first worker was refused, if none is left to wait for.
+        Raises the error of the first refused worker if no worker is left.
         """
         waited_for = [*self._busy, *self._opening]
         if not waited_for:
@@ -382,7 +381,7 @@ class RayEngine:
         return [(portion[place], answer) for place, answer in pairs]
 
     def _admit(self, reference: Any, actor: Any) -> None:
-        """Let a worker in, or refuse it: then it is left where it is, so that no other is started in its place."""
+        """Accept or refuse a worker. A refused worker keeps its place so that Ray does not start another there."""
         try:
             report: Report = self._ray.get(reference)
             self._require_kind(report)
@@ -401,7 +400,7 @@ class RayEngine:
         _log.warning("a worker is refused: %s", printable_lines(str(refusal)))
 
     def _require_kind(self, report: Report) -> None:
-        """Raise ModelError unless a worker is like this machine in what is known of that, and like the first."""
+        """Raise ModelError unless a worker matches this machine and the first worker."""
         there, here = report.kind, self._kind if self.identity else {**report.kind, **self._kind}
         names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
         if names:
@@ -412,7 +411,7 @@ class RayEngine:
             )
 
     def _replace(self, actor: Any, error: Exception) -> None:
-        """Start another worker for one that died. Raises OutOfResource if they do nothing else."""
+        """Replace a dead worker. Raises OutOfResource after too many deaths in a row."""
         _log.warning("a worker of the Ray cluster died; its questions are asked again")
         # It may be there: Ray also says so of one whose answer was lost on the way.
         self._ray.kill(actor)
@@ -429,7 +428,7 @@ class RayEngine:
 def _open_here(
     open_engine: Callable[..., Engine], file: ModelFile, settings: EngineSettings, begin_of_text: bool
 ) -> Engine:
-    """The run's model on this node, by its path or registered name. Raises ModelError if it is another one here."""
+    """Open the run's model on this node by path or registered name. Raises ModelError if its bytes differ."""
     here = model_registry.find(str(file.path) if file.path.is_file() else file.source)
     if here.sha256 != file.sha256:
         raise ModelError(
@@ -440,11 +439,11 @@ def _open_here(
 
 
 def _kind(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """An engine's identity with what else moves bits: a build for many processors does not tell them apart."""
+    """Return the identity plus processor data, because one build may choose different code on different processors."""
     return {**identity, "processor": processor_name(), **{package: version(package) for package in _PACKAGES}}
 
 
 def _in_one_line(error: Exception) -> str:
-    """What Ray says of a death, without its numbers of things."""
+    """Return Ray's message about a death without object ids."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if line.startswith("The actor is dead because")), lines[-1] if lines else "")

@@ -1,11 +1,11 @@
-"""Renders a chat template, as a program of its own: a template is a program that comes with a model file.
+"""Render a chat template in a separate process, because a template is code from the model file.
 
     standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
-Jinja's sandbox keeps a template from files and from Python's insides, not from a text of a gigabyte. So the system
-limits processor time and memory, and the caller waits for a minute at most (on Windows that is all). It imports nothing
-of localjudge, so that it starts in a tenth of a second.
+Jinja's sandbox blocks files and Python internals, but not a text of a gigabyte. So the system limits processor time
+and memory, and the caller waits at most one minute (the only limit on Windows). Imports nothing from localjudge and
+therefore starts in a tenth of a second.
 """
 
 import json
@@ -24,7 +24,7 @@ if sys.platform != "win32":
 
 
 def main() -> None:
-    """Render what standard input asks for."""
+    """Render the request on standard input."""
     request = json.load(sys.stdin)
     limits = request.pop("limits")
     if sys.platform != "win32":

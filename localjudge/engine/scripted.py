@@ -1,12 +1,12 @@
-"""An engine whose answers are written down beforehand: for tests of metrics, runs and your own code.
+"""Engine with predefined answers, for tests of metrics, runs and user code.
 
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
 A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
-error message, or to a whole `Answer` or `NoAnswer`; or it is a function that gives one of these for a request.
+error message, or to an `Answer` or `NoAnswer`. A function of the request that returns one of these also works.
 
-A mapping, and a function whose source Python can find, are known by their content; any other function by its qualified
-name alone: change what it answers, and answers stored under that name are stale.
+Mappings, and functions with available source code, are identified by their content. Other functions are identified by
+their qualified name only: after a change, answers stored under that name are outdated.
 """
 
 import hashlib
@@ -20,15 +20,12 @@ from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
-"""A probability of label 1, the error message of a request that cannot be answered, or either in full."""
+"""Probability of label 1, error message of a failed request, or a complete answer."""
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 
 def unit_text(request: VerdictRequest) -> str:
-    """Last user text of the request, the unit that is judged; not a question of the user's own asked again behind it.
-
-    Such a question is what the first node asks, and follows the unit in the last.
-    """
+    """Return the judged unit: the last user text of the request, except a custom question repeated after it."""
     texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
     *_, last = [[], *filter(None, texts)]
     asked_again = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
@@ -36,11 +33,10 @@ def unit_text(request: VerdictRequest) -> str:
 
 
 class ScriptedEngine:
-    """Answers from a mapping of unit texts, or from a function of the request; a code point counts as a token.
+    """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises KeyError for a unit that the mapping does not hold, unless `default` is given, and InputError for a value
-    that is not `Scripted`. Requests are remembered as `asked`, unless `remember` is False: then nothing grows with the
-    data.
+    Raises KeyError for a unit missing in the mapping without `default`, InputError for a value that is not `Scripted`.
+    Stores requests in `asked`; use `remember=False` for constant memory.
     """
 
     shares_prefixes = True
@@ -62,12 +58,12 @@ class ScriptedEngine:
 
     @property
     def asked(self) -> tuple[VerdictRequest, ...]:
-        """Every request so far, in the order it was answered."""
+        """All requests so far, in the order of their answers."""
         return tuple(self._asked)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """A hash of the script: another script is another engine. `script` names a function without source code."""
+        """Hash of the script. `script` names a function without source code."""
         script, named = self._script, {}
         if isinstance(script, Mapping):
             source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump())
@@ -83,30 +79,30 @@ class ScriptedEngine:
 
     @property
     def name(self) -> str:
-        """There is no model."""
+        """Empty: there is no model."""
         return ""
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """There is no template."""
+        """None: there is no template."""
         return None
 
     @property
     def stats(self) -> EngineStats:
-        """No tokens are run."""
+        """Empty: no tokens are evaluated."""
         return EngineStats()
 
     @property
     def capacity(self) -> int:
-        """As it was set."""
+        """The configured capacity."""
         return self._capacity
 
     def length(self, request: VerdictRequest) -> int:
-        """Code points of all pieces."""
+        """Return the code points of all pieces."""
         return sum(len(piece.text) for node in request.path for piece in node)
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Code points, each distinct beginning of a path counted once."""
+        """Return the code points, with each shared prefix counted once."""
         nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
         return sum(len(piece.text) for path in nodes for piece in path[-1])
 
@@ -144,4 +140,4 @@ class ScriptedEngine:
         return self._default
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing."""

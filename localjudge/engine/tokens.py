@@ -1,25 +1,25 @@
-"""One model's tokens and its chat template, with a border between our text and the user's.
+"""Tokenize prompts for one model and keep user text apart from control tokens.
 
-    ours      may name control tokens: `<|im_end|>` becomes one token
-    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]`, if it marks turns
+    ours      may contain control tokens: `<|im_end|>` becomes one token
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]` if it marks turns
 
-llama.cpp's own switch (`parse_special`) is not enough: tokens of type USER_DEFINED match in plain text whatever it is.
-So user text is cut inside every literal of a control or user-defined token, its parts are tokenised by separate calls,
-and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
-single characters (some vocabularies define `ü` so) are text like any other, and stay.
+llama.cpp's switch `parse_special` is not sufficient, because tokens of type USER_DEFINED match in plain text anyway. So
+user text is cut inside every literal of a control or user-defined token, and its parts are tokenised in separate
+calls. The result must contain no such token and decode to exactly the text. Blank literals (runs of spaces) and single
+characters (some vocabularies define `ü` this way) are treated as normal text.
 
-Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`). Where the model's
-own template does so, a marker in user text is spelled by single characters: the same text, other tokens. A marker has
-letters and more than a bare word, which any text may hold, and no control token, which user text cannot forge. A
-vocabulary of single characters has no other spelling: there, a marker in user text remains what it is.
+Older chat templates mark turns by plain text (`[INST]`, `### Response:`, `USER:`). If the model's own template does so,
+a marker in user text is spelled by single characters: the same text in other tokens. A marker contains letters, is
+more than a bare word, and contains no control token. A vocabulary of single characters has no other spelling, so a
+marker stays unchanged there.
 
-Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
-anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
-would be read as a space: it is spelled by the tokens of its bytes.
+Some vocabularies (SentencePiece) put a space before every text. Each part is therefore tokenised after an anchor,
+usually a newline, and the anchor's tokens are removed. They also write a space as `▁`, so a `▁` in user text is
+spelled by the tokens of its bytes.
 
-A template is rendered with a mark in place of the one user message, so no text is trimmed or rewritten by it. There is
-no system message (some families refuse it), no thinking where a switch exists, and a fixed date where a template asks
-for today's: a prompt that changes at midnight cannot give the same numbers twice.
+A template is rendered with a placeholder for the user message, so it cannot trim or rewrite the text. There is no
+system message (some families refuse it), thinking is switched off where possible, and a template that asks for the
+date gets a fixed one, because a prompt that changes at midnight is not reproducible.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _MOST_SECONDS = 60  # for systems without a limit of processor time
 
 
 class ChatTemplate(NamedTuple):
-    """A model's chat template, and the texts of its begin and end tokens, as templates want them."""
+    """Chat template with the texts of the begin and end tokens."""
 
     template: str
     bos: str
@@ -54,7 +54,7 @@ class ChatTemplate(NamedTuple):
 
 
 def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
-    """Render a chat template around a message. Raises ModelError if it fails or does not show it exactly once."""
+    """Render a chat template around one message. Raises ModelError unless the message appears exactly once."""
     rendered = _render(template, [[{"role": "user", "content": _MARKER}]], {}, bos=bos, eos=eos).only_prompt()
     if rendered.count(_MARKER) != 1:
         raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
@@ -64,7 +64,7 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 
 
 def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
-    """The template for conversations alone: it may need arguments that a lone message does not come with."""
+    """Return the template for conversations only. It may require arguments that a single message lacks."""
     digest = hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest()
     return ChatEnds("", "", digest, partial(conversation, template, bos=bos, eos=eos))
 
@@ -72,7 +72,7 @@ def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 def conversation(
     template: str, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any], *, bos: str, eos: str
 ) -> str:
-    """Prompt for an answer to these messages. Raises ModelError if the template fails or ignores an argument."""
+    """Render the prompt for these messages. Raises ModelError if the template fails or ignores an argument."""
     reply = _render(template, [messages], arguments, bos=bos, eos=eos)
     if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
         raise ModelError(
@@ -84,10 +84,10 @@ def conversation(
 
 
 def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
-    """What a template writes between the messages of a conversation, and before it, if that is the system's.
+    """Return the text that a template writes between messages, and before the first one for a system message.
 
-    Begin and end tokens are taken out. A template that refuses a system message, or several turns, is asked for a
-    shorter conversation; () if it shows none.
+    Removes begin and end tokens. A template that refuses a system message or several turns gets a shorter conversation.
+    Returns () if it refuses all of them.
     """
     marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
     conversations = [
@@ -107,7 +107,7 @@ def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
 
 
 def answer_opener(tail: str) -> str:
-    """What must follow the end of a rendered prompt before the answer for the reader begins; "" for most families."""
+    """Return the text between the rendered prompt and the visible answer, "" for most model families."""
     return next((add for after, add in _openers() if tail.endswith(after)), "")
 
 
@@ -118,13 +118,13 @@ def _openers() -> tuple[tuple[str, str], ...]:
 
 
 class _Rendered(NamedTuple):
-    """What a template makes of conversations; `reads` names its variables, None if it cannot be parsed."""
+    """Rendered conversations. `reads` contains the template's variables, or None if it cannot be parsed."""
 
     reads: list[str] | None
     prompts: list[dict[str, str]]
 
     def only_prompt(self) -> str:
-        """The prompt for the only conversation. Raises ModelError if the template fails or refuses it."""
+        """The prompt of the only conversation. Raises ModelError if the template fails or refuses it."""
         [prompt] = self.prompts
         if "error" in prompt:
             raise _unusable(prompt["error"])
@@ -143,7 +143,7 @@ def _render(
     bos: str,
     eos: str,
 ) -> _Rendered:
-    """The prompts for answers to conversations. Raises ModelError if rendering takes too much of the machine."""
+    """Render prompts for conversations. Raises ModelError if rendering exceeds its limits."""
     shared = {**_USUAL, **arguments, "bos_token": bos, "eos_token": eos}
     request = {
         # Tags that say where training computes its loss are not Jinja's own.
@@ -157,7 +157,7 @@ def _render(
 
 @lru_cache(maxsize=64)
 def _reply(request: str) -> _Rendered:
-    """What a process under limits says of a request. The same one is asked once."""
+    """Return the result of the limited process. Cached."""
     why = f"it takes more than {_LIMITS['seconds']} s or {_LIMITS['mebibytes']} MiB, or fails"
     try:
         done = subprocess.run(
@@ -179,12 +179,12 @@ def _reply(request: str) -> _Rendered:
 
 
 class TokenTable(NamedTuple):
-    """Tokens of a vocabulary by their ids.
+    """Tokens of a vocabulary by id.
 
-    `exact` is False for vocabularies that fold case or accents: their tokens do not decode to the text. `reserved`
-    holds the tokens that user text must never contain, with their literals; `bytes_alone` the tokens of single bytes.
-    `bos` and `eos` are negative where the vocabulary lacks them; `begin` is the token that every text begins with.
-    `tokenize` gives the tokens of bytes, with no control token parsed and none put in front.
+    `exact` is False for vocabularies that fold case or accents, so tokens do not decode to the text. `reserved`
+    contains tokens that user text must not produce, with their literals; `bytes_alone` the tokens of single bytes.
+    `bos` and `eos` are negative if missing. `begin` is the token at the start of every text. `tokenize` returns the
+    tokens of bytes without parsing or adding control tokens.
     """
 
     pieces: list[bytes]
@@ -198,7 +198,7 @@ class TokenTable(NamedTuple):
 
 
 def is_reserved(literal: bytes, *, control: bool) -> bool:
-    """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
+    """Return whether a special token's literal differs from normal text. A single character does not."""
     return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
 
 
@@ -209,7 +209,7 @@ _MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the t
 
 
 class Vocabulary:
-    """Tokens of one model, by their table, whose fields it has. A chat template tells which plain texts mark turns."""
+    """Tokens of one model, with the fields of its table. The chat template determines the plain-text turn markers."""
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
         self.pieces, self.exact, self.reserved, self._bytes_alone = table[:4]
@@ -221,18 +221,18 @@ class Vocabulary:
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers = self._plain_turn_markers()
-        """What marks a turn in the model's chat template and is made of no control token."""
+        """Turn markers of the chat template that contain no control token."""
         self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
-        """Tokens of our own text: literals of control tokens become those tokens."""
+        """Tokenize our own text. Literals of control tokens become those tokens."""
         tokens: list[int] = []
         for part in self._literals.split(text.encode()):
             tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
         return tokens
 
     def user(self, text: str) -> list[int]:
-        """Tokens of user text. Raises SampleError if the model cannot be shown this text as it is."""
+        """Tokenize user text. Raises SampleError if the model cannot be shown this text unchanged."""
         data = _utf8(text)
         if len(data) > _MOST_BYTES:
             raise SampleError(
@@ -250,22 +250,22 @@ class Vocabulary:
         return tokens
 
     def has_markup(self, text: str) -> bool:
-        """Whether the text holds the literal of a token that it must not contain, or what marks a turn."""
+        """Return whether the text contains a reserved literal or a turn marker."""
         data = _utf8(text)
         return bool(self._literals.search(data) or self._marker_literals.search(data))
 
     def decode(self, tokens: list[int]) -> bytes:
-        """Bytes that the tokens stand for."""
+        """Return the bytes of the tokens."""
         return b"".join(self.pieces[token] for token in tokens)
 
     @property
     def template(self) -> ChatTemplate | None:
-        """The chat template with the vocabulary's own begin and end."""
+        """Chat template with the vocabulary's begin and end tokens."""
         ends = self.text_of(self.bos), self.text_of(self.eos)
         return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
 
     def text_of(self, token: int) -> str:
-        """Literal of a token; "" for one that the vocabulary lacks (negative)."""
+        """Return the literal of a token, or "" for a missing (negative) one."""
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
     def _plain_turn_markers(self) -> frozenset[str]:
@@ -275,7 +275,9 @@ class Vocabulary:
         return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
 
     def _parts(self, data: bytes) -> list[bytes]:
-        """User text in the parts that are tokenised apart: turn markers by characters, other text without literals."""
+        """Split user text into parts for separate tokenization: single characters of turn markers, and text without
+        literals.
+        """
         parts: list[bytes] = []
         for part in self._marker_literals.split(data):
             if self._marker_literals.fullmatch(part):
@@ -285,7 +287,7 @@ class Vocabulary:
         return parts
 
     def _plain(self, data: bytes) -> list[int]:
-        """Tokens of the bytes, with no control token parsed and no space put before them."""
+        """Tokenize bytes without control tokens and without an added space."""
         if self._space_mark and _SPACE_MARK in data:
             first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
             return first + [token for other in others for token in (*self._space_mark, *other)]
@@ -298,7 +300,7 @@ class Vocabulary:
         raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
-        """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
+        """Return anchors, with their tokens, that stop the vocabulary from adding a space. Empty if none is needed."""
         if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
             return {b"": []}
         heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
@@ -308,7 +310,7 @@ class Vocabulary:
         return anchors
 
     def _spelled_space_mark(self) -> list[int]:
-        """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
+        """Return the byte tokens of `▁` if the vocabulary treats it as a space and has such tokens."""
         if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
         by_byte = self._bytes_alone
@@ -324,7 +326,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
-    """Matches the longest literal that stands at a place; its `split` cuts before and after every literal."""
+    """Return a pattern for the longest literal at a position. Its `split` cuts before and after each literal."""
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
@@ -333,7 +335,7 @@ def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
 
 
 def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """Cut after the first character of every literal, so that no part holds one."""
+    """Cut after the first character of every literal, so that no part contains a whole one."""
     parts, start = [], 0
     while match := literals.search(data, start):
         cut = match.start() + 1

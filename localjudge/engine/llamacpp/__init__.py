@@ -1,1 +1,1 @@
-"""The engine on llama.cpp, in process. `engine.py` is the way in."""
+"""In-process engine on llama.cpp. Start reading with `engine.py`."""

@@ -1,17 +1,17 @@
-"""The engine: llama.cpp in process, driven token by token through its low-level interface.
+"""Run llama.cpp in process, token by token, through its low-level interface.
 
     resident path     instructions ─ context ─ statement 1 {"attributed":     -> logits -> verdict
     cut back to       instructions ─ context
     resident path     instructions ─ context ─ statement 2 {"attributed":     -> logits -> verdict
 
-Invariant: a verdict is bit-identical whatever else is asked, in any order, with any number of threads. What keeps it:
+Invariant: a verdict is bit-identical for any other requests, any order and any number of threads. The rules behind it:
 
-- One sequence, stack discipline. A path occupies cells 0 .. length-1; nothing else is resident while a verdict is
-  decoded. Going to the next request removes cells from the end, or restores the state that was saved there.
-- Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
-  shared or not: llama.cpp's kernels round differently for other batch shapes.
-- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
-- Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+- One sequence, stack discipline. A path occupies cells 0 .. length-1, and no other path is in memory while a verdict
+  is decoded. The next request removes cells from the end, or restores a state saved there.
+- Every node is evaluated from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts
+  them, shared or not, because llama.cpp's kernels round differently for other batch shapes.
+- Never two statements in one batch, for the same reason: it changed logits by up to 0.18 on a 1.2 B model.
+- Flash attention is off. With it, one-token steps over 512 or more cells differ between 1 and 2 threads.
 """
 
 from contextlib import ExitStack
@@ -31,7 +31,7 @@ from localjudge.words import option_name
 
 
 def outline_of(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    """The outline of the engine that would run the file. Raises ModelError for a model that cannot judge."""
+    """Describe the engine for a file without loading it. Raises ModelError for a model that cannot judge."""
     header, gpu_layers = gguf.check(file.path), used_gpu_layers(settings)
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
     memory_bytes = gguf.needed(header, n_ctx=n_ctx).total
@@ -39,7 +39,7 @@ def outline_of(file: ModelFile, settings: EngineSettings) -> ModelOutline:
 
 
 def _identity(file: ModelFile, n_ctx: int, gpu_layers: int) -> dict[str, Any]:
-    """The part of an engine's identity that needs no model: build, processor features, every setting."""
+    """Return the identity without model results: build, processor features, every setting."""
     return {
         "engine": "llama.cpp",
         "model_sha256": file.sha256,
@@ -57,9 +57,9 @@ def _identity(file: ModelFile, n_ctx: int, gpu_layers: int) -> dict[str, Any]:
 
 
 class VocabularyCounter(RequestTokenizer):
-    """Counts tokens of requests for a model whose weights are not loaded, in a process that leaves answering to others.
+    """Count tokens with a model's vocabulary only, while other processes answer.
 
-    Raises ModelError if llama.cpp refuses the file. One that a self-check has not tried may end the process.
+    Raises ModelError if llama.cpp refuses the file. A file without a passed self-check may end the process.
     """
 
     def __init__(self, file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> None:
@@ -77,10 +77,10 @@ class VocabularyCounter(RequestTokenizer):
 
 
 class LlamaCppEngine(DecodingEngine):
-    """Answers requests with one GGUF model; the progress is told of a self-test.
+    """Answer requests with one GGUF model. Reports a self-test to `progress`.
 
-    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile says. Raises ModelError
-    if the model cannot be used, OutOfResource if there is too little memory for it.
+    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile defines. Raises
+    ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class LlamaCppEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Model, build, processor features and every setting that can move a logit."""
+        """Model, build, processor features and every setting that can change a logit."""
         check, model = self._loaded.self_check, self._loaded.model
         return {
             **_identity(self._file, self.capacity, self._loaded.gpu_layers),

@@ -1,20 +1,20 @@
-"""What a GGUF file says of itself: can it judge, and does it fit into memory? Read before llama.cpp is trusted with it.
+"""Read a GGUF header before llama.cpp opens the file: can the model judge, and does it fit into memory?
 
-    "GGUF" | version | how many tensors, keys | key type value ... | name shape type offset ... | padding | tensor data
+    "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... | padding | tensor data
 
-This reader compares every length with the file's size. The `gguf` package does not: a header of 100 bytes that promises
-a list of 8 billion numbers keeps it busy without an end; and it takes 9 s for 152,000 tokens, this reader 0.1 s.
+Checks every length against the file size. The `gguf` package does not: it never finishes a 100-byte header that
+declares a list of 8 billion numbers. It also takes 9 s for 152,000 tokens, this reader 0.1 s.
 
-A judge says which token comes next. Many files cannot: adapters, models that turn a text into a vector,
-encoder-decoders. llama.cpp loads some of them, and what comes out then is not a verdict.
+A judge predicts the next token. Many files cannot do that: adapters, embedding models, encoder-decoders. llama.cpp
+loads some of them and returns meaningless output.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
-                                     the largest matrix of one step, the masks, and what passes between layers
+                                     the largest matrix of one step, the masks, and activations between layers
 
-The formulas follow llama.cpp's buffers without flash attention; a test compares them with what it opens. Where layers
-that are not attention are not told apart, the cache is an upper bound; their own states are not counted.
+The formulas follow llama.cpp's buffers without flash attention. A test compares them with llama.cpp's allocations. For
+models with layers other than attention, the cache is an upper bound and excludes the states of those layers.
 """
 
 import mmap
@@ -41,42 +41,42 @@ _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
 
 
 class Header(NamedTuple):
-    """Keys and size of one GGUF file, or of a model in several: the keys of its first, the weights of all.
+    """Keys and size of a GGUF file, or of a split model: the keys of its first file, the weights of all.
 
-    That all of the weights are there is not known from it: llama.cpp says so of a file that was cut off.
+    Does not show whether all weights are present. llama.cpp reports a truncated file.
     """
 
     path: Path
     keys: Mapping[str, Any]
-    """Values of the keys; a long list, and one of texts, is an empty tuple."""
+    """Values by key. Long lists and lists of texts are empty tuples."""
     lengths: Mapping[str, int]
-    """Of the keys that are lists."""
+    """Lengths of the lists by key."""
     tensor_count: int
     weight_bytes: int
 
     def text(self, key: str) -> str:
-        """Value of a key that should be a text; "" if it is missing or something else."""
+        """Return the text of a key, or "" if it is missing or of another type."""
         value = self.keys.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str, default: int = 0) -> int:
-        """Value of a key that should be a whole number; `default` if it is missing or something else."""
+        """Return the integer of a key, or `default` if it is missing or of another type."""
         value = self.keys.get(key)
         return int(value) if isinstance(value, int) else default
 
     def size(self, key: str, default: int = 0) -> int:
-        """Value of a key that is named after the architecture: `llama.context_length`."""
+        """Return the integer of a key with the architecture as prefix, for example `llama.context_length`."""
         return self.number(f"{self.text('general.architecture')}.{key}", default)
 
 
 def read(path: Path) -> Header:
-    """Read the header of a GGUF file. Raises ModelError if it is not one, is damaged or is cut off."""
+    """Read the header of a GGUF file. Raises ModelError if the file is invalid, damaged or truncated."""
     with _opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return _Reader(path, data).header()
 
 
 def require_gguf(path: Path) -> None:
-    """Raise ModelError for a file that does not begin as a GGUF model does; only its first bytes are read."""
+    """Raise ModelError unless the file starts like a GGUF model. Reads only the first bytes."""
     with _opened(path):
         pass
 
@@ -99,7 +99,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 class _Reader:
-    """A place in a file that only moves forward, and never past the end."""
+    """Forward-only reader that never passes the end of the file."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self._path = path
@@ -154,7 +154,7 @@ class _Reader:
         return self._data[start : self._position].decode(errors="replace")
 
     def _skip_texts(self, count: int) -> None:
-        """Quickly: a model has hundreds of thousands of words and merges."""
+        """Skip texts quickly: a model has hundreds of thousands of words and merges."""
         place, last = self._position, self._size - _UINT64.size
         for _ in range(count):
             if place > last:
@@ -187,7 +187,7 @@ _CANNOT_JUDGE = {
 
 
 def check(path: Path) -> Header:
-    """The header of a model that can judge. Raises ModelError that says why a file cannot."""
+    """Return the header of a model that can judge. Raises ModelError with the reason otherwise."""
     headers = [read(part) for part in parts(path)]
     first = headers[0]
     header = first._replace(
@@ -214,7 +214,7 @@ def check(path: Path) -> Header:
 
 
 UBATCH = 512
-"""Tokens that llama.cpp evaluates at once."""
+"""Number of tokens that llama.cpp evaluates at once."""
 _MAX_DEFAULT_CONTEXT = 8192
 _REFUSED = re.compile(
     "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
@@ -224,7 +224,7 @@ _REFUSED = re.compile(
 
 
 def what_to_do() -> str:
-    """The hint about too little memory."""
+    """Return the hint for too little memory."""
     return (
         f"use a smaller model or quantisation, a shorter context ({option_name('n_ctx')}) or fewer layers on a GPU "
         f"({option_name('gpu_layers')}); or free memory, or raise its limit (ulimit -v, the container's or the job's)"
@@ -232,7 +232,7 @@ def what_to_do() -> str:
 
 
 class MemoryNeed(NamedTuple):
-    """Bytes that a judge takes."""
+    """Memory of a judge in bytes."""
 
     weights: int
     cache: int
@@ -240,17 +240,17 @@ class MemoryNeed(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Sum of all parts in bytes."""
         return sum(self)
 
 
 def context_for(model: Header, wanted: int | None) -> int:
-    """Tokens of context that a model gets: at most its own."""
+    """Return the context size in tokens, at most the model's own."""
     return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
 
 
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
-    """Estimate for a context of `n_ctx` tokens, evaluated in steps of `UBATCH`."""
+    """Estimate the memory for a context of `n_ctx` tokens, evaluated in steps of `UBATCH`."""
     heads, width = model.size("attention.head_count"), model.size("embedding_length")
     head_width = width // heads if heads else 0
     key_and_value = model.size("attention.key_length", head_width) + model.size("attention.value_length", head_width)
@@ -268,7 +268,7 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
 
 
 def beside_free(need: MemoryNeed, n_ctx: int) -> str:
-    """The numbers, for a message: how much is needed, for what, and how much is free."""
+    """Format the needed memory, its parts and the free memory for a message."""
     free = hardware.available_bytes()
     room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
     return (
@@ -278,7 +278,7 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
 
 
 def was_refused(message: str) -> bool:
-    """Whether a library or a process says here that the system gave it no more memory, or no thread for want of it."""
+    """Return whether a message reports that the system refused memory or a thread."""
     return bool(_REFUSED.search(message))
 
 
@@ -288,13 +288,13 @@ _FILE_TYPE_NAMES = {
     20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M",
     28: "IQ2_S", 29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
 }  # fmt: skip
-"""How llama.cpp calls the mixtures of quantisations in a file, by its number for them (`llama_ftype`)."""
+"""llama.cpp's names of quantisation mixtures by number (`llama_ftype`)."""
 
 
 def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
-    """The facts of one file, with the memory that it takes for `n_ctx` tokens, or as many as a judge gets by default.
+    """Return the facts of a file, with its memory for `n_ctx` tokens (None: the default context).
 
-    Raises ModelError that says why it cannot judge, or cannot be read.
+    Raises ModelError with the reason if it cannot judge or cannot be read.
     """
     model = check(path)
     taken = context_for(model, n_ctx)

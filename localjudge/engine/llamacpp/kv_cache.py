@@ -1,8 +1,8 @@
-"""llama.cpp's context: cells that hold one path, what requests share evaluated once, and the one way to evaluate more.
+"""llama.cpp context that keeps one path in memory, reuses shared prefixes, and evaluates new tokens.
 
-Every node is a step of its own, whether or not anything is shared, and a place to go back to. Cells of attention are
-cut. A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which
-the next token overwrites: it is copied out at the ends of nodes, and back in, to the bit.
+Every node is a separate evaluation step and a point to rewind to. Attention cells are removed from the end. A recurrent
+layer (Mamba, gated delta networks, short convolutions) has one state that the next token overwrites, so the state is
+saved at the end of each node and restored exactly.
 """
 
 import ctypes
@@ -23,23 +23,23 @@ _STATES_KEPT = 4
 _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 RewindMode = Literal["cut", "checkpoint", "recompute"]
-"""How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
+"""Way back to a shared prefix: remove cells, restore a saved state, or start again."""
 
 
 class TokenRun(NamedTuple):
-    """Tokens to put behind what the cells hold. `position` is how many they hold."""
+    """Tokens to append at `position`, the number of occupied cells."""
 
     position: int
     tokens: Sequence[int]
 
     @property
     def end(self) -> int:
-        """How many tokens the cells hold once these are in."""
+        """Number of occupied cells after appending."""
         return self.position + len(self.tokens)
 
 
 class KVCache:
-    """A context of `n_ctx` cells for one path. Raises OutOfResource for too little memory, ModelError if refused."""
+    """Context of `n_ctx` cells for one path. Raises OutOfResource for too little memory, ModelError if refused."""
 
     def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
@@ -62,7 +62,7 @@ class KVCache:
         self.seconds_inside = 0.0
 
     def hold(self, path: TokenPath) -> int:
-        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
+        """Make the cells contain exactly this path and return its length. Evaluates only new tokens."""
         shared = shared_nodes(self._path, path)
         self._path = ()
         held = self.rewind(sum(map(len, path[:shared])))
@@ -76,13 +76,13 @@ class KVCache:
         return position
 
     def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
-        """Evaluate the run; logits behind it, shape (vocabulary,), valid until the next evaluation."""
+        """Evaluate the run and return the logits after it, shape (vocabulary,), valid until the next evaluation."""
         self.evaluate(run, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
     def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
-        """Put the run into the cells, in steps of `UBATCH` tokens from its own start: what is before moves no cut."""
+        """Evaluate the run in steps of `UBATCH` tokens from its own start, so earlier tokens do not shift the cuts."""
         for offset in range(0, len(run.tokens), UBATCH):
             step, position = run.tokens[offset : offset + UBATCH], run.position + offset
             count = len(step)
@@ -101,7 +101,7 @@ class KVCache:
                 raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
     def checkpoint(self, position: int) -> None:
-        """Remember that the cells hold `position` tokens now, as a place to go back to."""
+        """Save the state after `position` tokens as a point to rewind to."""
         if self._rewind_mode == "checkpoint":
             size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
             state = (ctypes.c_uint8 * size)()
@@ -111,7 +111,7 @@ class KVCache:
                 del self._checkpoints[1]
 
     def rewind(self, position: int) -> int:
-        """Go back to a checkpoint, or further where this memory cannot; how many tokens the cells still hold."""
+        """Rewind to a checkpoint, or further if necessary, and return the number of occupied cells."""
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
@@ -131,7 +131,7 @@ class KVCache:
         return 0
 
     def clear(self) -> None:
-        """Hold nothing, and overwrite all cells: attention multiplies cut cells by zero, and NaN times zero is NaN."""
+        """Empty and overwrite all cells. Attention multiplies unused cells by zero, and NaN times zero is NaN."""
         self._path = ()
         self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)

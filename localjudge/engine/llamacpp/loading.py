@@ -1,14 +1,14 @@
-"""Loads a GGUF model into llama.cpp, or says why it cannot be used.
+"""Load a GGUF model into llama.cpp, or explain why it cannot be used.
 
-    the file's header      is it a model that can judge, is it whole, does it fit into memory?
-    a process of its own   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
-                           (once per machine)                 from nothing: prefix + b ─────────────┘
-    this process           the model; the weights in memory are the bytes whose checksum the run records
+    header                 can the model judge, is the file complete, does it fit into memory?
+    child process          load the model ─ open a context ─ prefix + a ─ rewind ─ prefix + b ─┐ the same logits?
+    (once per machine)                      from scratch: prefix + b ──────────────────────────┘
+    this process           the model; the weights in memory are the bytes of the recorded checksum
 
-Three things cannot be known from a file. llama.cpp ends the process on some damaged models: then it is the child that
-ends. Some builds end it on weights that they repack for the processor (GCC 12 and AMX tiles): then the weights are used
-as they stand in the file. And some builds have given wrong logits after a return to a shared prefix: then every request
-is evaluated from scratch, which is slow and right.
+Three properties cannot be read from a file. llama.cpp ends the process on some damaged models, so a child process tries
+it first. Some builds crash on weights repacked for the processor (GCC 12 and AMX tiles), so the weights are then used
+without repacking. Some builds return wrong logits after a rewind to a shared prefix, so every request is then
+evaluated from scratch, which is slow and correct.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ if sys.platform != "win32":
     import resource
 
 TOLERANCE = 0.01
-"""Largest difference allowed between logits behind a way back and those from scratch, as a share of their range."""
+"""Largest accepted difference between logits after a rewind and from scratch, as a share of their range."""
 
 _PREFIX = (
     "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
@@ -55,18 +55,18 @@ _PREFIX = (
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
 _OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
-"""How a process ends at instructions that its processor does not have, by signals and by exceptions of Windows."""
+"""Exit codes for instructions that the processor lacks: signals, and exceptions on Windows."""
 _KILLED = -9
 _ALL_LAYERS = -1
 _GIB = 1 << 30
 _START_SECONDS, _SECONDS_A_GIB = 2, 10
-"""Of a self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s; a file that is not in memory takes longer."""
+"""Self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s. An uncached file takes longer."""
 _TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
 class SelfCheckInput(Record):
-    """What is asked of the child process: everything that decides how the model is loaded."""
+    """Everything that decides how the child process loads the model."""
 
     path: Path
     n_ctx: int
@@ -76,23 +76,23 @@ class SelfCheckInput(Record):
 
 
 class SelfCheckResult(Record):
-    """How the engine may go back to a shared prefix on this machine."""
+    """How the engine may rewind to a shared prefix on this machine."""
 
     rewind_mode: RewindMode
     difference: float = Field(ge=0)
-    """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
+    """Largest difference between logits after a rewind and from scratch, as a share of their range."""
     repack: bool = True
 
     @property
     def verdict(self) -> str:
-        """One word for the manifest: it does not change from one run to the next."""
+        """One word for the manifest, equal in every run."""
         if self.rewind_mode == "recompute":
             return "not forked"
         return "bit-identical" if self.difference == 0 else "within tolerance"
 
 
 class LoadedModel(NamedTuple):
-    """An open model with the context that it gets, and what its self-check found."""
+    """Open model with its context size and self-check result."""
 
     model: OpenModel
     shape: ModelShape
@@ -108,9 +108,9 @@ class LoadedModel(NamedTuple):
 
 
 def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = None) -> LoadedModel:
-    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory.
+    """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory.
 
-    The progress is told of a self-test; without one, the log is.
+    Reports a self-test to `progress`, or to the log without one.
     """
     header = gguf.check(file.path)
     most = header.size("context_length")
@@ -138,14 +138,14 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
 
 
 def used_gpu_layers(settings: EngineSettings) -> int:
-    """All layers, or as many as were asked for, if the build has a GPU backend; none if it has not."""
+    """Return the number of GPU layers: all or the requested number, 0 if the build has no GPU backend."""
     if not llama_cpp.llama_supports_gpu_offload():
         return 0
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
 
 
 def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
-    """The model, read from the bytes that its checksum is of. Raises ModelError if they changed before or meanwhile."""
+    """Load the model. Raises ModelError if the file changed since its checksum was computed."""
     with ExitStack() as undo:
         try:
             before = _state(file.path)
@@ -164,15 +164,15 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenMo
 
 
 def _state(path: Path) -> list[tuple[int, ...]]:
-    """What changes when a file is written or replaced, for each part of the model."""
+    """Return file attributes that change when a part of the model is written or replaced."""
     facts = [part.stat() for part in parts(path)]
     return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
 
 
 def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None) -> SelfCheckResult:
-    """What is remembered of this model on this machine, or what checking it now gives.
+    """Return the cached self-check of this model on this machine, or run it now.
 
-    Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
+    Raises ModelError if the model cannot be loaded or ends the child process, OutOfResource for too little memory.
     """
     key = {
         "model_sha256": model_sha256,
@@ -200,9 +200,9 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
-    """What a child process finds, with plain weights if the process dies of repacked ones; `on_tick` each second.
+    """Test in a child process, again without repacking if it dies. Calls `on_tick` each second.
 
-    Raises its error, or ModelError or OutOfResource with how it ended.
+    Raises the child's error, or ModelError or OutOfResource according to its exit code.
     """
     done = _run_child(wanted, on_tick)
     if done.returncode in _OF_THE_BUILD:
@@ -257,7 +257,7 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
 
 
 def main() -> None:
-    """Try the model that is described on standard input; the result, or what is wrong, on standard output."""
+    """Test the model described on standard input. Writes the result or the error to standard output."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
@@ -270,7 +270,7 @@ def main() -> None:
 
 
 def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
-    """Try the model in this process. Raises ModelError for one that cannot judge."""
+    """Test the model in this process. Raises ModelError if it cannot judge."""
     with closing(
         open_model(wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True)
     ) as model:
@@ -292,7 +292,7 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
-    """Tokens of a prefix and of two ways to go on, cut to what fits a small context."""
+    """Return the tokens of a prefix and two continuations, cut to fit a small context."""
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
@@ -305,9 +305,9 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
-    """How far the logits behind the second text are from those from scratch, once the first has been there.
+    """Return the largest difference of the logits after a rewind from those computed from scratch.
 
-    A share of their range, in which a token that is impossible in both does not count; infinite without a way back.
+    Relative to their range, without tokens that are impossible in both. Infinite if rewinding fails.
     """
     behind = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))

@@ -1,11 +1,11 @@
-"""llama.cpp itself, and a file that is given to it: `from localjudge.engine.llamacpp.model import llama_cpp`.
+"""Import llama.cpp and open model files: `from localjudge.engine.llamacpp.model import llama_cpp`.
 
-llama.cpp tells of errors in its log: they are kept for our own messages. An interrupt that arrives inside a callback of
-llama.cpp would be raised there, printed and lost: it is noted instead, and raised when the native call is over.
+llama.cpp reports errors in its log, so the log is captured for our messages. Python would print and lose an interrupt
+inside a llama.cpp callback, so it is recorded there and raised after the native call.
 
-The weights in memory are a copy of our own, not a mapping of the file: what is written over a mapped file while a run
-goes on would be read as weights without a word, and a mapped file that is cut off ends the process (SIGBUS). The copy
-takes half a second for a gigabyte at most. Two processes do not share it.
+The weights are copied into memory instead of mapped. Overwriting a mapped file during a run would change the weights
+silently, and truncating it would end the process (SIGBUS). The copy takes at most half a second per gigabyte. Two
+processes do not share it.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
 __all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
 
 WHO_IT_IS = ("general.architecture", "general.basename", "general.name")
-"""Keys of a GGUF file that say which model it holds."""
+"""GGUF keys that identify the model."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
 _SPAWN = "use multiprocessing.get_context('spawn')"
@@ -56,12 +56,12 @@ _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
 _threaded: list[int] = []
-"""The process in which llama.cpp has used several threads or a GPU. A forked process inherits the note, not these."""
+"""Id of the process where llama.cpp has used several threads or a GPU. A fork inherits the id but not the threads."""
 
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Raise KeyboardInterrupt behind the block if one arrived in it. Does nothing outside the main thread."""
+    """Delay KeyboardInterrupt until the end of the block. No effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -83,13 +83,13 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def listen() -> None:
-    """Forget what was said so far; keep what llama.cpp says of errors from now on, and drop the rest of its log."""
+    """Clear the captured log. From now on, keep llama.cpp's errors and drop other messages."""
     llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
     _complaints.clear()
 
 
 def complaints() -> str:
-    """The errors in llama.cpp's own words, each once; "" if it named none."""
+    """Return llama.cpp's distinct error messages, or "" if there are none."""
     return "; ".join(dict.fromkeys(_complaints))
 
 
@@ -115,7 +115,7 @@ def _warn_of_fork() -> None:
 
 
 def build() -> EngineBuild:
-    """Which llama.cpp this is. Backends for GPUs are libraries of their own next to it."""
+    """Return the llama.cpp build. GPU backends are separate libraries in its folder."""
     files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
     libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
     backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
@@ -125,7 +125,7 @@ def build() -> EngineBuild:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model in memory, and what it says of itself: `metadata` holds who it is, by the file's keys."""
+    """Model in memory. `metadata` contains the identifying keys of the file."""
 
     pointer: Any
     vocabulary: Vocabulary
@@ -140,9 +140,9 @@ class OpenModel:
 def open_model(
     path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_alone: bool = False
 ) -> OpenModel:
-    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words.
+    """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message.
 
-    Of a model whose vocabulary alone is loaded, the quantisation is not known.
+    The quantisation is unknown if only the vocabulary is loaded.
     """
     listen()
     llama_cpp.llama_backend_init()
@@ -173,7 +173,7 @@ def open_model(
 
 @contextmanager
 def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
-    """The vocabulary of a file with its chat template, its weights not loaded. Raises as `open_model` does."""
+    """Yield a file's vocabulary and chat template without its weights. Raises the errors of `open_model`."""
     with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
         yield model.vocabulary
 
@@ -198,7 +198,7 @@ def _metadata(pointer: Any, key: str) -> str:
 
 
 def loaded_tokens(pointer: Any) -> TokenTable:
-    """Those of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive the table."""
+    """Return the tokens of a loaded model. `pointer` is llama.cpp's vocabulary and must outlive the table."""
     exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
     size = llama_cpp.llama_vocab_n_tokens(pointer)
     pieces = [_piece(pointer, token) for token in range(size)]

@@ -1,11 +1,10 @@
-"""The one place that opens a connection: to the server that a judge is named by, and to nothing else.
+"""Connect to the server named by the judge. No other module opens a connection.
 
-    http://127.0.0.1:8080   the address: a host and its port; /v1 behind it is taken for the usual path
+    http://127.0.0.1:8080   address: a host and its port, optionally with the usual path /v1
 
-    host ──look up──> addresses, each this machine's or allowed?   no: refused before a packet is sent
+    host ──look up──> addresses, each local or allowed?   no: refused before a packet is sent
 
-Proxies of the environment are not read, and redirects are not followed. What comes back is a stranger's: its size and
-its time are limited, and it is JSON or it is refused.
+Ignores proxy variables and redirects. A reply must be JSON and is limited in size and time.
 """
 
 import http.client
@@ -32,12 +31,12 @@ class ServerAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """As a judge is named: `http://127.0.0.1:8080`."""
+        """Return the address as a judge name: `http://127.0.0.1:8080`."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
 def read_address(judge: str) -> ServerAddress:
-    """The address that a judge is named by. Raises InputError for one that cannot be used."""
+    """Parse the address in a judge's name. Raises InputError if it is invalid."""
     match = _HTTP.fullmatch(judge)
     port = int(match["port"] or 80) if match else 0
     if not match or not 0 < port <= _LAST_PORT:
@@ -50,12 +49,12 @@ def read_address(judge: str) -> ServerAddress:
 
 
 def is_loopback(address: ServerAddress) -> bool:
-    """Whether an address is this machine's by what is written, with nothing looked up."""
+    """Return whether an address is written as local. Does not resolve names."""
     return address.host.casefold() == "localhost" or ("%" not in address.host and is_this_machine(address.host))
 
 
 def is_this_machine(numeric: str) -> bool:
-    """Whether a numeric address, as a connection has it, leads back to this machine."""
+    """Return whether a numeric address belongs to this machine."""
     try:
         address = ip_address(numeric.partition("%")[0])
     except ValueError:
@@ -65,19 +64,19 @@ def is_this_machine(numeric: str) -> bool:
 
 
 class Patience(NamedTuple):
-    """Seconds to wait, and bytes to take."""
+    """Time limits in seconds and the size limit in bytes."""
 
     connecting: float = 10
     describing: float = 120
-    """A description of the server may wait behind somebody else's prompt."""
+    """For a server description, which may wait for another client's prompt."""
     answering: float = 900
-    """A prompt of thousands of tokens takes minutes on a few cores."""
+    """For an answer: a prompt of thousands of tokens takes minutes on a few cores."""
     most_bytes: int = 1 << 27
-    """A list of a whole vocabulary has 14 MB for 152,000 tokens."""
+    """For a reply: the list of a vocabulary of 152,000 tokens has 14 MB."""
 
 
 class Refused(ModelError):
-    """A server reports an error: its HTTP `status`, its reply as `said`, and whether the request is at fault."""
+    """Error reported by a server: its HTTP `status`, its reply as `said`, and whether the request caused it."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
@@ -90,7 +89,7 @@ class Refused(ModelError):
 
 
 class _TimedSocket(socket.socket):
-    """A socket that gives up at one moment, however often a little arrives until then."""
+    """Socket with one deadline, even if data keeps arriving slowly."""
 
     until = 0.0
 
@@ -103,7 +102,7 @@ class _TimedSocket(socket.socket):
 
 
 class ServerConnection:
-    """A connection to this machine or an `allowed` host: made when needed, and again when the server closed it."""
+    """Connection to this machine or an `allowed` host, opened on demand and reopened if the server closes it."""
 
     def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
         self.address = address
@@ -111,18 +110,18 @@ class ServerConnection:
         self._patience = patience or Patience()
         self._http: http.client.HTTPConnection | None = None
         self.made = 0
-        """Connections made so far: each may lead to another server."""
+        """Number of connections so far. Each may lead to another server."""
         self._peer = ""
 
     @property
     def is_local(self) -> bool:
-        """Whether the other end is on this machine. Known once a question was asked."""
+        """Whether the server is on this machine. Known after the first request."""
         return is_this_machine(self._peer)
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, kind: type[Any] = dict) -> Any:
-        """The JSON value of this kind that answers a GET, or a POST if there is a body.
+        """Send a GET, or a POST with a body, and return the JSON reply of type `kind`.
 
-        Raises OutOfResource for a server that cannot be reached or is too slow, Refused for an error that it reports,
+        Raises OutOfResource for a server that is unreachable or too slow, Refused for an error that it reports,
         ModelError for any other reply, InputError for a host that is not allowed.
         """
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
@@ -138,13 +137,13 @@ class ServerConnection:
         return value
 
     def close(self) -> None:
-        """Close the connection; the next question makes another."""
+        """Close the connection. The next request opens a new one."""
         if self._http is not None:
             self._http.close()
         self._http = None
 
     def _exchange(self, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Status and content, whole within the time for it. A connection that was closed meanwhile is made again."""
+        """Return status and body within the time limit. Reopens a closed connection."""
         reused = self._http is not None and self._http.sock is not None
         connection = self._connection()
         seconds = self._patience.describing if body is None else self._patience.answering
@@ -180,7 +179,7 @@ class ServerConnection:
         return self._http
 
     def _connect(self) -> _TimedSocket:
-        """A socket to the first address that answers; all of the name are checked before one is tried."""
+        """Connect to the first responding address after checking all addresses of the host."""
         try:
             addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
@@ -203,7 +202,7 @@ class ServerConnection:
         raise self._gone(f"cannot be reached: {failure.strerror or failure}") from failure
 
     def _require_allowed(self, numeric: str) -> None:
-        """Raise InputError unless this is an address of this machine, or of a host that the user allows by its name."""
+        """Raise InputError unless the address is local or belongs to a host that the user allowed by name."""
         host = self.address.host
         if not is_this_machine(numeric) and host not in self._allowed:
             raise InputError(

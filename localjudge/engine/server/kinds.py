@@ -1,33 +1,33 @@
-"""Which server answers at an address, and whether it can judge: it has to give the probability of each valid answer.
+"""Detect the kind of server and check that it can judge: it must return the probability of each valid answer.
 
     /props with a context                 llama-server
     /v1/models and /extras/tokenize       python -m llama_cpp.server
-    anything else                         refused, with what to do instead
+    anything else                         refused, with advice
 
-The decision. Both give logarithms of probabilities of the raw logits, before samplers and grammar, of the token that
-was taken; llama-server also of the most likely ones. So the valid tokens, and they alone, are raised by `logit_bias`:
-one of them is taken, and its probability is known to the last digit. If one is not among the most likely, llama-server
-is called again, for the shares of the valid tokens after sampling (right to about the fourth digit, as 1000 is added to
-a logit in single precision), and llama_cpp.server, which names tokens by their texts, for each that it did not name.
+Verdicts. Both servers return log probabilities of the raw logits, before samplers and grammar, for the chosen token;
+llama-server also for the most likely tokens. `logit_bias` raises exactly the valid tokens, so one of them is chosen
+and its probability is exact. If a valid token is missing among the most likely ones, llama-server is called again for
+the shares of the valid tokens after sampling (about four correct digits, because 1000 is added to a logit in single
+precision), and llama_cpp.server, which names tokens by text, once for each missing token.
 
-Isolation. A server answers from the longest beginning that it still holds, so by default an answer depends on what was
-asked before (the logits of one prompt moved by 0.06 with a 0.5 B model). It is led to one state:
+Isolation. A server continues from the longest prefix in its cache, so by default an answer depends on earlier requests
+(0.06 in the logits of one prompt with a 0.5 B model). Each prompt is therefore evaluated from one defined state:
 
-    llama-server                                      llama_cpp.server, which always goes on from what it holds
-    shared          cache_prompt false   afresh       .               another text, which makes it forget
+    llama-server                                      llama_cpp.server, which always reuses its cache
+    shared          cache_prompt false   from scratch .               another text, which clears the cache
     shared          cache_prompt true    last token   shared, shared  from its first token, then its last one again
-    shared + own    cache_prompt true    own tokens   shared + own    what is new
+    shared + own    cache_prompt true    own tokens   shared + own    new tokens
 
-A reply of llama-server says how many tokens were taken from the slot: another number means that somebody else uses it.
-A model that cannot go back to a shared beginning (a recurrent memory) is asked from scratch.
+llama-server reports the number of tokens taken from its slot. Another number means that another client uses the slot.
+A model that cannot return to a shared prefix (recurrent memory) is evaluated from scratch.
 
-If the file is not at hand, llama-server lists its vocabulary: each token with its bytes, control tokens with none, so
-that their literals are asked for. No list says which tokens match in plain text in any case (llama.cpp's USER_DEFINED),
-so every token that looks like markup counts as reserved, `<div>` with `<|im_end|>`.
+Without the model file, llama-server lists its vocabulary: each token with its bytes, and control tokens without, so
+their literals are requested. No list shows which tokens match in plain text (llama.cpp's USER_DEFINED), so every token
+that looks like markup is reserved, `<div>` as well as `<|im_end|>`.
 
-llama_cpp.server takes text, and tells neither its vocabulary nor its chat template. So the model's file has to be on
-this machine, and tokens of a few texts are compared with that file's; a LoRA adapter (--lora_path) shows nowhere. It
-parses control tokens in all text: a text of the user's that holds such a literal gets no answer.
+llama_cpp.server takes text and reveals neither vocabulary nor chat template. So the model file must be on this machine,
+and the tokens of a few texts are compared with it. A LoRA adapter (--lora_path) cannot be detected. The server parses
+control tokens in all text, so user text with such a literal gets no answer.
 """
 
 import math
@@ -62,31 +62,31 @@ LLAMA_SERVER = "llama-server"
 PYTHON_SERVER = "llama_cpp.server"
 _RAISED = 1000.0
 _LEAST = -700.0
-"""Logarithm of a probability that is given as 0."""
+"""Log probability used for a probability of 0."""
 _LISTED = 256
-"""Most likely tokens to list, in 32 kB."""
+"""Number of most likely tokens to request, about 32 kB."""
 _TRIES = 3
 _UNKNOWN = (404, 405, 501)
 _FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
-"""What /v1/models says of the weights, and what it is called in an identity."""
+"""Size fields of /v1/models, with their names in an identity."""
 _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
 _FOLDING = (3, 4)
-"""llama.cpp's numbers for WordPiece and Unigram (`llama_vocab_type`), whose tokens fold case or accents."""
+"""llama.cpp's numbers of WordPiece and Unigram (`llama_vocab_type`), which fold case or accents."""
 _MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
 _TRIALS = (
     "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954.",
     "Straße, naïve café, Ελλάδα, мост, 桥梁 und 😀",
     "def opened(year):\n    return {'bridge': year >= 1936}",
 )
-"""Texts in several scripts, by whose tokens two vocabularies differ."""
+"""Texts in several scripts for comparing two vocabularies."""
 _TRIAL_OWN = 6
 _OTHERS = (".", "a")
-"""Texts to forget by; the second for a prompt that begins with the first."""
+"""Texts that clear the cache; the second one for a prompt that begins with the first."""
 _CONTEXT = re.compile(r"context (?:length is|window of) (\d+)")
 
 
 def one_line(end: str) -> str:
-    """A grammar of llama.cpp: at least one character, and then the one that ends the line."""
+    """Return a llama.cpp grammar for at least one character up to the end of the line."""
     controls = "\\x00-\\x1F\\x7F-\\x9F"
     if end == '"':
         return f'root ::= ([^"\\\\{controls}] | "\\\\" ["\\\\/bfnrt])+ "\\""'
@@ -96,7 +96,7 @@ def one_line(end: str) -> str:
 
 
 def _read_llama_server(connection: ServerConnection, props: Mapping[str, Any]) -> ServedModel:
-    """What the server says of its model, compared with the file if that is on this machine."""
+    """Read the server's model description and compare it with the file, if that is on this machine."""
     meta = inside(connection.ask("/v1/models"), "data", 0, "meta", kind=dict)
     size = whole(inside(meta, "n_vocab"), "the size of its vocabulary")
     named = str(props.get("model_path", ""))
@@ -125,7 +125,7 @@ def _read_llama_server(connection: ServerConnection, props: Mapping[str, Any]) -
 
 
 def _refuse_adapters(connection: ServerConnection) -> None:
-    """Raise ModelError for a model that is changed by LoRA adapters: path and size are still those of its own file."""
+    """Raise ModelError for a model with LoRA adapters, whose path and size still describe its base file."""
     for row in _ask_if_known(connection, "/lora-adapters", list):
         if inside(row, "scale") != 0:
             raise ModelError(
@@ -136,7 +136,7 @@ def _refuse_adapters(connection: ServerConnection) -> None:
 
 
 class LlamaServer(ServerEngine):
-    """The engine on a llama-server, which is tried: can it go back to a shared beginning?"""
+    """Engine on a llama-server. Tests whether the server can return to a shared prefix."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -151,7 +151,9 @@ class LlamaServer(ServerEngine):
         return Vocabulary(self._listed_tokens(), self._model.chat_template)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Of the raw logits. Two calls if a valid token is not among the most likely ones, else one."""
+        """Return log probabilities of the raw logits. Takes a second call if a valid token is not among the most
+        likely.
+        """
         raised = [[token, _RAISED] for token in wanted]
         likely = inside(self._at(place, n_probs=_LISTED, logit_bias=raised), "completion_probabilities", 0)
         by_id = by_token(inside(likely, "top_logprobs", kind=list), self._model.vocabulary_size)
@@ -167,12 +169,12 @@ class LlamaServer(ServerEngine):
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
-        """Under a grammar of one line, the most likely token at each step."""
+        """Return the most likely token at each step, under a grammar of one line."""
         reply = self._at(place, predict=most, grammar=one_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
         return tokens_in(reply, self._model.vocabulary_size)
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
-        """The reply at a place, from a state of the slot that hangs on the place alone."""
+        """Return the reply at a place, from a slot state that depends only on the place."""
         prompt = (*place.shared, *place.own)
         if not (self.shares_prefixes and place.shared):
             return self._complete(prompt, cached=None, **how)
@@ -191,7 +193,7 @@ class LlamaServer(ServerEngine):
         )
 
     def _complete(self, prompt: tuple[int, ...], *, cached: int | None, predict: int = 1, **how: Any) -> dict[str, Any]:
-        """The reply; {} if other than `cached` tokens were taken from the slot (None: it is evaluated afresh)."""
+        """Return the reply, or {} if the slot did not supply `cached` tokens (None: evaluated from scratch)."""
         body = {
             "prompt": list(prompt),
             "n_predict": predict,
@@ -221,7 +223,7 @@ class LlamaServer(ServerEngine):
         return super()._refusal(error)
 
     def _can_go_back(self) -> bool:
-        """Whether a shared beginning can be gone back to, and gives the same bits each time."""
+        """Return whether the server can return to a shared prefix and gives the same bits each time."""
         tokens = self._tokenize(_TRIALS[0])
         read = tokens[:2]
         self.log_probabilities(AnswerPlace((), tuple(tokens)), read)
@@ -239,7 +241,7 @@ class LlamaServer(ServerEngine):
         return tokens_in(reply, self._model.vocabulary_size)
 
     def _listed_tokens(self) -> TokenTable:
-        """The vocabulary as the server lists it, with the probabilities of all tokens; without bytes control tokens."""
+        """Return the vocabulary that the server lists with its probabilities. Control tokens have no bytes."""
         size, any_token = self._model.vocabulary_size, self._tokenize("a")[0]
         reply = self._complete((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
         rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
@@ -272,7 +274,7 @@ class LlamaServer(ServerEngine):
         )
 
     def _shares(self, rows: Sequence[Any]) -> dict[int, float]:
-        """Logarithms of the shares after sampling; what has none is not listed."""
+        """Return log shares after sampling, without tokens of share 0."""
         most = self._model.vocabulary_size - 1
         shares = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
         if not shares or not all(isinstance(share, float | int) and 0 < share <= 1 for share in shares.values()):
@@ -281,7 +283,7 @@ class LlamaServer(ServerEngine):
 
 
 def _read_python_server(connection: ServerConnection, models: Sequence[Any]) -> ServedModel:
-    """What the server says of its model, and the file of the rest. Raises ModelError if the file is not at hand."""
+    """Read the server's model description, and the rest from the model file. Raises ModelError without the file."""
     named = str(inside(models, 0, "id"))
     proved = proved_file(named) if connection.is_local and len(models) == 1 else None
     if proved is None:
@@ -308,7 +310,7 @@ def _read_python_server(connection: ServerConnection, models: Sequence[Any]) -> 
 
 
 def _refuse_another(connection: ServerConnection, vocabulary: Vocabulary, path: Path) -> None:
-    """Raise ModelError if the server's tokens are not those of the file, which was replaced since or is another one."""
+    """Raise ModelError if the server's tokens differ from the file's."""
     for text in _TRIALS:
         reply = connection.ask("/extras/tokenize", {"input": text})
         try:
@@ -326,7 +328,7 @@ def _refuse_another(connection: ServerConnection, vocabulary: Vocabulary, path: 
 
 
 def _context_of(connection: ServerConnection) -> int:
-    """How many tokens fit, which the server says when it is asked for too many."""
+    """Return the context size, which the server names when a request is too long."""
     try:
         connection.ask("/v1/completions", {"prompt": "a b " * 200_000, "max_tokens": 1})
     except Refused as error:
@@ -336,7 +338,7 @@ def _context_of(connection: ServerConnection) -> int:
 
 
 class PythonServer(ServerEngine):
-    """The engine on a `llama_cpp.server`, which is tried: does it give probabilities?"""
+    """Engine on a `llama_cpp.server`. Tests whether the server returns probabilities."""
 
     begins_by_itself = True
 
@@ -346,7 +348,7 @@ class PythonServer(ServerEngine):
         self._complete("a", logprobs=1)
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """As for a model's file. Raises SampleError for a text of the user's that the server would read as markup."""
+        """Tokenize with the model file. Raises SampleError for user text that the server would parse as markup."""
         for piece in (piece for node in request.path for piece in node if not piece.trusted):
             if self.vocabulary.has_markup(piece.text):
                 raise SampleError(
@@ -356,9 +358,9 @@ class PythonServer(ServerEngine):
         return super().tokenize(request)
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Of the raw logits: one call for the most likely, and one for each token that they do not name by its text.
+        """Return log probabilities of the raw logits: one call for the most likely tokens, one for each missing token.
 
-        Tokens are raised so that one of them is taken: an end has no list. Some tokens share their text with another.
+        Raises the valid tokens so that one is chosen, because the end token has no list. Some tokens share their text.
         """
         spelled = {token: self.vocabulary.pieces[token].decode(errors="ignore") for token in wanted}
         raised: dict[str, Any] = {
@@ -380,12 +382,12 @@ class PythonServer(ServerEngine):
         return by_id
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
-        """Under a grammar of one line, the most likely token at each step; tokenised again here."""
+        """Return the most likely token at each step under a grammar of one line, retokenised here."""
         reply = self._at(place, max_tokens=most, grammar=one_line(end))
         return self.vocabulary.user(inside(reply, "choices", 0, "text", kind=str))[:most]
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
-        """The reply at a place, from a state that hangs on the place alone."""
+        """Return the reply at a place, from a state that depends only on the place."""
         shared, prompt = self._text(place.shared), self._text((*place.shared, *place.own))
         if not shared or self._held != shared:
             other = next(text for text in _OTHERS if not prompt.startswith(text))
@@ -398,7 +400,7 @@ class PythonServer(ServerEngine):
         return self._complete(prompt, **how)
 
     def _text(self, tokens: tuple[int, ...]) -> str:
-        """What the tokens spell, without the begin token, which the server puts there itself."""
+        """Return the text of the tokens without the begin token, which the server adds."""
         begin = self.vocabulary.begin
         spelled = self.vocabulary.decode(list(tokens[1:] if tokens[:1] == (begin,) else tokens))
         try:
@@ -429,17 +431,17 @@ _ENGINES: dict[str, type[ServerEngine]] = {LLAMA_SERVER: LlamaServer, PYTHON_SER
 
 
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
-    """What is served at the address that a judge is named by.
+    """Identify the model at the address in a judge's name.
 
-    Raises ModelError if there is no server, or one that cannot judge; InputError for an address that is wrong or not
-    this machine's; OutOfResource for a server that does not get ready.
+    Raises ModelError if there is no server or it cannot judge; InputError for an invalid address or another machine;
+    OutOfResource for a server that does not become ready.
     """
     with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:
         return _read(connection)
 
 
 def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> ServerEngine:
-    """The engine on the server. Raises as `served_model` does, and if it serves another model by now."""
+    """Open the engine on the server. Raises the errors of `served_model`, also if the model has changed."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(ServerConnection(model.address, settings.allow_host)))
         if _read(connection) != model:

@@ -1,14 +1,14 @@
-r"""The engine on a server: prompts and grammars are ours, the tokens' probabilities are the server's.
+r"""Engine on a server: we control prompts and grammars, the server supplies token probabilities.
 
     request ── tokens, as in process ──> server: log probabilities of the valid tokens ──> verdict, as in process
                                          server: the likely text of a reason            ──> its tokens, each checked
 
-What else the server does cannot be seen from here (other people's requests in one batch with ours, a cache of quantised
-numbers), so the identity says "not isolated".
+Other effects inside the server are invisible here (other requests in the same batch, a quantised cache), so the
+identity says "not isolated".
 
-The server says which model it is. A name that is the whole path of a file on this machine, with as many tokens and as
-many bytes of weights, is proved by that file's checksum: registered profile, card and caution are that file's. Another
-name proves nothing. A reply over a new connection counts once the server describes its model as before.
+The server names its model. If the name is the full path of a file on this machine with equal token count and weight
+size, the file's checksum identifies the model, and its registered profile, card and caution apply. Any other name
+proves nothing. A reply over a new connection counts only after the server describes the same model again.
 """
 
 import logging
@@ -44,7 +44,7 @@ _TOO_OLD = "use a recent version of the server"
 
 
 def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
-    """The value of this kind at the end of these keys and places of a reply. Raises ModelError if there is none."""
+    """Return the value of type `kind` at a path of keys and indices in a reply. Raises ModelError if missing."""
     value = reply
     try:
         for step in steps:
@@ -57,27 +57,30 @@ def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
 
 
 def whole(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
-    """A whole number of this range. Raises ModelError for anything else."""
+    """Return an integer within the range. Raises ModelError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
         raise ModelError(f"the server gives {value!r:.40} as {what}")
     return value
 
 
 def log_probability(value: Any) -> float:
-    """A natural logarithm of a probability. Raises ModelError for anything else."""
+    """Return a natural log probability. Raises ModelError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST <= value <= _ROUNDING:
         raise ModelError(f"the server gives {value!r:.40} as the logarithm of a probability")
     return min(float(value), 0.0)
 
 
 def tokens_in(reply: Any, vocabulary_size: int) -> list[int]:
-    """The list `tokens` of a reply. Raises ModelError for anything else."""
+    """Return the list `tokens` of a reply. Raises ModelError otherwise."""
     tokens = inside(reply, "tokens", kind=list)
     return [whole(token, "a token", most=vocabulary_size - 1) for token in tokens]
 
 
 def by_token(rows: Sequence[Any], vocabulary_size: int) -> dict[int, float]:
-    """Log probabilities by token, from rows with `id` and `logprob`. Raises ModelError for others, or a sum above 1."""
+    """Return log probabilities by token from rows with `id` and `logprob`.
+
+    Raises ModelError for invalid rows or a sum of probabilities above 1.
+    """
     by_id = {
         whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
         for row in rows
@@ -89,7 +92,7 @@ def by_token(rows: Sequence[Any], vocabulary_size: int) -> dict[int, float]:
 
 
 class ProvedFile(NamedTuple):
-    """The file on this machine that a server names, and what its header says."""
+    """Local file that a server names, with its header."""
 
     file: ModelFile
     metadata: Mapping[str, str]
@@ -97,11 +100,11 @@ class ProvedFile(NamedTuple):
 
 
 class ServedModel(NamedTuple):
-    """A model behind an address.
+    """Model at a server address.
 
-    `kind` and `build` are the server's, `called` is what it calls the model, `n_ctx` the tokens that it takes at once.
-    `bos` and `eos` are texts, as chat templates want them; `host` is set if it is not this machine; `facts` are sizes
-    that tell a model that is not proved from others.
+    `kind` and `build` describe the server, `called` is its name for the model, `n_ctx` the maximum number of tokens.
+    `bos` and `eos` are texts for chat templates. `host` is set for another machine. `facts` are sizes that distinguish
+    models without a proved file.
     """
 
     address: ServerAddress
@@ -120,34 +123,34 @@ class ServedModel(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The address, by which the judge is found again."""
+        """Address of the server."""
         return str(self.address)
 
     @property
     def sha256(self) -> str | None:
-        """The checksum of the model, if it is proved."""
+        """Checksum of the proved file, or None."""
         return self.proved.file.sha256 if self.proved else None
 
     @property
     def profile(self) -> str | None:
-        """The profile that the model is registered with, if it is proved and registered."""
+        """Registered profile of the proved file, or None."""
         return self.proved.file.profile if self.proved else None
 
     @property
     def name(self) -> str:
-        """What people call the model: as a file of its bytes is called, or as the server calls it."""
+        """Display name: the name of the proved file, or the server's name for the model."""
         return self.proved.file.name if self.proved else Path(self.called).name.removesuffix(".gguf") or self.kind
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of who it is; without one, its name."""
+        """Identifying metadata of the proved file, or the model's name."""
         return self.proved.metadata if self.proved else {"general.name": self.name}
 
 
 def proved_file(
     named: str, *, vocabulary_size: int | None = None, weight_bytes: int | None = None
 ) -> ProvedFile | None:
-    """The file of this name on this machine, if what the server says of its model fits it; else None."""
+    """Return the local file of this name if it matches the server's description, else None."""
     path = Path(named)
     try:
         if not path.is_absolute() or not path.is_file():
@@ -167,24 +170,24 @@ def proved_file(
 
 
 class AnswerPlace(NamedTuple):
-    """A place in an answer: the tokens before it, those that neighbours share apart from the others."""
+    """Position in an answer: the preceding tokens, split into shared and own ones."""
 
     shared: tuple[int, ...]
     own: tuple[int, ...]
 
 
 class ServerEngine(DecodingEngine):
-    """Answers requests with one model of a server.
+    """Answer requests with one model of a server.
 
-    `read` reads from the connection which model it is: every question raises OutOfResource if the server is gone or has
-    another model now. Raises ModelError if the context that was asked for is more than the server has.
+    `read` identifies the model behind the connection. Requests raise OutOfResource if the server is gone or serves
+    another model. Raises ModelError if the requested context exceeds the server's.
     """
 
     ignored_settings = ("threads", "gpu_layers")
     memory_bytes = 0
     shares_prefixes = True
     begins_by_itself = False
-    """Whether the server puts the model's begin token in front of every prompt."""
+    """Whether the server adds the model's begin token to every prompt."""
     _larger_context = "start the server with a larger one"
 
     def __init__(
@@ -201,11 +204,11 @@ class ServerEngine(DecodingEngine):
         self._connection = connection
         self._read = read
         self._compared = connection.made
-        """The connection over which the model was last compared with this one."""
+        """Connection on which the model was last checked."""
         self._undo = ExitStack()
         self._undo.callback(connection.close)
         self._held: object = None
-        """The shared beginning that the server was led to."""
+        """Shared prefix in the server's cache."""
         self._evaluated_tokens = 0
         self._seconds_waited = 0.0
         self._n_ctx = settings.n_ctx or model.n_ctx
@@ -223,20 +226,20 @@ class ServerEngine(DecodingEngine):
         )
 
     def _open_vocabulary(self) -> Vocabulary:
-        """The model's tokens, until the engine is closed: those of its file."""
+        """Return the vocabulary of the model file, open until the engine is closed."""
         assert self._model.proved is not None
         return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
 
     @abstractmethod
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Natural logarithm of the probability of each of these tokens at this place, before any grammar."""
+        """Return the natural log probability of each token at this place, before any grammar."""
 
     @abstractmethod
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
-        """Most likely text here, at most `most` tokens of one line up to an end character, which may be missing."""
+        """Return the most likely text here: at most `most` tokens of one line up to an optional end character."""
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The reply of the model that was there from the start; one of another model is thrown away."""
+        """Return a reply of the original model and discard replies of another one."""
         started = perf_counter()
         try:
             reply = self._connection.ask(path, body)
@@ -266,7 +269,7 @@ class ServerEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The server and its build, what is known of the model, and that answers are not isolated."""
+        """Server, build, known facts of the model, and the note that answers are not isolated."""
         model, proved, template = self._model, self._model.proved, self._model.chat_template
         facts = {"model_sha256": proved.file.sha256, "model_size": proved.file.size} if proved else model.facts
         rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
@@ -289,12 +292,12 @@ class ServerEngine(DecodingEngine):
         }
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
+        """Answer every request, duplicates only once. Raises OutOfResource when the server disappears."""
         self._held = None
         yield from super().answers(requests)
 
     def close(self) -> None:
-        """Close the connection, and free what was opened for it."""
+        """Close the connection and the vocabulary."""
         self._undo.close()
 
     @property
@@ -311,7 +314,9 @@ class ServerEngine(DecodingEngine):
                 request.require_room(len(shared) + len(own) - 1)
 
     def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
-        """The tokens behind a verdict, which is read from the valid tokens; one other token has what is left of 1."""
+        """Read a verdict from the valid tokens and return the tokens after it. The remaining probability goes to one
+        other token.
+        """
         logarithms = self.log_probabilities(place, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
@@ -322,7 +327,7 @@ class ServerEngine(DecodingEngine):
         return (*place.own, *answer.pending)
 
     def _with_reason(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
-        """The tokens behind a reason, or behind what the grammar allows of it; it is closed as soon as it may be.
+        """Return the tokens after a reason or its valid beginning. Closes the reason as soon as possible.
 
         Raises SampleError if it can be neither continued nor closed.
         """
