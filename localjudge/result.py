@@ -108,7 +108,7 @@ class Run(record.Run):
     measured and on what it rests, `notes` what was said while the run was made.
     """
 
-    folder: _Folder | None = field(default=None, compare=False)
+    folder: _Folder | None = None
     """Where the files of a run are that was made with `out=False`."""
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """The types of the columns of the frame that was evaluated in this process, for `to_pandas` and `to_polars`."""

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import localjudge
 from localjudge import Criterion, Run, Sample, ScriptedEngine
 from localjudge.metrics import Scored, Sentences, Steps, catalog
+from localjudge.record import run as record
 from localjudge.run.settings import RunSettings
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."}
@@ -80,6 +82,32 @@ def test_a_run_is_read_like_a_mapping_of_its_metrics(tmp_path: Path) -> None:
     assert run["context_recall"].mean == 0.5
     with pytest.raises(KeyError, match="the run has no metric 'recall'; it has context_recall"):
         run["recall"]
+
+
+def test_the_gates_that_help_shows_can_be_decided(tmp_path: Path) -> None:
+    """Help named gates of the form `delta(...)`, which were refused."""
+    gates = re.findall(r'"(\S+>=\S+)"', inspect.getdoc(Run.check) or "")
+    assert len(gates) == 2
+    run = evaluated(tmp_path, metrics=["context_recall"])
+    assert len(run.check(gates, baseline=run).decisions) == 2
+
+
+def test_a_run_has_every_method_of_a_mapping(tmp_path: Path) -> None:
+    """A run had only `keys()` and `[]`: `run.items()` was an AttributeError."""
+    run = evaluated(tmp_path, metrics=["context_recall"])
+    assert isinstance(run, Mapping)
+    assert run.items() == {"context_recall": run["context_recall"]}.items()
+    assert (list(run.keys()), list(run.values())) == (["context_recall"], [run["context_recall"]])
+    assert (run.get("context_recall"), run.get("faithfulness")) == (run["context_recall"], None)
+
+
+def test_runs_of_one_directory_are_equal_whatever_opened_them(tmp_path: Path) -> None:
+    """`localjudge.Run` and `record.run.Run` of one directory were unequal, in sets also."""
+    run, same = evaluated(tmp_path / "a", metrics=["context_recall"]), record.Run.open(tmp_path / "a")
+    assert (run == same, same == run, len({run, same})) == (True, True, 1)
+    other = evaluated(tmp_path / "b", metrics=["context_recall"])
+    assert run != other
+    assert run != dict(run)
 
 
 def test_what_no_terminal_shows_is_logged_and_kept_with_the_run(

@@ -6,8 +6,8 @@ together with its checksum is not noticed here: `verify` asks the judge again, a
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -104,11 +104,12 @@ class _Session(Record, extra="ignore"):
     seconds: FiniteFloat | None = _at("effort", "seconds_total", default=None, ge=0)
 
 
-@dataclass(frozen=True, repr=False)
-class Run:
+@dataclass(frozen=True, repr=False, eq=False)
+class Run(Mapping[str, MetricSummary]):
     """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
 
-    A mapping of its metrics to their summaries. `notes` were said while it was made; a run that is opened has none.
+    A mapping of its metrics to their summaries. Two of them are equal if they are of one directory, with equal summary
+    and manifest. `notes` were said while it was made; a run that is opened has none.
     """
 
     directory: Path
@@ -116,7 +117,7 @@ class Run:
     manifest: Manifest
     so_far: RowsSoFar | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
@@ -216,14 +217,20 @@ class Run:
     def __len__(self) -> int:
         return len(self.summary.metrics)
 
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.summary.metrics
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        mine, theirs = ((run.directory, run.summary, run.manifest, run.so_far) for run in (self, other))
+        return mine == theirs
+
     def __hash__(self) -> int:
         return hash((self.directory, self.summary.signature))
 
-    def keys(self) -> list[str]:
-        """Names of the metrics; a notebook offers them between the brackets."""
-        return list(self.summary.metrics)
-
-    _ipython_key_completions_ = keys
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     def __getitem__(self, metric: str) -> MetricSummary:
         if metric not in self.summary.metrics:

@@ -6,7 +6,8 @@
 
 With `--until` or `--width` the first samples are judged, and say how many a decision would take if all are like them.
 Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
-time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
+time. No run is written; answers about the first samples are added to the user's cache, if there is one. Of a metric
+that asks in several rounds only the first is counted.
 """
 
 from collections.abc import Sequence
