@@ -1,7 +1,7 @@
 """A judge's probabilities compared with people's labels: every figure with its interval, and the best threshold.
 
-    probabilities   AUC, Brier score, calibration slope, intercept and error
-    decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
+    probabilities   AUC, calibration slope and error
+    decisions       balanced accuracy, bias: at .5, and held out
     held out        at thresholds that were chosen on other clusters
     gain            balanced accuracy held out - at .5
     worth           n r^2 / (1 - r^2) labels for n = 50
@@ -37,21 +37,10 @@ _GUESSES = "warning: this judge is not shown to be better than guessing, and no 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
     "auc": agreement.roc_auc,
-    "brier": agreement.brier_score,
     "calibration_slope": lambda *rows: agreement.calibration_line(*rows).slope,
-    "calibration_intercept": lambda *rows: agreement.calibration_line(*rows).intercept,
-    "calibration_error": agreement.debiased_calibration_error,
+    "calibration_error": agreement.calibration_error,
 }
-_OF_DECISIONS: dict[str, Statistic] = {
-    "accuracy": agreement.accuracy,
-    "balanced_accuracy": agreement.balanced_accuracy,
-    "precision": agreement.precision,
-    "recall": agreement.recall,
-    "f1": agreement.f1_score,
-    "cohen_kappa": agreement.cohen_kappa,
-    "mcc": agreement.matthews_correlation,
-    "bias": agreement.bias,
-}
+_OF_DECISIONS: dict[str, Statistic] = {"balanced_accuracy": agreement.balanced_accuracy, "bias": agreement.bias}
 
 
 def judge_figures(rows: LabelledScores) -> dict[str, Any]:

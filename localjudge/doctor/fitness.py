@@ -125,7 +125,7 @@ def skill(items: _Scored) -> Skill:
     return Skill(
         auc=statistic_intervals({"": agreement.roc_auc}, rows)[""],
         slope=slope,
-        calibration_error=float(agreement.expected_calibration_error(labels, scores)),
+        calibration_error=float(agreement.calibration_error(labels, scores)),
         **statistic_intervals(of_decisions, decisions),
     )
 

@@ -34,14 +34,7 @@ _LEGEND = (
 _DIGITS = 12
 _PLACES_SHOWN = 3
 _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
-_FIGURES = {
-    "auc": "AUC",
-    "brier": "Brier score",
-    "f1": "F1",
-    "cohen_kappa": "Cohen's kappa",
-    "mcc": "MCC",
-    "gain": "gain in balanced accuracy",
-}
+_FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
 def check_view(check: HealthCheck) -> Table:
@@ -293,7 +286,7 @@ def _figure(figure: Figure | None) -> str:
 
 
 def _words(name: str) -> str:
-    """`held_out.f1` as `F1, held out`."""
+    """`held_out.bias` as `bias, held out`."""
     where, _, bare = name.rpartition(".")
     words = _FIGURES.get(bare, bare.replace("_", " "))
     return f"{words}, {where.replace('_', ' ')}" if where else words

@@ -4,11 +4,9 @@
     scores         .1 .6 .4 .9     what the judge gives as the probability of 1
     decisions      0  1  0  1      scores >= threshold
 
-    order          roc_auc                           does 1 get higher scores than 0?
-    decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation, bias
-                                                     are the labels right?
-    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line
-                                                     does 0.8 mean eight of ten?
+    order          roc_auc                                    does 1 get higher scores than 0?
+    decisions      balanced_accuracy, cohen_kappa, bias       are the labels right?
+    probabilities  calibration_error, calibration_line        does 0.8 mean eight of ten?
 
 Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
 where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_intervals` do. A result
@@ -71,48 +69,6 @@ def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLik
     return (tp / (tp + fn) + tn / (tn + fp)) / 2
 
 
-def accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Share of the rows that were decided rightly."""
-    tp, _, _, tn = _shares(_rows(labels, decisions, weights))
-    return tp + tn
-
-
-def precision(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Share of the rows decided 1 that are labelled 1. Raises DataError where none is decided 1."""
-    tp, fp, *_ = _shares(_rows(labels, decisions, weights))
-    if not (tp + fp).any():
-        raise DataError("no row is decided 1: there is no precision", hint="lower the threshold")
-    return tp / (tp + fp)
-
-
-def recall(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Share of the rows labelled 1 that are decided 1."""
-    tp, _, fn, _ = _shares(_of_both_kinds(labels, decisions, weights))
-    return tp / (tp + fn)
-
-
-def f1_score(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Harmonic mean of precision and recall, 2 TP / (2 TP + FP + FN); 0 where none is decided 1.
-
-    Source: C. J. van Rijsbergen (1979), Information Retrieval, chapter 7.
-    """
-    tp, fp, fn, _ = _shares(_of_both_kinds(labels, decisions, weights))
-    return 2 * tp / (2 * tp + fp + fn)
-
-
-def matthews_correlation(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Correlation of labels and decisions, from -1 to 1. Raises DataError where all are decided alike.
-
-    Source: B. W. Matthews (1975), Biochimica et Biophysica Acta 405, 442-451.
-    """
-    tp, fp, fn, tn = _shares(_of_both_kinds(labels, decisions, weights))
-    if not (tp + fp).any() or not (tn + fn).any():
-        problem = "every row is decided alike: there is no correlation"
-        raise DataError(problem, hint="choose a threshold that parts the rows")
-    spread = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-    return (tp * tn - fp * fn) / np.sqrt(spread)
-
-
 def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
     _, fp, fn, _ = _shares(_rows(labels, decisions, weights))
@@ -132,32 +88,7 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
     return (tp + tn - expected) / (1 - expected)
 
 
-def brier_score(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Mean squared distance of the probabilities from the labels: 0 is best, 0.25 is what 0.5 everywhere gets.
-
-    Source: G. W. Brier (1950), Monthly Weather Review 78, 1-3 (half of his sum over both classes).
-    """
-    y_true, y_score, weight = _rows(labels, scores, weights)
-    return _mean((y_score - y_true) ** 2, weight)
-
-
-def expected_calibration_error(
-    labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None, *, bins: int = _BINS
-) -> Floats:
-    """Mean distance, over `bins` equal steps of probability, between mean score and share of 1s, weighted by rows.
-
-    A score on an edge belongs to the step above it; 1 belongs to the last. Chance alone keeps it above 0, the more so
-    the fewer rows. Source: M. P. Naeini, G. F. Cooper and M. Hauskrecht (2015), Obtaining well calibrated probabilities
-    using Bayesian binning, AAAI, 2901-2907.
-    """
-    y_true, y_score, weight = _rows(labels, scores, weights)
-    step = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], y_score, side="right")
-    gaps = np.abs(_sums(weight * (y_score - y_true), step))
-    mean: Floats = gaps.sum(axis=-1) / weight.sum(axis=-1)
-    return mean
-
-
-def debiased_calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Root of the mean squared distance between mean score and share of 1s over bins of equal numbers of rows.
 
     Of each bin's square, the variance of its share of 1s is taken off, ybar (1 - ybar) / (n - 1), which is what chance

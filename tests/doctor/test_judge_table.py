@@ -125,7 +125,7 @@ def test_judges_are_measured_on_the_labels_of_any_of_them_and_the_best_comes_fir
 
 
 def test_drawn_labels_stand_for_as_many_statements_as_they_were_unlikely() -> None:
-    """At a threshold of 0 all are decided 1: the precision is the share of 1, and each label weighs 1 / its chance."""
+    """Each label weighs 1 / its chance: so the bias at .5 is the weighted share decided 1, less the share of 1."""
     sure = judged("run", 0.5, metrics=["faithfulness"])
     label(sure, 25)
     [found] = measured(sure)
@@ -136,8 +136,8 @@ def test_drawn_labels_stand_for_as_many_statements_as_they_were_unlikely() -> No
     decided = np.array([p_yes[row.text] >= 0.5 for row in rows])
     ones = np.array([row.human == 1 for row in rows])
     assert len(set(weights.round(6).tolist())) > 5
-    expected = weights[decided & ones].sum() / weights[decided].sum()
-    assert found.at_one_half["precision"].value == pytest.approx(expected)
+    expected = (weights[decided].sum() - weights[ones].sum()) / weights.sum()
+    assert found.at_one_half["bias"].value == pytest.approx(expected)
 
 
 def test_labels_that_nobody_drew_count_once_and_what_people_are_divided_on_is_no_label() -> None:
