@@ -20,9 +20,9 @@ from localjudge.open_judge import Judge
 from localjudge.progress import Progress
 from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
-from localjudge.record.run import as_run
+from localjudge.record.run import RunLike, as_run
 from localjudge.report.export import column_types
-from localjudge.result import Output, Run, RunLike, check_names, directory_for, named_settings, progress_for, runs_in
+from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
@@ -57,7 +57,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     baseline: RunLike | None = None,
     width: float | None = None,
     budget: str | None = None,
-    reuse: str | Path | Sequence[str | Path] | None = None,
+    reuse: RunLike | Sequence[RunLike] | None = None,
     cache: bool | int | None = None,
     language: str | None = None,
     segmenter: str | None = None,
@@ -208,7 +208,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
     reasons: Reasons | None = None,
     min_legal_mass: float | None = None,
-    reuse: str | Path | Sequence[str | Path] | None = None,
+    reuse: RunLike | Sequence[RunLike] | None = None,
     cache: bool | int | None = None,
     n_ctx: int | None = None,
     threads: int | None = None,

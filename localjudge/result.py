@@ -32,6 +32,7 @@ from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
 from localjudge.record.manifest import Calibration
+from localjudge.record.run import RunLike
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-RunLike = record.Run | str | Path
-"""A run, or its directory."""
 Output = str | Path | Literal[False] | None
 """A directory, None for one under `runs/`, False for one that goes with the result."""
 _Arguments = ParamSpec("_Arguments")
@@ -196,7 +195,7 @@ class Run(record.Run):
         min_legal_mass: float | None = None,
         cluster_by: str | None = None,
         max_failed: int | None = None,
-        reuse: str | Path | Sequence[str | Path] | None = None,
+        reuse: RunLike | Sequence[RunLike] | None = None,
         cache: bool | int | None = None,
         threads: int | None = None,
         ray: str | None = None,

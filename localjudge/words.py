@@ -98,10 +98,11 @@ def option(name: str, value: Any = _UNNAMED) -> str:
     return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in values)
 
 
-def call(command: str, run: str, name: str | None = None, value: str = "") -> str:
+def call(command: str, run: str, name: str | None = None, value: Any = "") -> str:
     """A command on a run, perhaps with an option, as it is given where it is read."""
     if not _on_the_command_line.get():
-        return f"Run.open({run!r}).{command}({option(name, value) if name else ''})"
+        arguments = [*(["'labels.html'"] if command == "label" else []), *([option(name, value)] if name else [])]
+        return f"Run.open({run!r}).{command}({', '.join(arguments)})"
     return " ".join(["localjudge", command, shlex.quote(run), *([option(name, value)] if name else ())])
 
 

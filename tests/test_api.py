@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -172,6 +173,9 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
         rows = [{**row, "human": 1} for row in csv.DictReader(file)]
     (tmp_path / "sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run.labels is None
+    [hint] = [line for line in run._repr_html_().splitlines() if "checked these verdicts" in line]
+    call = unescape(hint).partition("verdicts yet: ")[2].partition("<")[0]
+    assert eval(call, {"Run": Run}).exists()
     assert run.read_labels(tmp_path / "sheet.jsonl", "ann") == (2, 0, 0)
     assert run.labels is not None
     assert run.labels.labellers == {"ann": 2}

@@ -57,7 +57,7 @@ class Whole(Half):
         (lambda run: run.verify(engine=rain(), progress="yes"), "progress must be True, False, None"),
         (lambda run: run.verify(engine=rain(), count=-1), "count must be at least 1"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
-        (lambda run: run.compare(3), "a int is not a run"),
+        (lambda run: run.compare(3), "3 is not a run"),
         (lambda run: run.check(3), "gates must be a list of texts, got 3"),
         (lambda run: run.check([3]), "gates must be a list of texts"),
         (

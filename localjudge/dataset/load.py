@@ -75,6 +75,8 @@ class Dataset:
     """For each source: the columns that hold something and are not fields."""
     nothing: Mapping[str, Counter[str]]
     """For each column the words that stand for nothing, taken as missing, counted."""
+    joined: int = 0
+    """Rows with one text of retrieved contexts in which several may stand."""
     conversations: int = 0
     """Rows with a conversation in place of a question, of which the last turn was read."""
     skipped: int = 0
@@ -284,7 +286,7 @@ def _build(
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
         source.resolve(mapping, context_separator)
-    table, nothing, problems = _checked(sources, progress)
+    table, nothing, joined, problems = _checked(sources, progress)
     total = sum(source.count for source in sources)
     if problems.count and not (skip_bad_rows and len(table)):
         or_skip = "" if skip_bad_rows else f", or leave them out: {option('skip_bad_rows', True)}"
@@ -299,6 +301,7 @@ def _build(
         mappings=tuple(source.mapping for source in sources),
         unused=tuple(source.survey.unused(source.mapping) for source in sources),
         nothing=nothing,
+        joined=joined,
         conversations=sum(source.conversations for source in sources),
         skipped=problems.bad_rows,
         problem_count=problems.count,
@@ -342,9 +345,11 @@ class _Source:
             )
 
 
-def _checked(sources: Sequence[_Source], progress: Progress) -> tuple[SampleTable, dict[str, Counter[str]], Problems]:
-    """All rows: the sound ones in a table, `Dataset.nothing` of them, and the problems of the others."""
-    table, problems = SampleTable(), Problems()
+def _checked(
+    sources: Sequence[_Source], progress: Progress
+) -> tuple[SampleTable, dict[str, Counter[str]], int, Problems]:
+    """All rows: the sound ones in a table, `nothing` and `joined` of them, and the problems of the others."""
+    table, joined, problems = SampleTable(), 0, Problems()
     nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())
     for source, row in count_with_progress(rows, progress, "checking", sum(source.count for source in sources)):
@@ -355,9 +360,10 @@ def _checked(sources: Sequence[_Source], progress: Progress) -> tuple[SampleTabl
             again = f"the id {outcome.values['id']!r} again (first at {first})"
             problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "an id of its own")])
         else:
+            joined += outcome.joined
             for column, word in outcome.nothing:
                 nothing.setdefault(column, Counter())[word] += 1
-    return table, nothing, problems
+    return table, nothing, joined, problems
 
 
 def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:

@@ -90,6 +90,8 @@ class CheckedRow(NamedTuple):
     values: dict[str, Any]
     extras: dict[str, Any]
     nothing: tuple[tuple[str, str], ...]
+    joined: bool = False
+    """Whether the retrieved contexts are one text, and not a list, in which several may stand."""
 
 
 Split = Callable[[Any, Place, str], Any]
@@ -122,7 +124,9 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
         values[field] = contexts if cells.get(ids) is None else _with_ids(contexts, cells[ids], ids, report)
     used = columns_of(resolved)
     extras = {name: value for name, value in row.values.items() if name not in used}
-    return problems or CheckedRow(row.place, values, extras, tuple(nothing))
+    text = cells.get("retrieved_contexts")
+    joined = isinstance(text, str) and not row.literal and _BETWEEN_CONTEXTS.search(text) is not None
+    return problems or CheckedRow(row.place, values, extras, tuple(nothing), joined)
 
 
 def _cells(
@@ -409,6 +413,7 @@ def _text_of(content: Any) -> str:
 
 
 _MARK = "|"
+_BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
 """Columns that DeepEval writes into every file, and that nobody who writes rows by hand has."""
 

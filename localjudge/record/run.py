@@ -342,12 +342,16 @@ def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
     return RunDirectoryError(problem, hint="are both files of the same run?")
 
 
-def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
+RunLike = Run | str | Path
+"""A run, or its directory."""
+
+
+def as_run(run: RunLike, *, check: bool = True) -> Run:
     """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, InputError for no path."""
     if isinstance(run, Run):
         return run
     if not isinstance(run, str | Path):
-        raise InputError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
+        raise InputError(f"{run!r:.80} is not a run", hint="give a Run, or the directory of one")
     return Run.open(run, check=check)
 
 

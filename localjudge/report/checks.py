@@ -185,7 +185,7 @@ def ended_view(labelling: Labelling) -> Table:
     """How many statements are done, and where the labels are."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
-        lines.append(f"{call('label', str(labelling.run.directory), 'n', str(2 * labelling.total))} draws more")
+        lines.append(f"{call('label', str(labelling.run.directory), 'n', 2 * labelling.total)} draws more")
     title = f"{labelling.labelled:,} of {labelling.total:,} labelled, in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)
 

@@ -302,12 +302,12 @@ class Noted:
         self.advance, self.close = progress.advance, progress.close
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+    def note(self, text: str, level: int = logging.INFO) -> None:
+        """Show a line of its own, or log it at this level where nothing is shown."""
         self.notes.append(text)
         self._progress.note(text)
         if isinstance(self._progress, Silence):
-            _log.info(printable(text))
+            _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:
         """Something that has to be said even where nothing is shown."""
@@ -318,10 +318,12 @@ class Noted:
 def report_data(planned: Plan, progress: Noted) -> None:
     """Say in three lines what the data are, what of them is not used, and which metrics are left out."""
     dataset, left_out = planned.dataset, planned.left_out
-    for remarks in (_data_remarks(planned), _cell_remarks(planned), _left_out_lines(left_out, dataset)):
+    for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):
             progress.note(line)
-    if dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
+    if line := "; ".join(_left_out_lines(left_out, dataset)):
+        progress.note(line, logging.WARNING)
+    if dataset.joined and dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if not planned.settings.segmenter:  # the first samples speak for the others

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -21,7 +20,7 @@ from localjudge.metrics.metric import Metric
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import MANIFEST, excerpt, validated
 from localjudge.record.manifest import Calibration, Manifest
-from localjudge.record.run import Run
+from localjudge.record.run import Run, RunLike
 from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
 from localjudge.text.languages import abbreviations_of
@@ -125,10 +124,11 @@ class RunSettings(EngineSettings):
     @field_validator("reuse", mode="before")
     @classmethod
     def _expanded(cls, runs: object) -> object:
-        runs = (runs,) if isinstance(runs, str | Path) else runs
-        if not isinstance(runs, Sequence):
-            return runs
-        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in runs)
+        paths = (runs,) if isinstance(runs, RunLike) else runs
+        if not isinstance(paths, Sequence) or not all(isinstance(path, RunLike) for path in paths):
+            hint = "such as 'runs/before'"
+            raise InputError(f"{option_name('reuse')} takes runs or their directories, got {runs!r:.80}", hint=hint)
+        return tuple(str(path.directory) if isinstance(path, Run) else os.path.expanduser(path) for path in paths)
 
     @field_validator("shard", mode="before")
     @classmethod

@@ -63,6 +63,22 @@ def test_what_may_make_numbers_wrong_is_a_warning_with_what_to_do(
     assert [text.startswith(warning) and text.isprintable() for text in warnings] == [True]
 
 
+@pytest.mark.parametrize("contexts", [["So. | It is."], "So it is."])
+def test_one_context_is_no_warning_unless_several_may_stand_in_a_text(
+    contexts: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows with a list of one context got the warning in every script."""
+    assert said([{**ROW, "contexts": contexts}] * 2, caplog)[1] == []
+
+
+def test_a_script_sees_which_default_metrics_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nothing is shown, only warnings appear; a renamed column left out three of four metrics silently."""
+    row = {"question": "Why?", "my_docs": ["It is so."], "answer": "So."}
+    with caplog.at_level(logging.WARNING):
+        evaluate([row], engine=ScriptedEngine({}, default=0.9), progress=False, out=False)
+    assert "so left out: faithfulness" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("rows", "options"),
     [

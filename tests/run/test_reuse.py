@@ -167,3 +167,13 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
     settings = [run.manifest.environment["settings"] for run in (first, again)]
     assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
+
+
+def test_runs_are_reused_like_their_directories(tmp_path: Path) -> None:
+    """A run given to `reuse` was taken for a list of its metrics."""
+    run = judged(tmp_path / "run", engine())
+    for number, reuse in enumerate((run, [run], str(run.directory), [run.directory])):
+        again = judged(tmp_path / str(number), engine(), reuse=reuse)
+        assert again.manifest.environment["answers"]["reused"] == {str(run.directory): 5}
+    with pytest.raises(InputError, match="reuse takes runs or their directories, got 3"):
+        judged(tmp_path / "wrong", engine(), reuse=3)
