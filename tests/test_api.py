@@ -157,7 +157,8 @@ def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
         run.rescore(engine=engine)
 
 
-def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
+def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
     stricter = run.rescore(
         threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
