@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from localjudge.errors import RETRY_HINTS, InputError, OutOfResource
+from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfResource
 
 
 def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:
@@ -63,10 +63,15 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
     try:
         return write_whole(file, parts)
     except OSError as error:
-        problem = f"{file} cannot be written: {error.strerror or error}"
-        if error.errno in RETRY_HINTS:
-            raise OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again") from error
-        raise InputError(problem, hint="name another file") from error
+        raise unwritable(file, error, hint="name another file") from error
+
+
+def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
+    """Return InputError with the hint, or OutOfResource where the same command goes on once there is room."""
+    problem = f"{file} cannot be written: {error.strerror or error}"
+    if error.errno in RETRY_HINTS:
+        return OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again")
+    return InputError(problem, hint=hint)
 
 
 _PACKAGE = Path(__file__).resolve().parent

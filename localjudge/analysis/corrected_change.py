@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from localjudge.analysis.labels import NO_SHARE, Decisions, labelled_units
 from localjudge.analysis.units import unit_frames
-from localjudge.record.label_rows import merge_labels, stored_labels
+from localjudge.record.label_rows import stored_labels
 from localjudge.record.run import Run
 from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, prediction_powered
 from localjudge.types import Record
@@ -45,7 +45,7 @@ class BothLabels:
 
     def __init__(self, before: Run, after: Run) -> None:
         stopped = before.largest_draw or after.largest_draw  # no correction holds then
-        rows = () if stopped else merge_labels(stored_labels(before.directory), stored_labels(after.directory))
+        rows = () if stopped else (*stored_labels(before.directory), *stored_labels(after.directory))
         self._decisions = Decisions(rows)
         self._frames = [unit_frames(run) if rows else {} for run in (before, after)]
         self._chances = [self._decisions.chances(frames) for frames in self._frames]

@@ -26,7 +26,8 @@ from localjudge.words import option_name
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
-_NAME = re.compile(rf"([0-9]{{1,18}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
+_SEED_DIGITS = 18
+_NAME = re.compile(rf"([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
 SheetRow = dict[str, Any]
 
 
@@ -52,11 +53,11 @@ class Drawing(NamedTuple):
 
 
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
-    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1 or a seed below 0."""
+    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1 or another seed."""
     if count < 1:
         raise InputError(f"{option_name('n')} must be at least 1, got {count}")
-    if seed < 0:
-        raise InputError(f"{option_name('seed')} must be at least 0, got {seed}")
+    if not 0 <= seed < 10**_SEED_DIGITS:
+        raise InputError(f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}")
     places = first_places(frames.values())
     numbers = {key: number for number, key in enumerate(places)}
     squares, p_yes, kinds = np.zeros(len(places)), np.zeros(len(places)), np.zeros(len(places), dtype=np.intp)
@@ -95,7 +96,8 @@ def metrics_of(drawing: str) -> list[str]:
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
     """The first statements of the drawing of this name; None if it is not of these frames."""
-    parts, of_drawing = _NAME.fullmatch(name), {of: frames[of] for of in metrics_of(name) if of in frames}
+    parts = _NAME.fullmatch(name)
+    of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
     drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
     return drawing if drawing and drawing.name == name else None
 

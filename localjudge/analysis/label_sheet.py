@@ -106,6 +106,8 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
     say 1 and 0 of the same, by the same person at the same time; InputError for a workbook without openpyxl.
     """
     name = shown_name(str(path))
+    if Path(path).exists() and not Path(path).is_file():
+        raise DataError(f"{name} is not a regular file", hint="name a file, or - for standard input")
     if Path(path).suffix.lower() == ".xlsx":
         rows: list[RawRow | Problem] = [*workbook_rows(Path(path), HUMAN)]
     else:

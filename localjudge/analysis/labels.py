@@ -26,7 +26,7 @@ import numpy as np
 from localjudge.analysis.drawing import draw_again, frame_of, metrics_of
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
-from localjudge.record.label_rows import LabelRow, merge_labels, stored_labels
+from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.agreement import cohen_kappa
 from localjudge.stats.corrected import (
@@ -122,10 +122,13 @@ class RunLabels(Record):
 
 
 class Decisions:
-    """The decisions that count: of each person the last about a statement, and which drawing it was for."""
+    """The decisions that count: of each annotator the latest about a statement, and which drawing it was for.
+
+    Of decisions at the same moment the last row counts.
+    """
 
     def __init__(self, rows: Iterable[LabelRow]) -> None:
-        self.rows = list(rows)
+        self.rows = sorted(rows, key=lambda row: row.moment)
         self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """By statement, then by person; None where somebody could not tell."""
         self.drawn: dict[tuple[str, str], dict[str, tuple[float, int]]] = defaultdict(dict)
@@ -221,7 +224,7 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
     localjudge does not write.
     """
     run = as_run(run)
-    rows = merge_labels(stored_labels(run.directory), others)
+    rows = (*stored_labels(run.directory), *others)
     return _run_labels(run, rows) if rows and run.so_far is None and not run.largest_draw else None
 
 
@@ -238,8 +241,8 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
     return RunLabels(
         statements=len(decisions.human),
         labellers=dict(sorted(people.items())),
-        first=min(row.when for row in labelled),
-        last=max(row.when for row in labelled),
+        first=labelled[0].when,
+        last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),
         passed_over=_passed_over(frames, decisions),
         agreement=_agreement(decisions),

@@ -125,8 +125,8 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
 def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
     """The rows below the header, the first that is not empty; none if it lacks the column of labels."""
     sheet.reset_dimensions()  # a file may be wrong about them
-    cells = sheet.iter_rows(max_row=_MOST_ROWS, max_col=_MOST_COLUMNS, values_only=True)
-    filled = ((number, row) for number, row in enumerate(cells, 1) if row.count(None) < len(row))
+    cells = enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS, values_only=True), 1)
+    filled = ((number, row) for number, row in cells if _is_filled(number, row, name))
     columns = [str("" if cell is None else cell).strip() for cell in next(filled, (0, ()))[1]]
     if labels not in columns:
         return []
@@ -139,6 +139,14 @@ def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
         rows.append(RawRow(Place(name, row=number), values))
         values = {}  # the first row has all columns, also those that nobody filled in
     return rows
+
+
+def _is_filled(number: int, row: Sequence[Any], name: str) -> bool:
+    if number > _MOST_ROWS:
+        raise DataError(
+            f"{name} has rows beyond {_MOST_ROWS:,}, the last row of Excel", hint="save it once more in Excel"
+        )
+    return row.count(None) < len(row)
 
 
 def _unescaped(value: Any) -> Any:

@@ -96,15 +96,19 @@ def placed_rows(
         place, number = start, 0
         while line := file.readline(min(MOST_BYTES_OF_VALUE + 1, end - place)):
             number += 1
-            if len(line) > MOST_BYTES_OF_VALUE:
-                raise too_much(f"{path}:{number}", f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
-            try:
-                row = kind.validate_json(line, strict=True)
-            except ValidationError as error:
-                message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
-                raise RunDirectoryError(message, hint=BY_HAND) from error
-            yield place, row
+            yield place, parse_row(line, f"{path}:{number}", kind)
             place += len(line)
+
+
+def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
+    """Return the row that a line of JSON holds. Raises RunDirectoryError for one of another kind."""
+    if len(line) > MOST_BYTES_OF_VALUE:
+        raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
+    try:
+        return kind.validate_json(line, strict=True)
+    except ValidationError as error:
+        message = f"{where} is not a row that localjudge writes: {first_problem(error)}"
+        raise RunDirectoryError(message, hint=BY_HAND) from error
 
 
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:

@@ -12,7 +12,7 @@ from localjudge.analysis.check import check, signed
 from localjudge.analysis.compare import MetricChange, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import NO_SHARE, labels_of
-from localjudge.record.label_rows import LABELS, append_labels, merge_labels, stored_labels
+from localjudge.record.label_rows import LABELS, append_labels, stored_labels
 from localjudge.report.html_page import page
 from localjudge.report.tables import change_remarks, comparison_view
 from tests.analysis.conftest import human_of
@@ -216,13 +216,23 @@ def test_the_corrected_difference_stands_first_and_the_judge_s_own_under_it(scri
     assert values["corrected"]["difference"] == found.difference
 
 
-def test_decisions_of_two_runs_follow_each_other_in_time(scripted_run: ScriptedRun) -> None:
-    run = label(run_of(scripted_run, "a", samples=12), 4)
-    early, late = (
-        [row.model_copy(update={"when": f"2026-01-0{day}T00:00:00+00:00"}) for row in stored_labels(run.directory)]
-        for day in (1, 2)
-    )
-    assert merge_labels(late, early) == merge_labels(early, late) == (*early, *late)
+def test_the_newer_of_two_runs_labels_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
+    """Somebody labels a run on Monday, and says the opposite of a copy on Tuesday: Tuesday counts, named first or last.
+
+    `Run.open` and `compare` give the copy's means for both.
+    """
+    monday, tuesday = (run_of(scripted_run, name) for name in ("monday", "tuesday"))
+    label(monday)
+    rows = stored_labels(monday.directory)
+    opposite = [row.model_copy(update={"human": 1 - int(row.human == 1)}) for row in rows]
+    append_labels(tuesday.directory, [row.model_copy(update={"when": "2099-01-01T00:00:00+00:00"}) for row in opposite])
+    wanted = 1 - truth(60)
+    for before, after in ((monday, tuesday), (tuesday, monday)):
+        found = corrected(before, after)
+        assert [found.before, found.after] == pytest.approx([wanted, wanted])
+        corrected_means = labels_of(before, stored_labels(after.directory))
+        assert corrected_means is not None
+        assert corrected_means.corrected[METRIC].mean == pytest.approx(wanted)
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import locale
+import os
 import stat
 import sys
 import zipfile
@@ -299,6 +300,22 @@ def test_a_workbook_is_read_as_excel_writes_it(tmp_path: Path) -> None:
         ("f" + ID[:-1], 0, "a\r\nb _x0041_"),
     ]
     assert [label.place.rpartition(", ")[2] for label in labels] == ["row 4", "row 9"]
+
+
+def test_a_row_number_beyond_excel_is_refused_and_no_row_is_dropped(tmp_path: Path) -> None:
+    """The second row says that it is number 99999999999999999999: it and all rows after it were dropped silently."""
+    sheet = EXCEL["xl/worksheets/sheet1.xml"].replace('<row r="9">', f'<row r="{"9" * 20}">')
+    path = zipped(tmp_path / "sheet.xlsx", **{**EXCEL, "xl/worksheets/sheet1.xml": sheet})
+    with pytest.raises(DataError, match="has rows beyond 1,048,576"):
+        read_sheet(path)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path, ending: str) -> None:
+    """Nothing writes to the pipe: reading it waited without end."""
+    os.mkfifo(tmp_path / f"sheet{ending}")
+    with pytest.raises(DataError, match="is not a regular file"):
+        read_sheet(tmp_path / f"sheet{ending}")
 
 
 def test_other_worksheets_do_not_matter_but_two_with_labels_do(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,16 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.analysis.labels import Decisions
-from localjudge.record.label_rows import LABELS, LabelRow, append_labels, now, stored_labels, user_name
+from localjudge.record.label_rows import (
+    LABELS,
+    START,
+    LabelRow,
+    append_labels,
+    label_file,
+    now,
+    stored_labels,
+    user_name,
+)
 from localjudge.stats.corrected import MOST_POINTS
 
 VALUES: dict[str, Any] = {
@@ -49,7 +59,7 @@ def test_the_file_is_its_owners_and_is_only_added_to(tmp_path: Path) -> None:
     path = tmp_path / LABELS
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     first, inode = path.read_bytes(), path.stat().st_ino
-    assert json.loads(first) == VALUES
+    assert json.loads(first) == {**VALUES, "drawn_by": None, "previous": START}
     append_labels(tmp_path, [row(human=None), row(human="?")])
     assert path.read_bytes().startswith(first)
     assert path.stat().st_ino == inode
@@ -64,7 +74,7 @@ def test_it_says_who_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
     assert user_name() == "unknown"
 
 
-@pytest.mark.parametrize("kept", [1, 40, -1])
+@pytest.mark.parametrize("kept", [1, 40, -2])
 def test_a_row_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path, kept: int) -> None:
     append_labels(tmp_path, [row(), row(text="cut off")])
     first, second = (tmp_path / LABELS).read_bytes().splitlines(keepends=True)
@@ -92,6 +102,7 @@ def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
         {"human": "1"},
         {"when": "yesterday"},
         {"when": "2026-11-22T09:14:03"},
+        {"when": "0001-01-01T00:00:00+01:00"},
         {"way": "by hand"},
         {"share": -0.1},
         {"share": 1.5},
@@ -99,13 +110,15 @@ def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
         {"turn": MOST_POINTS + 1},
         {"position": -1},
         {"more": 1},
+        {"previous": None},
     ],
     ids=str,
 )
 def test_a_row_by_hand_that_says_nothing_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
     append_labels(tmp_path, [row()])
+    previous = label_file(tmp_path).head
     with (tmp_path / LABELS).open("a") as file:
-        file.write(json.dumps({**VALUES, **change}) + "\n")
+        file.write(json.dumps({**VALUES, "previous": previous, **change}) + "\n")
     with pytest.raises(RunDirectoryError, match=r"labels\.jsonl:2 is not a row") as refused:
         stored_labels(tmp_path)
     assert "\n" not in refused.value.message
@@ -119,9 +132,72 @@ def test_what_is_not_a_regular_file_is_neither_read_nor_written_through(tmp_path
     make[kind](tmp_path / LABELS)
     with pytest.raises(RunDirectoryError, match="labels"):
         stored_labels(tmp_path)
-    with pytest.raises(InputError, match=r"labels\.jsonl cannot be written"):
+    with pytest.raises(InputError, match=r"labels\.jsonl"):
         append_labels(tmp_path, [row()])
     assert victim.read_text() == "important"
+
+
+def test_labels_are_not_appended_through_a_hard_link(tmp_path: Path) -> None:
+    """A hard link to a file outside: that file was cut to its last line end, and got the labels."""
+    victim = tmp_path / "victim"
+    victim.write_text("important")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / LABELS).hardlink_to(victim)
+    with pytest.raises(RunDirectoryError, match="is a hard link"):
+        append_labels(tmp_path / "run", [row()])
+    assert victim.read_text() == "important"
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_last_row_without_a_line_end_counts_and_stays(tmp_path: Path, kept: int) -> None:
+    """An editor leaves out the last line end: the row was dropped, and the next label cut it off."""
+    append_labels(tmp_path, [row(), row(human=0)][:kept])
+    path = tmp_path / LABELS
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    assert stored_labels(tmp_path) == [row(), row(human=0)][:kept]
+    append_labels(tmp_path, [row(human="?")])
+    assert stored_labels(tmp_path) == [*[row(), row(human=0)][:kept], row(human="?")]
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (lambda lines: [lines[0].replace(b'"human": 1', b'"human": 0'), *lines[1:]], 2),
+        (lambda lines: [lines[0], *lines[2:]], 2),
+        (lambda lines: lines[1:], 1),
+        (lambda lines: [lines[0], lines[2], lines[1], lines[3]], 2),
+        (lambda lines: [*lines, lines[3]], 5),
+        (lambda lines: [*lines[:2], lines[2].replace(b"human", b"HUMAN"), lines[3]], None),
+    ],
+    ids=["changed", "removed", "the first removed", "moved", "repeated", "no row any more"],
+)
+def test_a_row_that_was_changed_removed_or_moved_is_refused(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], broken: int | None
+) -> None:
+    append_labels(tmp_path, [row(text=f"It rains {number}.") for number in range(4)])
+    path = tmp_path / LABELS
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    problem = rf"labels\.jsonl:{broken} does not follow the row before" if broken else r"labels\.jsonl:3 is not a row"
+    for use in (stored_labels, lambda directory: append_labels(directory, [row()])):
+        with pytest.raises(RunDirectoryError, match=problem):
+            use(tmp_path)
+
+
+def test_a_file_size_limit_keeps_none_of_the_rows_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """30 rows do not fit: 18 were kept, with exit code 1. A real process, limited as a full disk limits it."""
+    append_labels(tmp_path, [row()])
+    before = (tmp_path / LABELS).read_bytes()
+    script = (
+        "import sys; from pathlib import Path; from localjudge.errors import OutOfResource\n"
+        "from tests.record.test_label_rows import append_labels, row\n"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))\n"
+        "try:\n    append_labels(Path(sys.argv[1]), [row(text='x' * 400)] * 30)\n"
+        "except OutOfResource as error:\n    sys.exit(str(error))\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert "make room, then run the same command again" in done.stderr
+    assert (tmp_path / LABELS).read_bytes() == before
 
 
 def _add(directory: Path, name: str, count: int) -> None:
@@ -149,7 +225,7 @@ def test_of_two_people_at_once_no_row_is_lost_or_mixed(tmp_path: Path) -> None:
 def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path) -> None:
     """Kept is what `append_labels` has come back from: a real process, ended by SIGKILL in the midst of its writing."""
     script = (
-        "import sys; from pathlib import Path; from tests.record.test_labels import append_labels, row\n"
+        "import sys; from pathlib import Path; from tests.record.test_label_rows import append_labels, row\n"
         "for number in range(10**6):\n"
         "    append_labels(Path(sys.argv[1]), [row(text=f'{number} ' + 'x' * 20_000)]); print(number, flush=True)\n"
     )
@@ -164,6 +240,21 @@ def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path)
     assert len(numbers) >= len([line for line in said if line.endswith("\n")])
     append_labels(tmp_path, [row()])
     assert stored_labels(tmp_path)[-1] == row()
+
+
+def test_the_latest_decision_counts_in_any_order_of_the_rows() -> None:
+    """Ann says 1 at 9:14 in Berlin, which is 8:14 in UTC, and 0 at 8:30 in UTC, half a second before 8:30 and a half.
+
+    As texts "2026-11-22T09:14" is after "2026-11-22T08:30".
+    """
+    berlin = row(human=1, when="2026-11-22T09:14:03+01:00")
+    later = row(human=0, when="2026-11-22T08:30:00Z")
+    last = row(human=1, when="2026-11-22T08:30:00.500+00:00")
+    for rows in ([berlin, later], [later, berlin]):
+        assert Decisions(rows).human == {VALUES["key"]: 0.0}
+    for rows in ([later, last], [last, later]):
+        assert Decisions(rows).human == {VALUES["key"]: 1.0}
+    assert Decisions([row(human=1), row(human=0)]).human == {VALUES["key"]: 0.0}  # at one moment the later row
 
 
 def test_the_last_decision_of_a_person_counts_and_none_takes_it_back() -> None:

@@ -14,6 +14,7 @@ from localjudge.analysis.drawing import frame_of
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.units import unit_frames
 from localjudge.record.directory import placed_rows
+from localjudge.record.label_rows import START
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.run.verify import verify_run as verify
@@ -142,6 +143,7 @@ def stored_as(content: str) -> Attack:
 def _row(**values: object) -> bytes:
     """A decision of a person."""
     row = {"key": "0f" * 16, "sample_id": "a", "metric": "m", "position": 0, "text": "t", "human": 1, "labeller": "x"}
+    row |= {"previous": START}
     return json.dumps({**row, "when": "2026-11-22T09:14:03+00:00", "way": "sheet", **values}).encode() + b"\n"
 
 
