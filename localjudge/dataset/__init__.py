@@ -1,4 +1,4 @@
-"""Anybody's data as samples: read, recognised and checked row by row before anything is judged."""
+"""Read data from many tools and check every row before judging."""
 
 from localjudge.dataset.load import Dataset, from_samples, load
 from localjudge.dataset.problems import Problem

@@ -1,17 +1,17 @@
-"""Which of their columns is which of our fields: the one table of foreign names.
+"""Map column names of other tools to our fields.
 
-People bring data that was made for another evaluator. A column is known by its name alone, with these exceptions,
-where the *shape* of the source decides, because one name means different things to different tools:
+Most columns are recognised by name only. Some names mean different things in different tools, so the *shape* of the
+source decides:
 
-    context      ground truth next to DeepEval's retrieval_context, and next to expected_output where there is no
-                 output; otherwise what was retrieved (Opik writes output, expected_output and context)
-    sample_id    the id where there is no column `id`, otherwise not ours; so is query_id where there is neither
-    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
-    outputs      the answer next to what was expected, otherwise not ours: in LangSmith's examples it is the right one
+    context      ground truth next to DeepEval's retrieval_context, and next to expected_output without output;
+                 otherwise the retrieved context (Opik writes output, expected_output and context)
+    sample_id    the id if there is no column `id`; query_id if there is neither
+    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer), otherwise unused
+    outputs      the answer next to an expected answer, otherwise unused (LangSmith's examples store the right answer)
 
-Loose names, under which people also keep labels, scores and ids (`target`, `docs`), come last: one is taken where
-nothing else gives the field and its values read like text. A name with dots reaches into objects (`vars.query`), unless
-there is a column of exactly that name; the object itself is then not taken. The user's own mapping goes first.
+Ambiguous names, which are also used for labels, scores and ids (`target`, `docs`), have the lowest priority. They are
+used only if no other column gives the field and their values look like text. A name with dots reaches into objects
+(`vars.query`), unless a column has exactly that name. The user's mapping has the highest priority.
 """
 
 import re
@@ -48,9 +48,9 @@ ALIASES = {
         "reference_context_ids": "reference_context_ids",
     }.items()
 }
-"""Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...).
+"""Our field name -> names in other tools (ragas, Haystack, DeepEval, RAGChecker, ...).
 
-With dots: promptfoo's vars, inspect's output, SQuAD's answers, and the rows of MLflow, LangSmith and Langfuse.
+Names with dots cover promptfoo's vars, inspect's output, SQuAD's answers, and rows of MLflow, LangSmith and Langfuse.
 """
 
 LOOSE_NAMES = {
@@ -71,34 +71,34 @@ LOOSE_NAMES = {
         """,
     }.items()
 }
-"""Names that may also mean something else, for the fields that nothing above gives."""
+"""Ambiguous names, for fields without a name from `ALIASES`."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
-"""Columns that hold only the ids of another field's contexts: in addition to their texts, or in place of them."""
+"""Columns with only the ids of another field's contexts, in addition to the texts or without them."""
 
 _ALL_NAMES = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
 _LOOSE = {name: field for field, names in LOOSE_NAMES.items() for name in names}
 _EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
-"""Two words, or a letter of a script that need not put blanks between them."""
+"""Two words, or a letter of a script without spaces between words."""
 
 Resolved = dict[str, str]
-"""Our field -> their column; for a field of contexts also several, with commas between them."""
+"""Our field -> their column, or several columns separated by commas for a field of contexts."""
 
 
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
-    """The columns that are taken for fields: a name with commas may be one column or several."""
+    """Return the columns used for fields. A name with commas may be one column or several."""
     return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
 def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
-    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
+    """Return whether the source has the column, or all of several columns of contexts or their ids."""
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
 class Survey:
-    """All `columns` of a source in the order in which they appear, and whether they hold anything; no row is kept."""
+    """All `columns` of a source in order of appearance, and whether they contain values. Keeps no rows."""
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self.columns: dict[str, bool] = {}
@@ -120,22 +120,22 @@ class Survey:
                 del self._unread[name]
 
     def has(self, name: str) -> bool:
-        """Whether any row has the column, or a value under a dotted name that is known or mapped."""
+        """Return whether any row has the column, or a value under a known or mapped name with dots."""
         return name in self.columns or name in self._reached
 
     def is_read(self, name: str) -> bool:
-        """Whether any value of the column reads like its field, for the names that may also mean something else."""
+        """Return whether any value of an ambiguous column looks like its field."""
         return name not in self._unread
 
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
-        """Columns that are not a field, nor an object with one in it, and that hold something in any row."""
+        """Return the non-empty columns that are neither a field nor an object with a field in it."""
         taken = columns_of(resolved)
         taken |= set(map(first_part, taken))
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
 
 
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source's rows is which field. Raises DataError where two columns would fill one."""
+    """Choose the column for each field. Raises DataError if two columns match one field."""
     resolved = {field: column for field, column in mapping.items() if is_there(field, column, survey.has)}
     taken = columns_of(resolved)
     present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | taken
@@ -162,7 +162,7 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
-    """Whether a column stands for the field, where its name alone does not decide."""
+    """Return whether an ambiguous column stands for the field."""
     if any(name.startswith(f"{column}.") for name in present):
         return False
     match column.partition(".")[0]:
@@ -181,14 +181,14 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
 
 
 def _reads_like(field: str, value: Any) -> bool:
-    """Whether a value reads like what the field holds: a text with a letter; contexts and lists with words."""
+    """Return whether a value looks like the field: a text with a letter; contexts and lists with words."""
     if field in CONTEXT_FIELDS or (field == "reference" and isinstance(value, list)):
         return any(_WORDS.search(text) for text in _texts(value))
     return isinstance(value, str) and bool(_LETTER.search(value))
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a text, an object, or a list of either; in an object also those one level down (`node.text`)."""
+    """Yield the texts in a text, an object or a list of either, in objects also one level down (`node.text`)."""
     for item in value if isinstance(value, list | tuple) else [value]:
         values = [*item.values()] if isinstance(item, Mapping) else [item]
         values += [inner for node in values if isinstance(node, Mapping) for inner in node.values()]

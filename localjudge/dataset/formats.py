@@ -1,6 +1,7 @@
-"""Rows of files in every format, and of data in memory.
+"""Read rows from files of every supported format, and from data in memory.
 
-The content decides on the format first, then the name's ending: people name a JSON array `.jsonl` and lines `.json`.
+The content determines the format, and the file extension decides where the content is ambiguous, because people name a
+JSON array `.jsonl` and lines `.json`.
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
@@ -10,21 +11,21 @@ The content decides on the format first, then the name's ending: people name a J
     {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
     anything else           lines, if the name says JSON; otherwise CSV
 
-A line that is not JSON is a problem of its row, and the next line is read. Quotes in CSV are read strictly: the lenient
-reading would take all that follows a quote that is never closed for one cell, and lose the rows in it. A record of
-CSV has at most 64 MiB, a header 1 MiB, so that no file fills the memory.
+An invalid JSON line is a problem of its row, and reading continues. CSV quotes are read strictly, because lenient
+reading would swallow all rows after an unclosed quote. A CSV record is limited to 64 MiB and a header to 1 MiB, which
+bounds the memory.
 
-One object may hold all rows, under a name of its own or as columns:
+One object may contain all rows, under one of its names or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others; a level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
-    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
+    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a given path: experiment.items
 
-An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
-in it is its rows if objects in the list have columns that are known: any other may be the contexts of the one row.
+An object contains columns if its question or answer is a list, because in a row it is a text or a conversation. A list
+inside it contains its rows if the list's objects have known columns; otherwise the list may be the contexts of one row.
 
-Data of other packages in memory are known by the methods that they have, so that no package is imported.
+Data of other packages in memory are recognised by their methods, so no package is imported.
 """
 
 import csv
@@ -59,21 +60,21 @@ from localjudge.errors import DataError, InputError
 _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-"""What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
+"""Start of a stream message (Arrow 0.15 and later), followed by the length of its schema."""
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 _SEPARATOR = re.compile('"?sep=(.)"?', re.IGNORECASE)
 _LARGEST_HEADER = 2**20
-"""Most characters of the header of a CSV file; a row may have `ALWAYS_UNPACKED`."""
+"""Maximum characters in a CSV header. A row may have `ALWAYS_UNPACKED`."""
 
 
 def read(
     source: Source, mapping: Mapping[str, str], rows_path: str | None = None, *, edited: bool = False
 ) -> Iterator[RawRow | Problem]:
-    """Rows of a source, as `expand` says. Raises DataError if it cannot be read, InputError if pyarrow is missing.
+    """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV that was `edited` in a spreadsheet may leave out the last cells of a record if they are empty (Excel does, for
-    some of the rows), and its places have the row of the spreadsheet too: a cell may have several lines.
+    CSV `edited` in a spreadsheet may lack trailing empty cells (Excel omits them in some rows). Its places also give
+    the spreadsheet row, because a cell may span several lines.
     """
     with source.open() as opened:
         for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, edited):
@@ -101,7 +102,7 @@ def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Pr
 
 
 def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[RawRow | Problem]:
-    """One row for each record after the header; `head` is how the text begins, and decides on the delimiter."""
+    """Yield one row for each record after the header. `head`, the start of the text, determines the delimiter."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
     header = next((line for line in head.splitlines() if line.strip(f"{BLANK},;")), "")
     named = _SEPARATOR.fullmatch(header)
@@ -156,13 +157,13 @@ def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Pro
 
 
 def check_column_names(names: Iterable[str], source: str) -> None:
-    """Raise DataError for a name that two columns have."""
+    """Raise DataError for a repeated column name."""
     for name in [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a name of its own")
 
 
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
-    """One row for each line that is not blank; a single object is `whole`."""
+    """Yield one row for each non-blank line. A single object is `whole`."""
     bare = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
     rows = (_json_row(line, Place(source, line=number)) for number, line in bare if line)
     first, second = next(rows, None), next(rows, None)
@@ -173,7 +174,7 @@ def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]
 
 
 def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
-    """An array, one row for each element, or one object on several lines. Raises DataError if it is not valid JSON."""
+    """Yield one row for each array element, or one multi-line object. Raises DataError for invalid JSON."""
     text = stream.read().strip(BLANK)
     try:
         value: Any = DECODER.decode(text)
@@ -205,7 +206,7 @@ _BATCH_ROWS = 256
 
 
 def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
-    """One row for each row of a Parquet or Arrow file, one at a time: many cells may hold one large value."""
+    """Yield the rows of a Parquet or Arrow file one at a time, because many cells may share one large value."""
     is_parquet = stream.read(len(_PARQUET)) == _PARQUET
     kind, batches_of = ("a Parquet file", _parquet_batches) if is_parquet else ("an Arrow file", _arrow_batches)
     pyarrow = _pyarrow_for(f"{source} is {kind}")
@@ -225,7 +226,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Batches that fit the largest row group; columns are not asked for sizes: damaged ones make pyarrow abort."""
+    """Yield batches that fit the largest row group. Does not ask columns for sizes: pyarrow aborts on damaged ones."""
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
@@ -237,7 +238,7 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
 
 
 def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Batches that were checked before they are read: what they say of where their values are is part of the file."""
+    """Yield validated batches. Their offsets come from the file, so they are checked before use."""
     from pyarrow import ipc
 
     if stream.read(len(_ARROW_FILE)) == _ARROW_FILE:
@@ -254,7 +255,7 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
 
 
 def _bytes_viewed(column: Any) -> int:
-    """The bytes of all texts of a column of views, of which many may look at the same: to check each takes forever."""
+    """Return the total bytes of a column of views. Many may share one buffer, so checking each would never end."""
     is_of_views = str(column.type) in {"string_view", "binary_view"}
     return sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) if is_of_views else 0
 
@@ -266,7 +267,7 @@ def _rows_of_batches(batches: Iterable[Any], at_once: int = _BATCH_ROWS) -> Iter
 
 
 def _pyarrow_for(what: str) -> Any:
-    """The package pyarrow. Raises InputError if it is not installed: `what` says what needs it."""
+    """Import pyarrow. Raises InputError with the purpose `what` if it is missing."""
     try:
         import pyarrow
     except ImportError as error:
@@ -276,7 +277,7 @@ def _pyarrow_for(what: str) -> Any:
 
 
 _OF_CONTAINERS = {"data", "outputs", "request"}
-"""Names of ours in a row that an object around rows may have as well."""
+"""Field names that an object around the rows may use as well."""
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _OF_CONTAINERS
 _FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
@@ -284,10 +285,10 @@ _KNOWN = {name for field, names in _FIELDS if field != "id" for name in names} -
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """The rows that one object holds: those of its columns, those under one of its names, or itself.
+    """Yield the rows in one object: rows of its columns, rows under one of its names, or the object itself.
 
-    The user's `mapping` (ours -> theirs) tells a row from an object that holds rows; `rows_path` says where they are.
-    Raises DataError for columns of different lengths, and where nothing is under that path.
+    The user's `mapping` (ours -> theirs) distinguishes a row from an object with rows. `rows_path` locates the rows.
+    Raises DataError for columns of different lengths, or if the path does not exist.
     """
     values, source = row.values, row.place.source
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
@@ -304,7 +305,7 @@ def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None
 
 
 def _row_of_log(row: RawRow | Problem) -> RawRow | Problem:
-    """A sample of inspect; one of a later epoch is named as inspect names its file."""
+    """Return a sample of inspect. Later epochs are named as inspect names their files."""
     if isinstance(row, RawRow) and isinstance(epoch := row.values.get("epoch"), int) and epoch > 1:
         return row._replace(values={**row.values, "id": f"{row.values.get('id')}_epoch_{epoch}"})
     return row
@@ -323,7 +324,7 @@ def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Whether a text is a list, or everything is an object by row number, as pandas writes it."""
+    """Return whether a text field is a list, or every value is an object by row number as pandas writes it."""
     questions = [values[name] for name in texts if name in values]
     if any(isinstance(value, list | tuple) and not last_turn(value) for value in questions):
         return True
@@ -334,7 +335,7 @@ def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
 
 
 def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
-    """The one list whose objects have columns that are known; None where the object is a row itself."""
+    """Return the only list of objects with known columns, or None if the object is a row itself."""
     if any(has_value(values, name) for name in known):
         return None
     lists = [value for value in (*values.values(), lookup(values, "results.results")) if isinstance(value, list)]
@@ -347,7 +348,7 @@ def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] |
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Rows of columns, each a list of cells, or an object by row number. Raises DataError for different rows."""
+    """Yield rows from columns (lists of cells, or objects by row number). Raises DataError for unequal lengths."""
     lists = {
         name: [*(column.values() if isinstance(column, Mapping) else column)]
         for name, column in values.items()
@@ -365,11 +366,14 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
 
 
 Rows = Callable[[], Iterable[Any]]
-"""Goes through the rows, as often as it is called."""
+"""Returns a new iterable over the rows on each call."""
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
-    """The rows of a table; None for other data. Raises InputError for several tables, DataError for equal columns."""
+    """Return the rows of a table, or None for other data.
+
+    Raises InputError for several tables, DataError for repeated column names.
+    """
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
             return None
@@ -400,7 +404,7 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
-    """The rows of what can be gone through, or of DeepEval's data set. Raises InputError for anything else."""
+    """Return the rows of an iterable or of DeepEval's data set. Raises InputError for anything else."""
     if isinstance(data, Iterable):
         lasts = hasattr(data, "__len__") and hasattr(data, "__getitem__")
         rows = data if lasts else list(data)

@@ -1,13 +1,13 @@
-"""From files to samples: every row is read and checked before anything is judged.
+"""Load samples and check every row before judging.
 
-    files ──read──> survey of the columns ──resolve──> which column is which field
+    files ──read──> survey of the columns ──resolve──> column for each field
           ──read again, check each row──> samples in a table, or problems ──> Dataset, or one DataError
 
-No row is dropped in silence: a row becomes a sample, or a problem that is named and counted. Memory does not grow with
-the rows, except for a file that is one JSON array or object, and for an iterator.
+Every row becomes a sample or a counted, reported problem. Uses constant memory, except for a file with one JSON array
+or object, and for an iterator.
 
-A part of the data is its first samples, some drawn by a seed, or a shard, which one of several processes judges. The
-last two depend on the ids alone: more rows, fewer or another order change the part by no more than these rows.
+A part of the data is its first samples, a random draw with a seed, or one shard of several processes. Draws and shards
+depend only on the ids, so adding, removing or moving rows changes a part by at most those rows.
 """
 
 import heapq
@@ -65,53 +65,53 @@ Rows = Callable[[], Iterator[RawRow | Problem]]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples in the order of the data, and how they were read."""
+    """Samples in the order of the data, with information about how they were read."""
 
     table: SampleTable
     sources: tuple[str, ...]
     mappings: tuple[Resolved, ...]
     """For each source: our field -> their column."""
     unused: tuple[tuple[str, ...], ...]
-    """For each source: the columns that hold something and are not fields."""
+    """For each source: the non-empty columns that are not fields."""
     nothing: Mapping[str, Counter[str]]
-    """For each column the words that stand for nothing, taken as missing, counted."""
+    """For each column: counts of words that were read as missing values."""
     joined: int = 0
-    """Rows with one text of retrieved contexts in which several may stand."""
+    """Number of rows with one text that may contain several retrieved contexts."""
     conversations: int = 0
-    """Rows with a conversation in place of a question, of which the last turn was read."""
+    """Number of rows with a conversation as question. Only its last turn was read."""
     skipped: int = 0
-    """Rows left out because of problems: 0 unless that was asked for."""
+    """Number of rows left out because of problems. 0 unless skipping was requested."""
     problem_count: int = 0
     problems: tuple[str, ...] = ()
-    """What is wrong with the rows left out, one line a cause, the first; `problem_count` counts all problems."""
+    """The first problems of skipped rows, one line for each cause. `problem_count` counts all problems."""
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """The samples, read anew with each pass; a slice gives a tuple."""
+        """The samples, read again with each pass. A slice gives a tuple."""
         return Column(self.table, "content", Sample.model_validate_json)
 
     @property
     def extras(self) -> Sequence[dict[str, Any]]:
-        """Of each sample the columns that are not fields."""
+        """For each sample: the columns that are not fields."""
         return Column(self.table, "extras", json.loads)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sha256 of the samples, whatever the order of the rows and the format of the files."""
+        """Sha256 of the samples, independent of row order and file format."""
         return self.table.fingerprint
 
     @property
     def fields(self) -> frozenset[str]:
-        """Our fields for which the data has a column, whether or not every row gives a value.
+        """Fields with a column in the data, even if some rows have no value.
 
-        A column of nothing but ids gives its contexts, too: see `without_text`.
+        A column of ids also gives its contexts; see `without_text`.
         """
         named = {field for mapping in self.mappings for field in mapping}
         return frozenset(ID_COLUMNS.get(field, field) for field in named).intersection(_FIELDS)
 
     @property
     def mapping(self) -> Resolved:
-        """Our field -> their column, and in which source, where the sources differ."""
+        """Our field -> their column, with the source where sources differ."""
         merged = {}
         for field in ALIASES:
             pairs = zip(self.sources, self.mappings, strict=True)
@@ -123,26 +123,26 @@ class Dataset:
         return merged
 
     def first(self, count: int) -> "Dataset":
-        """The first samples; all if there are no more."""
+        """Return the first `count` samples, or all if there are fewer."""
         return self._where(lambda position, _: position < count)
 
     def draw(self, count: int, seed: int) -> "Dataset":
-        """The samples with the smallest sha256 of seed and id, in the order of the data; all if there are no more.
+        """Return the `count` samples with the smallest sha256 of seed and id, in the order of the data.
 
-        Those drawn for N are among those drawn for N + 1.
+        Returns all if there are fewer. A draw of N is contained in the draw of N + 1.
         """
         ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
         return self.at(position for _, position in heapq.nsmallest(count, ranked))
 
     def at(self, positions: Iterable[int]) -> "Dataset":
-        """The samples at these positions, in the order of the data."""
+        """Return the samples at these positions, in the order of the data."""
         chosen = set(positions)
         return self._where(lambda position, _: position in chosen)
 
     def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
-        """Positions of all samples in the order in which `draw` takes them, each a draw of its own.
+        """Return the positions of all samples in the order of `draw`, each as a separate draw.
 
-        Where ids have groups a draw is a whole group, and those come in the order of the sha256 of seed and group.
+        With groups, a draw is a whole group, ordered by the sha256 of seed and group.
         """
         groups: dict[bytes, list[int]] = {}
         for row in self.table.rows():
@@ -151,19 +151,19 @@ class Dataset:
         return [groups[digest] for digest in sorted(groups)]
 
     def in_shard(self, shard: Shard) -> "Dataset":
-        """The samples of a shard, at their positions in the data."""
+        """Return the samples of a shard at their positions in the data."""
         return self._where(lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number, in_place=True)
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
-        """Some of the samples, numbered anew unless they stay `in_place`; what columns give is as in the whole."""
+        """Return the chosen samples, renumbered unless `in_place`. Column information stays that of the whole data."""
         table = self.table.where(is_chosen, in_place=in_place)
         return self if len(table) == len(self.table) else replace(self, table=table)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
-        """One value for each sample: a column of theirs (dots reach into objects), or our id or one of our text fields.
+        """Return one value for each sample: an own column (dots reach into objects), the id, or a text field.
 
-        None where a row has no value. Raises InputError for a name that no row has, and for values that are not single.
-        Equal values are one object, so of a million rows there are as many as differ.
+        None for a missing value. Raises InputError for an unknown name and for lists or objects. Equal values share one
+        object to save memory.
         """
         fields = {column: field for mapping in self.mappings for field, column in mapping.items()}
         field = str(name if name in _COLUMN_FIELDS else fields.get(name))
@@ -196,17 +196,18 @@ def load(
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
-    """Read and check all rows: of a file or several by their names (`-` is standard input), or of data in memory.
+    """Read and check all rows of one or more files (`-` is standard input), or of data in memory.
 
-    Files are in a format that `formats` knows, gzip or not. Data in memory are mappings or objects with anybody's
-    names, samples, a data frame, a table or a data set of another package; one mapping is columns, each a list, or an
-    object that holds rows. A NaN in place of a value is null: pandas writes that. `name` is what messages call them.
+    See `formats` for the file formats, optionally gzipped. Data in memory may be mappings or objects with names of any
+    known tool, samples, a data frame, a table, or another package's data set. A single mapping is either columns
+    (lists) or an object with rows. NaN becomes null, because pandas writes missing values so. `name` is used in
+    messages.
 
-    `mapping` (ours -> theirs), `skip_bad_rows`, `context_separator` and `rows_path` are as in `localjudge.evaluate`,
-    which calls the last `rows`. The samples are kept in a temporary file, in the directory that TMPDIR names.
+    `mapping` (ours -> theirs), `skip_bad_rows`, `context_separator` and `rows_path` are as in `localjudge.evaluate`
+    (the last one is called `rows` there). Samples are stored in a temporary file in TMPDIR.
 
-    Raises DataError for data that cannot be read or rows that are not what they should be, InputError for a mapping
-    that names nothing and for what is not rows at all, OutOfResource where there is no room for the temporary file.
+    Raises DataError for unreadable data or invalid rows, InputError for a mapping without a match or data without rows,
+    OutOfResource if the temporary file does not fit.
     """
     mapping, progress = mapping or {}, progress or Silence()
     many = isinstance(data, list | tuple) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
@@ -232,7 +233,7 @@ def from_samples(
     mapping: Resolved,
     skipped: int = 0,
 ) -> Dataset:
-    """Samples that were checked before, each with its position and columns, in one pass."""
+    """Build a data set from checked samples, each with its position and columns, in one pass."""
     table = SampleTable()
     for position, sample, extras in samples:
         table.add(sample.model_dump(), extras, position=position)
@@ -310,9 +311,9 @@ def _build(
 
 
 class _Source:
-    """A source: its rows as often as anybody likes, and what one reading of them tells.
+    """A source with its rows, readable repeatedly, and the results of one survey.
 
-    `count` is of all rows, `readable` of those that could be read, `conversations` of those that are a last turn.
+    `count` counts all rows, `readable` the readable ones, `conversations` the rows that are a last turn.
     """
 
     mapping: Resolved
@@ -331,7 +332,7 @@ class _Source:
                 self.survey.add(row.values)
 
     def resolve(self, mapping: Mapping[str, str], separator: str | None) -> None:
-        """Decide which column is which field. Raises DataError if there is no row, or no column that is known."""
+        """Choose the column for each field. Raises DataError without rows or without any known column."""
         if not self.count:
             raise DataError(f"{self.name} has no rows", hint="leave it out, or look whether it was written to the end")
         self.mapping = resolve(self.survey, mapping, self.name)
@@ -348,7 +349,7 @@ class _Source:
 def _checked(
     sources: Sequence[_Source], progress: Progress
 ) -> tuple[SampleTable, dict[str, Counter[str]], int, Problems]:
-    """All rows: the sound ones in a table, `nothing` and `joined` of them, and the problems of the others."""
+    """Check all rows. Return a table of valid rows, `nothing` and `joined` for them, and the problems of others."""
     table, joined, problems = SampleTable(), 0, Problems()
     nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())
@@ -367,9 +368,9 @@ def _checked(
 
 
 def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """The rows; of a conversation in place of a question the last turn.
+    """Yield the rows with conversations replaced by their last turn.
 
-    A text that the mapping reaches into is what it is as JSON, or as Python prints it.
+    A text that the mapping reaches into is parsed as JSON or as a Python literal.
     """
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
     for row in rows():
@@ -384,7 +385,7 @@ def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
-    """Raise InputError for a mapping that reaches nothing in any source that can be read."""
+    """Raise InputError for a mapping without a match in any readable source."""
     missing = [
         (field, column)
         for field, column in mapping.items()

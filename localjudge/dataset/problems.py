@@ -1,15 +1,15 @@
-r"""Where a value is in a row, what it is in words, and what is wrong with a row.
+r"""Look up values in rows, describe them, and report what is wrong with a row.
 
-A name with dots reaches into an object by its key, into a list by a number (-1 is the last), or through all of it;
-null for an element that lacks the key, unless they all do. A column of exactly that name goes first.
+A name with dots reaches into an object by key, into a list by index (-1 is the last), or through all elements. An
+element without the key gives null, unless all lack it. A column with exactly that name has priority.
 
     vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
 
-JSON is read more strictly than the standard library does: a key that stands twice is an error, not a silent loss. A
-text need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) cannot be written anywhere, and a byte of a file
-that is not UTF-8 is read as one (`surrogateescape`).
+JSON is read more strictly than by the standard library: a repeated key is an error. A text may contain half of a
+surrogate pair (`"\ud83d"` in JSON), which cannot be written to a file. A non-UTF-8 byte is read as one
+(`surrogateescape`).
 
-Problems of rows that differ only in values and numbers have one cause and share a line:
+Problems that differ only in values and numbers have one cause and share a line:
 
     answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 """
@@ -31,7 +31,7 @@ _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
-    """Value of a column, or under a dotted name; `default` where the row has none."""
+    """Return the value of a column or of a name with dots, or `default` if missing."""
     if column in row or not reaches_inside(column):
         return row.get(column, default)
     value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
@@ -39,22 +39,22 @@ def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
 
 
 def has_value(row: Mapping[str, Any], name: str) -> bool:
-    """Whether the row has the column, or a value under a dotted name."""
+    """Return whether the row has the column, or a value under a name with dots."""
     return lookup(row, name, MISSING) is not MISSING
 
 
 def reaches_inside(name: str) -> bool:
-    """Whether a name is more than that of a column."""
+    """Return whether a name reaches into an object or list."""
     return "." in name or _EACH in name
 
 
 def first_part(name: str) -> str:
-    """The column that a name reaches into."""
+    """Return the column that a name reaches into."""
     return name.partition(".")[0].partition(_EACH)[0]
 
 
 def through_each(name: str) -> str:
-    """The name with every element of a list in place of one: `hits.0.text` as `hits[].text`."""
+    """Replace list indices by "all elements": `hits.0.text` becomes `hits[].text`."""
     return _INDEX.sub(_EACH, name)
 
 
@@ -80,15 +80,15 @@ def _reach_each(values: Any, steps: Sequence[str]) -> Any:
 
 
 BLANK = " \t\n\r\ufeff"
-"""What may stand between values: JSON's white space, and byte-order marks where files were joined."""
+"""Characters allowed between values: JSON's white space, and byte-order marks of joined files."""
 
 
 class RepeatedKeyError(ValueError):
-    """A key that stands twice in one object."""
+    """A key occurs twice in one object."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object from its keys and values. Raises RepeatedKeyError for a key that stands twice."""
+    """Build an object from keys and values. Raises RepeatedKeyError for a repeated key."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
@@ -102,20 +102,20 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 def reason(error: Exception) -> str:
-    """Why a text is not valid JSON."""
+    """Return why a text is not valid JSON."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (column {error.colno})"
     return "values nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 UNKNOWN = "a value of the Python type "
-"""How the description of a value begins that no data file holds."""
+"""Start of the description of a Python value without a JSON equivalent."""
 _QUOTED = 40
 _LONG = 128  # bits of a whole number that is shown, and may be an id
 
 
 def describe(value: Any) -> str:
-    """The value in a few words: its kind, and enough of it to find it again."""
+    """Describe a value briefly: its type, and enough text to find it."""
     match value:
         case None | bool():
             words = {None: "null", True: "true", False: "false"}[value]
@@ -138,7 +138,7 @@ def describe(value: Any) -> str:
 
 
 def shown(name: str) -> str:
-    """A name from the data as it can be shown anywhere: not too long, control and half characters escaped."""
+    """Shorten a name and escape control characters and surrogates for display."""
     return _shortened(name if name.isprintable() else repr(name)[1:-1])
 
 
@@ -149,11 +149,11 @@ def _shortened(text: str) -> str:
 SHOWN = 20
 _PLACES = 3
 _VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
-"""What may differ in problems of one cause: values, positions, numbers."""
+"""Parts that may differ between problems of one cause: values, positions, numbers."""
 
 
 class Place(NamedTuple):
-    """Where a row stands: the line on which it begins, or its number (from 1) where a format has no lines."""
+    """Place of a row: the line where it begins, or its number (from 1) in formats without lines."""
 
     source: str
     line: int | None = None
@@ -165,7 +165,7 @@ class Place(NamedTuple):
 
 
 class Problem(Record):
-    """One thing that is wrong with one row."""
+    """One problem of one row."""
 
     place: str
     field: str | None
@@ -174,7 +174,7 @@ class Problem(Record):
 
     @classmethod
     def at(cls, place: Place, field: str | None, value: str, expected: str) -> "Problem":
-        """A problem of the row at a place; a field's name comes from the data and is made fit to be shown."""
+        """Create a problem of the row at a place, with an escaped field name."""
         return cls(place=str(place), field=field and shown(field), value=value, expected=expected)
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ _Cause = tuple[str, ...]
 
 
 class Problems:
-    """Counts problems and bad rows, and keeps the first rows of the first causes: one line a cause."""
+    """Count problems and bad rows, and keep the first rows of the first causes."""
 
     def __init__(self) -> None:
         self.count = self.bad_rows = self._unlisted = 0
@@ -194,7 +194,7 @@ class Problems:
         self._rows: Counter[_Cause] = Counter()
 
     def add_row(self, problems: list[Problem]) -> None:
-        """Count one bad row and all that is wrong with it."""
+        """Count one bad row with all its problems."""
         self.bad_rows += 1
         self.count += len(problems)
         causes: dict[_Cause, Problem] = {}
@@ -211,7 +211,7 @@ class Problems:
 
     @property
     def lines(self) -> list[str]:
-        """The first causes, each with its first places, and how many problems have another."""
+        """Return one line for each of the first causes with its first places, and the number of other problems."""
         lines = []
         for cause, problems in self._first.items():
             more = self._rows[cause] - len(problems)
@@ -221,25 +221,25 @@ class Problems:
         return [*lines, f"... and {self._unlisted} more"] if self._unlisted else lines
 
     def error(self, summary: str, hint: str) -> DataError:
-        """The error that shows the first problems and counts all."""
+        """Return an error with the first problems and the total count."""
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
 
 
 def group_name(value: str | float | bool) -> str:
-    """The value as the name of a group. A whole number has the same name as in ids: 7.0 is 7."""
+    """Return the value as a group name. Whole numbers are named as in ids: 7.0 is "7"."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else json.dumps(value)
 
 
 Report = Callable[[str, str, str], None]
-"""Takes a problem: field, what it holds, what was expected."""
+"""Receives a problem: field, found value, expected value."""
 DEEPEST = 64  # levels of values inside a context
 _TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
-    """The value if it is Unicode text, None for null; anything else is reported."""
+    """Return Unicode text, or None for null. Reports anything else."""
     if isinstance(value, str):
         return value if check_writable(value, field, report) else None
     if value is not None:
@@ -248,7 +248,7 @@ def check_text(value: Any, field: str, report: Report, expected: str = "text or 
 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
-    """Whether the value can be written as JSON in Unicode; a text that cannot, however deep it stands, is reported."""
+    """Return whether the value can be written as JSON in Unicode. Reports invalid text at any depth."""
     if depth > DEEPEST:
         report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
         return False
@@ -269,7 +269,7 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
 
 
 def half_character(text: str) -> str | None:
-    """The first half of a character that lacks its other half, in words; or the first byte that was not UTF-8."""
+    """Describe the first lone surrogate of a text, or the first byte that was not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -281,7 +281,7 @@ def half_character(text: str) -> str | None:
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
-    """The id as text; whole numbers are ids too, 7.0 as 7: pandas makes it so. None for a missing or blank one."""
+    """Return the id as text. Whole numbers are valid (7.0 as "7", as pandas stores them). None if missing or blank."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONG:

@@ -1,15 +1,15 @@
-"""One row of anybody's data as a sample, or everything that is wrong with it.
+"""Turn one row of foreign data into a sample, or list everything wrong with it.
 
     {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it. A text
-that only says that there is nothing (`NaN`, `NULL`, `-`) is a null too, and counted. A text means the same whether it
-stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was. Contexts come in these shapes:
+A null stays null: the row is valid, and a metric that needs the value is `Undefined` for it. A placeholder for a
+missing value (`NaN`, `NULL`, `-`) is also null, and counted. A text is read the same way from a file and a frame:
+`pandas.read_csv` leaves a list as text. Contexts come in these shapes:
 
-    ["text", "text"]                                          a list of texts, or one text alone
-    '["text", "text"]'                                        a list in a cell, as JSON, as Python or NumPy prints it
+    ["text", "text"]                                          a list of texts, or one text
+    '["text", "text"]'                                        a list in a cell, as JSON or as printed by Python or NumPy
     [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain, RAGChecker)
-    [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids alone: no text is known of any context of the row
+    [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids only: no context of the row has a text
     [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
@@ -17,8 +17,8 @@ stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it wa
     "first|second"                                            DeepEval's CSV and JSONL: refused without a separator,
                                                               since one text would give another score
 
-Keys of a context that are not its text, id or score are kept in `meta`. A conversation in place of a question stands
-for its last turn: the last thing that the user said, and the last that the assistant said after it.
+Other keys of a context are kept in `meta`. A conversation as question is replaced by its last turn: the last message of
+the user and the assistant's last reply to it.
 """
 
 import ast
@@ -66,11 +66,11 @@ NOTHING = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
     *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
 }
-"""Words for a value that is missing: those of pandas, `-`, `NaT`, the `\\N` of databases; not "none", an answer."""
+"""Words for a missing value: pandas' list, `-`, `NaT`, the `\\N` of databases. Not "none", which may be an answer."""
 
 
 class RawRow(NamedTuple):
-    """A row as it was read: their columns and values."""
+    """A row with its original columns and values."""
 
     place: Place
     values: Mapping[str, Any]
@@ -81,9 +81,9 @@ class RawRow(NamedTuple):
 
 
 class CheckedRow(NamedTuple):
-    """A row in our words. `values` are the arguments of `Sample`, contexts as objects; its id may still be missing.
+    """A row in our field names. `values` are arguments of `Sample` with contexts as objects; the id may be missing.
 
-    `nothing` has for each value that only says that there is nothing its column and the word.
+    `nothing` lists column and word of each placeholder for a missing value.
     """
 
     place: Place
@@ -95,18 +95,18 @@ class CheckedRow(NamedTuple):
 
 
 Split = Callable[[Any, Place, str], Any]
-"""Takes a value, the place of its row and its column; gives the value, or the pieces of a text."""
+"""Receives a value, its place and its column; returns the value, or the pieces of a text."""
 
 
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
-    """A value that was read as a row, if it is an object."""
+    """Return a row for an object, or a problem for any other value."""
     if isinstance(value, Mapping):
         return RawRow(place, value)
     return Problem.at(place, None, describe(value), ROW)
 
 
 def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | list[Problem]:
-    """The row as a sample's values, or all its problems. Raises DataError where `split` refuses a text."""
+    """Return the row as a sample's values, or all its problems. Raises DataError if `split` refuses a text."""
     problems: list[Problem] = []
 
     def report(field: str, value: str, expected: str) -> None:
@@ -132,7 +132,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
 def _cells(
     row: RawRow, resolved: Resolved, split: Split, report: Report
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """What the row has for each field, null for what says nothing, and what `CheckedRow.nothing` has of that."""
+    """Return the value of each field, with placeholders as null, and the list for `CheckedRow.nothing`."""
     cells = {field: _cell(row, field, column, report) for field, column in resolved.items()}
     if isinstance(references := cells.get("reference"), list | tuple):
         if any(other != references[0] for other in references):
@@ -149,7 +149,7 @@ def _cells(
 
 
 def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
-    """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
+    """Remove contexts that are placeholders, with their ids, and return the words. An empty result becomes null."""
     elements = _objects_of_columns(cells.get(field)) or cells.get(field)
     if not isinstance(elements, list | tuple):
         return []
@@ -166,7 +166,7 @@ def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str
 
 
 def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
-    """The value of a column; of several columns of contexts one list, null if all are."""
+    """Return the value of a column, or one list for several columns of contexts (null if all are null)."""
     if field not in _LISTS:
         value = lookup(row.values, column)
         return None if value == "" and not row.typed else value
@@ -189,14 +189,14 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
 
 
 def says_nothing(value: Any) -> bool:
-    """Whether the value stands for one that is missing."""
+    """Return whether the value is a placeholder for a missing one."""
     return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
-    """Contexts in the text of a cell: a list if it can be read as one, otherwise the cell is one text.
+    """Read contexts from the text of a cell: a list if it parses as one, otherwise one text.
 
-    A cell that begins like a list of texts or objects and cannot be read is reported, not taken for a text.
+    Reports a cell that begins like a list of texts or objects and cannot be parsed.
     """
     text = cell.strip()
     begins_like_list = text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
@@ -210,7 +210,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
 
 def printed_value(text: str) -> Any:
-    """The list or the object that a text is as JSON, as Python prints it or as NumPy does; None for any other text."""
+    """Parse a list or object in JSON, Python or NumPy notation. None for any other text."""
     for read in (DECODER.decode, _printed_by_python):
         try:
             value = read(text)
@@ -224,9 +224,9 @@ def printed_value(text: str) -> Any:
 
 
 def _printed_by_python(text: str) -> Any:
-    """A list as Python prints it (ragas and pandas write it into CSV), or as NumPy does, which leaves the commas out.
+    """Parse a list printed by Python (ragas and pandas write it into CSV) or by NumPy (without commas).
 
-    Raises SyntaxError for other text, and for values that NumPy left out of a long list.
+    Raises SyntaxError for other text, and for lists that NumPy abbreviated.
     """
     tokens: list[tuple[int, str]] = []
     ended = False
@@ -246,9 +246,9 @@ _NODE = ("text", "id_", "metadata")  # of LlamaIndex's
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
-    """The contexts of one row as arguments of `Context`, None for null; what is wrong with them is reported.
+    """Return the contexts of one row as arguments of `Context`, or None for null. Reports problems.
 
-    `column` is what a mapping calls the value, to say how a mapping would reach into it.
+    `column` is the name in the user's mapping, for the advice in messages.
     """
     match value:
         case None:
@@ -271,7 +271,7 @@ def _check_contexts(value: Any, field: str, report: Report, column: str) -> list
 
 
 def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
-    """The objects of which each value of an object is a list, one of them texts; None for any other value."""
+    """Convert an object of lists, one of them texts, into a list of objects. None for any other value."""
     if not isinstance(value, Mapping) or not any(isinstance(value.get(name), list | tuple) for name in _TEXTS):
         return None
     lengths = {len(items) if isinstance(items, list | tuple) else None for items in value.values()}
@@ -283,7 +283,7 @@ def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
 def _with_ids(
     contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report
 ) -> list[dict[str, Any]] | None:
-    """The contexts with the ids of a column of their own (ragas: `retrieved_context_ids`), or the ids alone."""
+    """Add the ids of a separate column (ragas: `retrieved_context_ids`) to the contexts, or return only the ids."""
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
         return contexts
@@ -329,7 +329,7 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
 
 
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object says of its text, where it stands one level down."""
+    """Return the inner object if it contains the text."""
     match value:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
@@ -343,7 +343,7 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report) -> Any:
-    """Take the value under any of the names out of an object; more than one is reported."""
+    """Remove and return the value under one of the names. Reports more than one match."""
     values = {name: value for name in names if (value := rest.pop(name, None)) is not None}
     if len(values) > 1:
         report(field, f"an object with {' and '.join(values)}", "only one of them")
@@ -351,7 +351,7 @@ def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report
 
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The meta without its nulls: Parquet cannot tell a null from a key that is not there."""
+    """Remove nulls from the meta, because Parquet cannot distinguish null from a missing key."""
     items = [(key, value) for key, value in meta.items() if value is not None]
     return {key: _without_nulls(value) if isinstance(value, Mapping) else value for key, value in items}
 
@@ -377,7 +377,7 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    """The row with the last turn of the conversation in place of its question (in `column`); None if none is."""
+    """Replace a conversation in `column` by its last turn. None if there is no conversation."""
     for name in [column] if column else (*ALIASES["user_input"], *LOOSE_NAMES["user_input"]):
         value = lookup(values, name)
         if isinstance(value, str):
@@ -391,7 +391,7 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
-    """The last question of a conversation and the answer to it, if there is one; None for any other list."""
+    """Return the last question of a conversation and its answer, if any. None for any other list."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
         role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
@@ -406,7 +406,7 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
 
 
 def _text_of(content: Any) -> str:
-    """The text of a message: its content, or the texts of its parts, one on each line."""
+    """Return the text of a message: its content, or the texts of its parts on separate lines."""
     parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else ()
     texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
@@ -415,16 +415,15 @@ def _text_of(content: Any) -> str:
 _MARK = "|"
 _BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
-"""Columns that DeepEval writes into every file, and that nobody who writes rows by hand has."""
+"""Columns that DeepEval writes into every file and handwritten data lack."""
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
-    """How the texts of one source are split into contexts; `has` tells whether it has a column.
+    """Return the function that splits texts of one source into contexts. `has` tells whether a column exists.
 
-    Outer white space of the pieces is trimmed, empty pieces are left out; lists and objects stay what they are.
-
-    Without a separator, what is returned raises DataError for `first|second` in a file with DeepEval's own columns
-    (4.3.1 writes lists so); elsewhere it is only text.
+    Trims the pieces and removes empty ones. Leaves lists and objects unchanged. Without a separator, the function
+    raises DataError for `first|second` in a file with DeepEval's columns (4.3.1 writes lists so); elsewhere it is plain
+    text.
     """
     of_deepeval = any(map(has, _OF_DEEPEVAL))
 
@@ -444,16 +443,16 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _MISSING = {"NAType", "NaTType"}
-"""How pandas calls the kinds of its missing values; pandas itself is not needed to know them."""
+"""Type names of pandas' missing values, so that pandas need not be imported."""
 
 
 def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
-    """Values of Python programs as the values that JSON knows, so that rows mean the same wherever they come from.
+    """Convert Python values to JSON values, so that rows mean the same from any source.
 
         numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
         pydantic model, dataclass -> object with its fields
 
-    What is of no known kind, or too deep, is left for the checks to name.
+    Leaves values of unknown types and at excessive depth to later checks.
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
@@ -480,7 +479,7 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a pydantic model or a dataclass; None of anything else."""
+    """Return the fields of a pydantic model or dataclass, or None for other values."""
     if isinstance(value, type):
         return None
     if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):

@@ -1,18 +1,18 @@
-"""The samples of the data in a temporary database: checked once, read as often as anybody likes, in little memory.
+"""Store checked samples in a temporary database, so that they can be read repeatedly in little memory.
 
-    row ──> position, id, content (JSON), extras (JSON), hash        the table's key keeps the ids unique
+    row ──> position, id, content (JSON), extras (JSON), hash        the primary key keeps ids unique
 
-What makes two samples the same is their content, not their place in a file, nor the file's format:
+Samples are identified by content, independent of position and file format:
 
     content_hash   sha256 of one sample without its id
     fingerprint    sha256 of the sorted hashes of all samples with their ids
 
-Fields that are null and defaults count as absent, so a field that is added to `Sample` later moves neither.
+Null fields and defaults count as absent, so a new field of `Sample` changes neither.
 
-Rows without an id get `row-` and 12 digits of the hash of their content, so moving a row does not change its id. Rows
-with the same content are told apart by `-2`, `-3`, ... in their order; an id that another row gives is left out.
+A row without id gets `row-` and 12 digits of its content hash, so moving a row keeps its id. Rows with equal content
+get the suffixes `-2`, `-3`, ... in order, skipping ids used by other rows.
 
-SQLite keeps what is more than its cache holds in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600).
+SQLite stores data beyond its cache in an unnamed file (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600).
 """
 
 import hashlib
@@ -34,22 +34,22 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",",
 
 
 def content_hash(sample: Sample) -> str:
-    """Sha256 (hexadecimal) of all that the sample says except its id."""
+    """Return the sha256 (hexadecimal) of a sample without its id."""
     return hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
 
 
 def sample_hash(sample: Sample) -> bytes:
-    """Sha256 of all that the sample says, as `fingerprint_of` takes it."""
+    """Return the sha256 of a sample with its id, as `fingerprint_of` expects it."""
     return hash_of(sample.model_dump(exclude_defaults=True))
 
 
 def fingerprint(samples: Iterable[Sample]) -> str:
-    """Sha256 (hexadecimal) of the samples with their ids, whatever their order. 32 bytes of each are held."""
+    """Return the sha256 (hexadecimal) of the samples in any order. Uses 32 bytes of memory for each."""
     return fingerprint_of(sorted(map(sample_hash, samples)))
 
 
 def fingerprint_of(ordered: Iterable[bytes]) -> str:
-    """The fingerprint of samples by what `hash_of` gives for each, in ascending order."""
+    """Return the fingerprint from sorted results of `hash_of`."""
     whole = hashlib.sha256(b"[")
     for position, digest in enumerate(ordered):
         whole.update(b'%s"%s"' % (b"," if position else b"", digest.hex().encode()))
@@ -58,7 +58,7 @@ def fingerprint_of(ordered: Iterable[bytes]) -> str:
 
 
 def hash_of(fields: Mapping[str, Any]) -> bytes:
-    """Sha256 of what the fields say. An empty text says nothing: CSV cannot tell it from a null."""
+    """Return the sha256 of the fields. An empty text counts as null, because CSV cannot distinguish them."""
     text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
     return hashlib.sha256(text.encode()).digest()
 
@@ -67,14 +67,14 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 class Shard(NamedTuple):
-    """Shard `number`, from 1, of `of` shards: the samples whose sha256 of the id, modulo `of`, is `number` - 1."""
+    """Shard `number` (from 1) of `of` shards: the samples with sha256 of the id modulo `of` equal to `number` - 1."""
 
     number: int
     of: int
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The shard that `2/4` names. Raises InputError for a text that names none."""
+        """Parse a shard such as `2/4`. Raises InputError for any other text."""
         match = _SHARD.fullmatch(text)
         number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count:
@@ -89,12 +89,12 @@ class Shard(NamedTuple):
 
 
 def shard_number(sample_id: str, count: int) -> int:
-    """Number of the shard, from 1 to `count`, that the sample is in. It depends on the id alone."""
+    """Return the shard (1 to `count`) of a sample. It depends only on the id."""
     return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
 
 
 def id_digest(text: str) -> bytes:
-    """Sha256 of a text with an id in it, which may hold half of a character."""
+    """Return the sha256 of a text with an id, which may contain a lone surrogate."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -110,7 +110,7 @@ _T = TypeVar("_T")
 
 
 class SampleRow(NamedTuple):
-    """A sample as a run stores it; `content` is the sample as JSON, `extras` its columns that are not fields."""
+    """A sample as stored in a run: `content` is the sample as JSON, `extras` its other columns."""
 
     position: int
     id: str
@@ -119,7 +119,7 @@ class SampleRow(NamedTuple):
 
 
 class SampleTable:
-    """Samples by their positions, for one thread at a time. Raises OutOfResource where there is no room."""
+    """Samples by position, for one thread at a time. Raises OutOfResource if there is no room."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -128,7 +128,7 @@ class SampleTable:
         self._database.execute(_TABLE)
         self._size = 0
         self.contexts_each: tuple[int, int] | None = None
-        """The fewest and the most retrieved contexts of a row that has a list of them."""
+        """Minimum and maximum number of retrieved contexts in rows with a list of contexts."""
         self.has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ class SampleTable:
     def add(
         self, values: Mapping[str, Any], extras: Mapping[str, Any], place: object = "", position: int | None = None
     ) -> str | None:
-        """Add the row that gives these arguments of `Sample`, or return the place of the one that has its id."""
+        """Add a row given as arguments of `Sample`, or return the place of the row with the same id."""
         position = self._size if position is None else position
         # Without nulls and defaults, as `model_dump(exclude_defaults=True)` gives them.
         fields = {name: value for name, value in values.items() if value is not None}
@@ -172,7 +172,7 @@ class SampleTable:
         return None
 
     def complete_ids(self) -> None:
-        """Number the rows whose made id another row has, when all rows are there."""
+        """Resolve generated ids that collide with other rows, after all rows are added."""
         numbers: Counter[str] = Counter()
         rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
         position = -1
@@ -188,7 +188,7 @@ class SampleTable:
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
-        """The rows that are chosen by position and id, numbered anew unless `in_place`; facts are of the whole."""
+        """Return the rows chosen by position and id, renumbered unless `in_place`. Facts describe the whole table."""
         part = SampleTable()
         part.contexts_each, part.has_text = self.contexts_each, self.has_text
         rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))
@@ -198,28 +198,28 @@ class SampleTable:
         return part
 
     def sample_at(self, position: int) -> Sample:
-        """The sample at this position."""
+        """Return the sample at this position."""
         with in_temporary_file():
             query = "SELECT content FROM sample WHERE position = ?"
             return Sample.model_validate_json(self._database.execute(query, (position,)).fetchone()[0])
 
     def rows(self) -> Iterator[SampleRow]:
-        """Every row as a run stores it."""
+        """Yield every row as stored in a run."""
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
     @property
     def fingerprint(self) -> str:
-        """Sha256 of the samples with their ids, whatever their order."""
+        """Sha256 of the samples with their ids, independent of order."""
         return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
 
     @property
     def without_text(self) -> frozenset[FieldName]:
-        """Fields of contexts of which the rows have ids and not one text."""
+        """Fields of contexts that have ids but no text in any row."""
         return frozenset(field for field, has_text in self.has_text.items() if not has_text)
 
     @property
     def bare(self) -> int:
-        """Samples with a context of which only the id is known."""
+        """Number of samples with a context that has only an id."""
         return sum(is_bare for (is_bare,) in self._select("bare"))
 
     def _select(self, columns: str, *, order: str = "position", end: str = "") -> Iterator[tuple[Any, ...]]:
@@ -265,7 +265,7 @@ _EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def extras_text(extras: Mapping[str, Any]) -> str:
-    """The columns of one sample as JSON: a NaN as null, as pandas means it, and other objects as their texts."""
+    """Return the other columns of a sample as JSON, with NaN as null and other objects as text."""
     return _EXTRAS.encode(_jsonable(extras, DEEPEST))
 
 
@@ -297,7 +297,7 @@ def _jsonable(value: Any, levels: int) -> Any:
 
 @contextmanager
 def in_temporary_file() -> Iterator[None]:
-    """What fails about a temporary file as OutOfResource."""
+    """Convert errors of the temporary file to OutOfResource."""
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:

@@ -1,9 +1,9 @@
-"""Opens what was named as data, as often as needed: a file, a pipe or standard input, packed with gzip or not.
+"""Open data by name, repeatedly if needed: a file, a pipe or standard input, optionally gzipped.
 
-What can be read only once is copied to a temporary file when it is opened first. What cannot be data (a folder, a
-device, an Excel workbook) is refused, whatever fails while reading becomes a DataError, and a file that changes
-meanwhile, or between two readings, is noticed. Text is UTF-8, or what a byte-order mark says; bytes that are not UTF-8
-become lone surrogates (`surrogateescape`), so the row that they stand in can be named and the others are read.
+A source that can be read only once is copied to a temporary file at the first opening. Folders, devices and Excel
+workbooks are refused. Errors while reading become DataError. Detects a file that changes during or between readings.
+Text is UTF-8 or the encoding of its byte-order mark. Invalid bytes become lone surrogates (`surrogateescape`), so the
+affected row can be named and the others are read.
 """
 
 import codecs
@@ -24,9 +24,9 @@ from localjudge.errors import DataError
 
 STDIN = "-"
 ALWAYS_UNPACKED = 64 * 2**20
-"""Most bytes that packed data may grow to, and one row of them."""
+"""Size in bytes up to which packed data, and one row of it, may always grow."""
 _MOST_EXPANSION = 200
-"""Packed data of more bytes may grow by at most this factor: text grows 3 to 20 times."""
+"""Maximum growth factor of larger packed data. Text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
 _HOLE_BYTES = 4_096
 
@@ -50,7 +50,7 @@ _MARKS = {
 
 
 class OpenSource(NamedTuple):
-    """Data that is being read: `stream` gives all bytes, unpacked; `head` is how they begin."""
+    """Open data: `stream` gives all bytes, unpacked; `head` contains the first ones."""
 
     name: str
     stream: BinaryIO
@@ -58,19 +58,19 @@ class OpenSource(NamedTuple):
 
     @property
     def encoding(self) -> str:
-        """What its byte-order mark says."""
+        """Encoding given by the byte-order mark."""
         return next((encoding for mark, encoding in _MARKS.items() if self.head.startswith(mark)), "utf-8")
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
-        """The source as text; `newline` as for `open`. The stream below stays open: it is `Source.open`'s to close."""
+        """Open the source as text with `newline` as in `open`. `Source.open` closes the underlying stream."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
         stream = io.BufferedReader(_WithoutHoles(self.name, self.stream), _HEAD_BYTES)
         yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
 
 
 class Source:
-    """A file by its path, or standard input by `-`. Closing it forgets the copy of what can be read only once."""
+    """A file by its path, or standard input by `-`. Closing it deletes the copy of a one-time source."""
 
     def __init__(self, name: str) -> None:
         self.name = shown_name(name)
@@ -80,7 +80,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[OpenSource]:
-        """Read it from its beginning. Raises DataError if it cannot be read to its end, is not text, or has changed."""
+        """Open the source at its beginning. Raises DataError if it is unreadable, is not text, or has changed."""
         try:
             with self._stream() as stream:
                 yield _unpacked(self.name, stream)
@@ -100,7 +100,7 @@ class Source:
             ) from error
 
     def close(self) -> None:
-        """Forget the copy, if there is one."""
+        """Delete the copy, if there is one."""
         if self._copy is not None:
             self._copy.close()
 
@@ -129,7 +129,7 @@ class Source:
         yield cast(BinaryIO, self._copy)
 
     def _check_unchanged(self, stream: BinaryIO) -> None:
-        """Raise DataError if this is not what was seen before: another file, other bytes."""
+        """Raise DataError if file or content differ from the first reading."""
         status = os.fstat(stream.fileno())
         now = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if self._seen not in {None, now}:
@@ -138,12 +138,12 @@ class Source:
 
 
 def shown_name(name: str) -> str:
-    """The name of a source for people and for files: file names need not be Unicode text."""
+    """Return the printable name of a source, because file names may be invalid Unicode."""
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
 def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
-    """Raise DataError for data that grow more than text does when they are unpacked, or have too long a line."""
+    """Raise DataError for packed data that grow more than text does, or contain too long a line."""
     if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
         grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
         long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
@@ -172,7 +172,7 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
 
 
 class _WithoutHoles(io.RawIOBase):
-    """The bytes of a text. Raises DataError for a stretch of NUL bytes, such as the hole of a sparse file."""
+    """Bytes of a text. Raises DataError for a run of NUL bytes, such as a hole in a sparse file."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self._name, self._stream = name, stream
@@ -190,7 +190,7 @@ class _WithoutHoles(io.RawIOBase):
 
 
 class _Gunzipped(io.RawIOBase):
-    """What is packed with gzip. Raises DataError where it grows too much, and for a line that is too long."""
+    """Unpacked gzip data. Raises DataError for excessive growth or too long a line."""
 
     def __init__(self, name: str, packed: BinaryIO) -> None:
         self._name = name
