@@ -9,8 +9,10 @@ again. All judges are measured on the same statements: those that each of them g
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +25,7 @@ from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdict
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
 from localjudge.doctor.fitness import admission_by_labels
-from localjudge.errors import DataError, InputError
+from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
@@ -35,6 +37,7 @@ from localjudge.record.manifest import (
     calibration_file,
     kept_criteria,
     measured_part,
+    read_calibration,
     save_calibration,
 )
 from localjudge.record.result_rows import VerdictRow
@@ -123,21 +126,42 @@ def measure_judges(
     if len(questions) > 1 and (single or name is not None):
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
-    return _saved(questions, name)
+    return _saved(questions, name, progress or Silence())
 
 
-def _saved(questions: Sequence[_Question], name: str | None) -> list[Calibration]:
-    """The calibrations of all judges, each under a name of its own: that of judge and question, and a number."""
+def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
+    """The calibrations of all judges, each under its `name`, or else under one that no other calibration has."""
     calibrations: list[Calibration] = []
     for question in questions:
-        measured = sorted((_calibrate(question, judge) for judge in question.judges), key=_rank)
-        stems = [_NOT_IN_NAMES.sub("-", of.card.name).strip("-.")[:_LONGEST_STEM] or "judge" for of in measured]
-        for place, (stem, calibration) in enumerate(zip(stems, measured, strict=True)):
-            number = f"-{before + 1}" if (before := stems[:place].count(stem)) else ""
-            own = name or f"{stem}{number}-{_NOT_IN_NAMES.sub('-', question.name)[: _LONGEST_STEM - 4]}"
+        for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
+            own = name or _free_name(calibration, {other.name for other in calibrations}, progress)
+            if _is_of_another(own, calibration):
+                progress.note(f"the calibration {own} by other labels or answers is replaced")
             calibrations.append(calibration.model_copy(update={"name": own}))
             save_calibration(calibrations[-1])
     return calibrations
+
+
+def _free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
+    """The name of judge and question, with the first number under which no other calibration is saved."""
+    judge, question = (_NOT_IN_NAMES.sub("-", name) for name in (calibration.card.name, calibration.question))
+    stem = judge.strip("-.")[:_LONGEST_STEM] or "judge"
+    names = (f"{stem}{f'-{number}' if number > 1 else ''}-{question[: _LONGEST_STEM - 4]}" for number in count(1))
+    for name in (name for name in names if name not in taken):
+        if not _is_of_another(name, calibration):
+            break
+        progress.note(f"the calibration {name} is by other labels or answers, and stays as it is")
+    return name
+
+
+def _is_of_another(name: str, calibration: Calibration) -> bool:
+    """Whether something else than a calibration by the same labels and answers is saved under the name."""
+    if not calibration_file(name).exists():
+        return False
+    with suppress(LocaljudgeError):
+        saved = read_calibration(name)
+        return (saved.run, saved.labels.sha256) != (calibration.run, calibration.labels.sha256)
+    return True
 
 
 def _rank(calibration: Calibration) -> tuple[bool, float, float]:

@@ -7,6 +7,7 @@ import pytest
 
 import localjudge
 from localjudge.analysis.labelling import Labelling
+from localjudge.record.manifest import calibration_file, saved_calibrations
 from localjudge.resources import demo_file
 from tests.cli.conftest import Call, write_rows
 
@@ -61,6 +62,26 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
     assert call("calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
     _, output, _ = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
     assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(output.split())
+
+
+def test_a_calibration_by_other_labels_is_not_replaced_unless_its_name_is_typed(labels: Path, call: Call) -> None:
+    """Two files of labels gave one default name: the second calibration replaced the first without a word."""
+    kept = {"reference-attribution"}
+    assert "stays as it is" not in call("calibrate", labels)[2]
+    first = calibration_file("reference-attribution").read_bytes()
+    write_rows("other.jsonl", *map(json.loads, labels.read_text().splitlines()[:40]))
+    errors = call("calibrate", "other.jsonl")[2]
+    assert "the calibration reference-attribution is by other labels or answers, and stays as it is" in errors
+    assert "--calibration reference-2-attribution" in errors
+    assert calibration_file("reference-attribution").read_bytes() == first
+    assert "stays" not in call("calibrate", labels)[2]  # the same labels again
+    kept |= {"reference-2-attribution", "ours"}
+    assert "is replaced" not in call("calibrate", labels, "--name", "ours")[2]
+    assert (
+        "the calibration ours by other labels or answers is replaced"
+        in call("calibrate", "other.jsonl", "--name", "ours")[2]
+    )
+    assert set(saved_calibrations()) == kept
 
 
 def test_judges_of_runs_stand_in_a_table_with_the_best_one_first(call: Call) -> None:
