@@ -6,9 +6,9 @@
 
 (inspect_ai 0.3.) The question is the input of a sample, the reference its target, the response the model's completion;
 what was retrieved is in its metadata, as texts or documents. They are read as the same sample is read from a log: the
-last turn of a conversation counts, and several targets that differ are refused. A sample's score has a value for each
-metric, NaN if it is missing; the reason for that, and each sentence that missed, is its explanation; its metadata holds
-all verdicts. The model is loaded when the first sample is scored.
+last turn of a conversation counts, and several targets that differ are no reference. A sample's score has a value for
+each metric, NaN if it is missing; the reason for that, and each sentence that missed, is its explanation; its metadata
+holds all verdicts. The model is loaded when the first sample is scored. A sample that cannot be read is NaN throughout.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from anyio import to_thread
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
+from localjudge.errors import DataError
 from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
@@ -40,7 +41,7 @@ def localjudge_scorer(
     contexts: under which name a sample's metadata hold what was retrieved.
     options: those of `localjudge.Judge.open`, such as `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluate` raise.
+    A sample raises what `Judge.open` and `Judge.evaluate` raise, but for DataError.
     """
     check_options(judge, options)
     opened: list[Judge] = []
@@ -52,17 +53,32 @@ def localjudge_scorer(
                 opened.append(judge if isinstance(judge, Judge) else Judge.open(judge, **options))
         return opened[0].evaluations([row], metrics)
 
+    def scored(row: dict[str, Any], problems: list[str]) -> Score:
+        try:
+            return _score(evaluations(row), problems)
+        except DataError as error:
+            return _score(evaluations(dict.fromkeys(row) | {"id": row["id"]}), [*problems, error.in_one_line])
+
     async def score(state: TaskState, target: Target) -> Score:
-        row = {"user_input": state.input, "reference": list(target), "response": state.output.completion}
-        if contexts in state.metadata:
-            row["retrieved_contexts"] = state.metadata[contexts]
-        return _score(await to_thread.run_sync(evaluations, row | {"id": str(state.sample_id)}))
+        targets, problems = set(target), []
+        if len(targets) > 1:
+            problems.append(f"no reference: the sample has {len(targets)} different targets")
+        if contexts not in state.metadata:
+            problems.append(f"no contexts: the metadata of the sample has no {contexts!r}")
+        row = {
+            "id": str(state.sample_id),
+            "user_input": state.input,
+            "reference": None if len(targets) > 1 else list(target),
+            "response": state.output.completion,
+            "retrieved_contexts": state.metadata.get(contexts),
+        }
+        return await to_thread.run_sync(scored, row, problems)
 
     return score
 
 
-def _score(evaluations: Sequence[Evaluation]) -> Score:
-    values, lines = {}, []
+def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
+    values, lines = {}, list(problems)
     for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
         values[row.metric] = inspect_value(row)
         lines.append(f"{row.metric}: {explained(row)}")

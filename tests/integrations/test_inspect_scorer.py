@@ -109,8 +109,8 @@ def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(l
     assert len(lines[1]) == 1
 
 
-def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log: Any, tmp_path: Path) -> None:
-    """Several targets that differ are refused by both; of a conversation both take all parts of the last question."""
+def test_a_sample_is_read_as_it_is_read_from_a_log(log: Any, tmp_path: Path) -> None:
+    """Of a conversation both take all parts of the last question."""
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
 
@@ -130,9 +130,23 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
         scored = scored_by(log, ["context_recall"], judge=reading)
     assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)
-    log.samples[0].target = ["Paris is the capital", "The capital is called Paris"]
-    write_eval_log(log, path)
-    with pytest.raises(localjudge.DataError, match="2 reference answers"):
-        judge.evaluate(path, ["context_recall"])
-    with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
-        scored_by(log, ["context_recall"], judge=judge)
+
+
+def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
+    """Two targets, or no contexts in the metadata: either ended the whole evaluation."""
+    from inspect_ai.model import ModelOutput
+
+    [first, second] = log.samples
+    first.target = ["Paris is the capital", "The capital is called Paris"]
+    del second.metadata["contexts"]
+    third = second.model_copy(update={"id": "third", "metadata": {"contexts": 3}}, deep=True)
+    third.output = ModelOutput.from_content("mockllm/model", "It is so.")
+    log.samples.append(third)
+    scored = scored_by(log, ["context_recall", "faithfulness"], judge=judge)
+    assert scored.status == "success"
+    scores = [next(iter(sample.scores.values())) for sample in scored.samples]
+    assert [math.isnan(score.value["context_recall"]) for score in scores] == [True, True, True]
+    assert [math.isnan(score.value["faithfulness"]) for score in scores] == [False, True, True]
+    reasons = ("no reference: the sample has 2 different targets", "no contexts: the metadata", "found a number (3)")
+    for score, reason in zip(scores, reasons, strict=True):
+        assert reason in score.explanation
