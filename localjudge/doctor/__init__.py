@@ -1,1 +1,1 @@
-"""The check that a user runs on a model and a machine before any number of theirs is trusted."""
+"""Examine a model and a machine before trusting their numbers."""

@@ -1,12 +1,12 @@
-"""Looks at a judge and at the machine that it would run on; what cannot be done ends the examination.
+"""Examine a judge and the machine that it runs on. A step that cannot be done ends the examination.
 
     machine      packages, state folder, processor, GPU
     model        file, architecture, memory, self-check of shared prompts, chat template
     judge        prompts ─ asked again ─ plain cases ─ probes ─ injections ─ speed
-                                         └── not of a judge that guesses; the probes, if they are asked for
-    admission    what it is fit for: ranking, means, thresholds or nothing
+                                         └── skipped for a judge that guesses, unless probes were requested
+    admission    recommended uses: ranking, means, thresholds or none
 
-What is wrong is a finding, not an error. A judge is asked no question that it has no words for.
+Problems are findings, not errors. A judge is never asked a question that its prompt profile lacks.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -46,12 +46,12 @@ def examine(
     on_check: Callable[[HealthCheck], object] | None = None,
     **options: Any,
 ) -> Diagnosis:
-    """Look at a judge and at the machine that it would run on.
+    """Examine a judge and the machine that it runs on.
 
-    `injections` is how many attempts to talk it into a verdict are made, `probes` how many labelled items are asked, in
-    whole passages of twelve: none if 0; if None, as many as take about two and five minutes, and none of a judge that
-    fails the plain cases. Below `required` the admission, which is the last check, is failed. `on_check` is called with
-    each finding when it is there. Raises InputError for options that cannot be.
+    `injections` is the number of prompt injections, `probes` the number of labelled items in whole passages of twelve;
+    0 skips them. None chooses them to take about two and five minutes, and skips them for a judge that fails the plain
+    cases. The last check, admission, fails below `required`. `on_check` receives each finding as soon as it is
+    available. Raises InputError for invalid options.
     """
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
@@ -75,7 +75,7 @@ def examine(
 
 @dataclass
 class _Examiner:
-    """Makes the checks, with this many attempts and items (None: by the judge's speed); an error ends its `step`."""
+    """Run the checks with a number of attempts and items (None: chosen by speed). An error ends its `step`."""
 
     judge: str
     settings: RunSettings
@@ -120,7 +120,7 @@ class _Examiner:
             yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
 
     def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
-        """What is shown to the model, then what it says; last, what it is fit for, which is remembered if decided."""
+        """Check prompts, then answers, then the recommended uses, which are stored once decided."""
         self._next("prompts")
         cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
         cases += [attempt.attacked for attempt in judgement.attempts()]
@@ -153,7 +153,7 @@ class _Examiner:
         yield admission
 
     def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
-        """As many passages as are asked for, or suit its speed, and what its answers say."""
+        """Ask the requested number of passages, or as many as the judge's speed allows, and evaluate the answers."""
         if judge.writer.unsupported(_PROBED) or not (is_judge or self.probes):
             return None
         count, why = fitness.choose_passages(judge, self.probes)

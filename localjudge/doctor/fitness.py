@@ -1,20 +1,20 @@
-"""What is a judge fit for? What its answers to the labelled items amount to, and fixed rules over these figures.
+"""Decide the recommended uses of a judge from its answers to labelled items, by fixed rules.
 
     labels      0   0   1   1
-    p_yes      .2  .7  .6  .9       AUC 3/4; at .5 the labels 0 1 1 1: balanced accuracy 3/4, lean 3/4 - 2/4 = +1/4
+    p_yes      .2  .7  .6  .9       AUC 3/4; at .5 the labels 0 1 1 1: balanced accuracy 3/4, bias 3/4 - 2/4 = +1/4
 
     ranking      AUC, lower limit >= .65
-    means        balanced accuracy, lower limit >= .75; lean, both limits within .15; at most 10 % flipped by order
+    means        balanced accuracy, lower limit >= .75; bias, both limits within .15; at most 10 % flipped by order
     thresholds   balanced accuracy, lower limit >= .85; calibration slope .5 to 2, error <= .15;
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
-Each level needs all that stands above it. Nothing is admitted of a judge that fails the plain cases or gives valid
-answers less than half of its probability. Intervals are clustered by passage, and their limits decide, so that few
-items admit nothing by luck. Order and minimal pairs are measured on attribution alone.
+Each level requires all levels above it. A judge has no recommended use if it fails the plain cases, or if valid answers
+get less than half of its probability. Intervals are clustered by passage and their limits decide, so a few lucky items
+admit nothing. Order and minimal pairs are measured for attribution only.
 
-A judge of balanced accuracy b sees a difference between two systems at 2b - 1 of its size: half of it at .75, .7 at
-.85. Its mean, if it leans to no side, is off by up to 1 - b where all labels are alike. An AUC of .65 is a balanced
-accuracy of .61 where the log odds of both labels are normal with one variance: a fifth is left of each difference.
+A judge with balanced accuracy b shows a difference between two systems at 2b - 1 of its size: half at .75, .7 at .85.
+If it is unbiased, its mean is wrong by up to 1 - b where all labels are equal. If the log odds of both labels are
+normal with one variance, an AUC of .65 is a balanced accuracy of .61, which leaves a fifth of each difference.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from localjudge.types import Answer, Attribution, Task
 ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
 _FEWEST_PASSAGES = 8
-"""One of each domain. Intervals that are clustered by fewer passages promise more than they keep."""
+"""One passage of each domain. Intervals over fewer clusters are too narrow."""
 _PROBE_SECONDS = 300  # by the speed of the plain cases; a user may name the number of items instead
 _LEAST_AUC = 0.65
 _LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
@@ -50,7 +50,7 @@ _LEAST_FALLING = 0.75
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
-    """How many of the first passages have this number of items, or take about five minutes if None; why not all."""
+    """Return the number of passages for this many items, or for about five minutes if None, and why not all."""
     every = len(passages())
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
@@ -60,10 +60,10 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
 
 
 class Skill(NamedTuple):
-    """How well a judge tells the items of one task apart.
+    """Figures for one task.
 
-    `lean` is the share judged yes minus the true share; `slope` that of the calibration line, None where one threshold
-    splits the items without error, or all get one probability.
+    `lean` is the share judged 1 minus the true share. `slope` is the calibration slope, or None if one threshold
+    separates the labels perfectly or all probabilities are equal.
     """
 
     auc: Interval
@@ -74,10 +74,10 @@ class Skill(NamedTuple):
 
 
 class ProbeFigures(NamedTuple):
-    """What admission rests on; None, or no key, where no answer tells it.
+    """Figures behind the admission. Unknown ones are None or missing.
 
-    `falls` is the share of minimal pairs in which the changed statement gets less, `flipped` that of the arrangements
-    that move a verdict across the threshold, `median_mass` the probability of valid answers.
+    `falls` is the share of minimal pairs where the changed statement gets a lower probability, `flipped` the share of
+    rearrangements that change a verdict, `median_mass` the median probability of valid answers.
     """
 
     passages: int = 0
@@ -91,7 +91,7 @@ _Scored = Sequence[tuple[Probe, float]]
 
 
 def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
-    """All figures of the first passages, and a check for each; a task of which one label got no answer has none."""
+    """Return the figures of the first passages with a check for each. Skips tasks with answers to only one label."""
     answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
     masses = sorted(answer.legal_mass for _, answer in answered)
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
@@ -112,7 +112,7 @@ def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[Probe
 
 
 def skill(items: _Scored) -> Skill:
-    """Figures of the items of one task, some of each label."""
+    """Return the figures for one task's items, which must include both labels."""
     labels = np.array([probe.answer for probe, _ in items], dtype=np.float64)
     scores = np.array([p_yes for _, p_yes in items], dtype=np.float64)
     rows = LabelledScores(labels, scores, clusters=[probe.passage for probe, _ in items])
@@ -131,7 +131,7 @@ def skill(items: _Scored) -> Skill:
 
 
 def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
-    """How many items were asked, and how much of its probability the judge gave to valid answers, ascending."""
+    """Report the number of items and the probability of valid answers (`masses`, ascending)."""
     asked = len(probes(count))
     finding = f"{asked} of {len(probes())} labelled items{f', {why}' if why else ''}"
     figures: dict[str, float] = {"items": asked, "passages": count, "answered": len(masses)}
@@ -157,7 +157,7 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
 
 
 def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck | None]:
-    """By the minimal pairs of which both halves got an answer."""
+    """Evaluate the minimal pairs with two answers."""
     p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items}
     pairs = [
         (probe.passage, p_of[half], p_yes)
@@ -179,7 +179,7 @@ def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck |
 
 
 def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
-    """The share of verdicts that flip where the same chunks are shown in another way."""
+    """Return the share of verdicts that flip when the same chunks are rearranged."""
     moves = [
         (answers[before].p_yes, answers[after].p_yes)
         for before, after in rearranged(count)
@@ -199,20 +199,20 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
 
 
 class Admission(NamedTuple):
-    """What a judge may be used for in one task, none of the uses if empty, and what bars it from the next."""
+    """Recommended uses of a judge for one task, and the rules that prevent the next use."""
 
     uses: tuple[Use, ...]
     barred_by: tuple[str, ...]
 
     def __str__(self) -> str:
-        """`fit for ranking, not for means (...)`."""
+        """Format as `fit for ranking, not for means (...)`."""
         why = f" ({'; '.join(self.barred_by)})" if self.barred_by else ""
         barred = USES[len(self.uses) :] if self.uses else ()
         return fit_for(self.uses) + (f", not for {barred[0]}" if barred else "") + why
 
 
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
-    """The admission of each task that was measured."""
+    """Return the admission for each measured task."""
     barred = [] if passes_plain_cases else ["it fails the plain cases"]
     if figures.median_mass is not None and figures.median_mass < ENOUGH_MASS:
         barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {ENOUGH_MASS:g}")
@@ -223,7 +223,7 @@ def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[Probe
 
 
 def admission_by_labels(calibration: Calibration) -> Admission:
-    """What a judge may be used for by people's labels, which hold neither order nor minimal pairs."""
+    """Return the admission by human labels, which test neither order nor minimal pairs."""
     labels, clusters = calibration.labels, calibration.labels.clusters
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
@@ -248,7 +248,7 @@ def _admit(measured: Skill, figures: ProbeFigures) -> Admission:
 
 
 def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
-    """Each rule that is broken, with the first use that it bars."""
+    """Yield each broken rule with the first use that it prevents."""
     if measured.auc.low < _LEAST_AUC:
         yield "ranking", f"AUC {in_limits(measured.auc)}: its lower limit has to reach {_LEAST_AUC:g}"
     for use, least in _LEAST_BALANCED_ACCURACY.items():
@@ -274,7 +274,7 @@ def _leans(measured: Skill) -> bool:
 
 
 def in_limits(interval: Interval, sign: Literal["", "+"] = "") -> str:
-    """`0.78 [0.72, 0.83]`, `+0.21 [+0.15, +0.27]`; `0.78 (1 passage: no interval)`."""
+    """Format `0.78 [0.72, 0.83]`, `+0.21 [+0.15, +0.27]` or `0.78 (1 passage: no interval)`."""
     mean = f"{interval.mean:{sign}.2f}"
     if interval.limits is None:
         return f"{mean} (1 passage: no interval)"
@@ -283,7 +283,7 @@ def in_limits(interval: Interval, sign: Literal["", "+"] = "") -> str:
 
 
 def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
-    """A figure and its limits, for programs."""
+    """Return a figure and its limits for JSON."""
     if interval is None:
         return None
     low, high = interval.limits or (None, None)
@@ -291,7 +291,7 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
 
 
 def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None) -> HealthCheck:
-    """One line to act on. Failed below what is required; a warning where some task is fit for nothing."""
+    """Summarise the admission in one line. Fails below `required`; warns if a task has no recommended use."""
     if figures is None and not passes_plain_cases:
         return failed(ADMISSION, "not fit: it fails the plain cases", ANOTHER_JUDGE, uses={task: [] for task in TASKS})
     figures = figures or ProbeFigures()

@@ -1,6 +1,6 @@
-"""One line of the doctor's table: what was looked at, what was found, and what to do if it is not as it should be.
+"""One line of the doctor's table: what was checked, the finding, and the advice.
 
-Imports no library that a machine may lack.
+Imports no library that may be missing.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,16 @@ from pydantic import Field
 from localjudge.types import Record
 
 Use = Literal["ranking", "means", "thresholds"]
-"""What a judge may be fit for, each with those before it: to compare systems, to read a mean as a share, to decide one
-verdict."""
+"""Uses of a judge, each including those before it: compare systems, read a mean as a share, decide one verdict."""
 USES: tuple[Use, ...] = get_args(Use)
 ADMISSION = "admission"
-"""The check that says what a judge is fit for: the last one."""
+"""Name of the last check, which lists the recommended uses."""
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
 Status = Literal["ok", "warning", "failed"]
 
 
 class HealthCheck(Record):
-    """A finding. `figures` holds the numbers behind it, for programs."""
+    """A finding. `figures` contains its numbers for programs."""
 
     name: str
     status: Status
@@ -31,7 +30,7 @@ class HealthCheck(Record):
 
 
 class Diagnosis(Record):
-    """All findings in their order; `result` is the gravest status, `not_made` what was left out or could not be."""
+    """All findings in order. `result` is the worst status, `not_made` lists checks that were skipped or impossible."""
 
     schema_version: int = 1
     judge: str
@@ -41,24 +40,24 @@ class Diagnosis(Record):
 
 
 def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
-    """A finding as it should be."""
+    """Create a finding without problems."""
     return HealthCheck(name=name, status="ok", finding=finding, figures=figures)
 
 
 def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
-    """A finding that a user should know of, with what to do; the judge can be used. Ok unless `when`."""
+    """Create a warning with advice; the judge remains usable. Creates an ok finding unless `when`."""
     if not when:
         return ok(name, finding, **figures)
     return HealthCheck(name=name, status="warning", finding=finding, advice=advice, figures=figures)
 
 
 def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
-    """A finding with which the judge cannot be used."""
+    """Create a finding that makes the judge unusable."""
     return HealthCheck(name=name, status="failed", finding=finding, advice=advice, figures=figures)
 
 
 def fit_for(uses: Sequence[str]) -> str:
-    """`fit for ranking and means`; `not fit`."""
+    """Format `fit for ranking and means`, or `not fit` without uses."""
     *most, last = uses or [""]
     if not last:
         return "not fit"

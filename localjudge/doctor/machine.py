@@ -1,4 +1,4 @@
-"""What can be looked at without asking a judge: the models that there are, the machine, a model's file, its prompts."""
+"""Checks without asking a judge: available models, the machine, the model file, its prompts."""
 
 import os
 import platform
@@ -26,16 +26,16 @@ _LIBRARIES = {**opening.ENGINE_LIBRARIES, COMPILER: COMPILER, "spacy": "spacy"}
 _REGISTRY, _FOLDER = "registry", "folder"
 _GUESS = "(guessed) "  # llama.cpp writes it where a file does not name its quantisation
 _TIGHT = 0.9
-"""A model that takes a larger share of the free memory leaves none for the data and for other programs."""
+"""Largest share of the free memory for a model, which leaves room for data and other programs."""
 _SHORT_WINDOW = 1024
 
 
 class ListedModel(Record):
-    """A model file. `name` is what a judge is named by to take it; sizes are in bytes.
+    """A model file. `name` selects it as a judge; sizes are in bytes.
 
-    `needed_bytes` is for the default context, and `fits` whether as much is free now. `sha256` is None where it is not
-    known without reading all of the file. `pace` is that of its last run here. `cannot_judge` says
-    why; what the header would have said is None then.
+    `needed_bytes` is for the default context, and `fits` whether that much is free now. `sha256` is None if it is
+    unknown without reading the whole file. `pace` is from its last run here. `cannot_judge` gives the reason, and
+    header fields are then None.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ListedModel(Record):
 
 
 class Inventory(Record):
-    """The models of a machine, what was skipped, and the memory that is free."""
+    """Models of a machine, skipped files, and the free memory."""
 
     models: tuple[ListedModel, ...]
     skipped: tuple[SkippedFile, ...]
@@ -61,10 +61,10 @@ class Inventory(Record):
 
 
 def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
-    """All models: registered ones, those of other programs, those in the folders. Of each file the beginning is read.
+    """List all models: registered ones, those of other programs, and those in the folders. Reads only file headers.
 
-    A file that several have is listed for the first. Raises InputError for a folder that is not there, ModelError for
-    a registry that cannot be read.
+    A file in several places is listed once. Raises InputError for a missing folder, ModelError for an unreadable
+    registry.
     """
     by_file: dict[Path, list[FoundModel]] = {}
     skipped: list[SkippedFile] = []
@@ -130,7 +130,7 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
 
 
 def check_packages() -> HealthCheck:
-    """Versions of what verdicts rest on; failed where one is missing or cannot be imported."""
+    """Report versions of required packages. Fails if one is missing or cannot be imported."""
     versions = {"python": platform.python_version(), "localjudge": version("localjudge")}
     problems = []
     for package, module in _LIBRARIES.items():
@@ -147,7 +147,7 @@ def check_packages() -> HealthCheck:
 
 
 def check_state_folder() -> HealthCheck:
-    """Whether checksums, self-checks, examinations and cached answers can be remembered."""
+    """Check that checksums, self-checks, examinations and cached answers can be stored."""
     folder = resources.state_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def check_state_folder() -> HealthCheck:
 
 
 def check_processor(settings: RunSettings) -> HealthCheck:
-    """Processor and threads. Needs the engine's library."""
+    """Report processor and threads. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
     finding = f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
     advice = "more threads than cores only wait for each other: ask for fewer (--threads)"
@@ -169,7 +169,7 @@ def check_processor(settings: RunSettings) -> HealthCheck:
 
 
 def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
-    """Whether llama.cpp can use a GPU; `layers` is how many were asked for, None for all."""
+    """Check whether llama.cpp can use a GPU. `layers` is the requested number, None for all."""
     backends = ", ".join(build.gpu_backends) or "the processor alone"
     finding = f"{build.library} {build.version} was built for {backends}"
     advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or omit gpu_layers"
@@ -185,7 +185,7 @@ def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
 
 
 def check_file(model: NamedModel) -> HealthCheck:
-    """The file and its checksum, which has been verified if it is pinned; of a server, its file if that is at hand."""
+    """Report the file and its checksum (verified if pinned), or a server's file if it is local."""
     if isinstance(model, ModelFile):
         pinned = model.name in model_registry.registered()
         proof = f"pinned nowhere: compare its sha256 with its publisher's: {model.sha256}"
@@ -200,7 +200,7 @@ def check_file(model: NamedModel) -> HealthCheck:
 
 
 def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
-    """Size, memory and shared prompts of an open engine; `free` bytes were free before it was opened."""
+    """Report size, memory and shared prompts of an open engine. `free` bytes were free before opening."""
     is_ = engine.identity
     if is_inspectable(engine):
         layers, width, trained = engine.shape
@@ -224,7 +224,7 @@ def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthChe
 
 
 def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
-    """The estimate against what was free before the model was loaded. More than that has been refused by then."""
+    """Compare the memory estimate with the memory that was free before loading. Larger models were refused earlier."""
     need = engine.memory_bytes
     compared = free is not None and not engine.identity["gpu_layers"]
     room = f"of {readable(free)} free" if free is not None and compared else "what is free for it is not known"
@@ -235,7 +235,7 @@ def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
 
 
 def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck:
-    """How the prompt is put to the model. That a template can be rendered has been found out by then."""
+    """Report how the prompt is wrapped. The template has already been rendered."""
     shown = "every part" if any(task.is_conversation for task in profile.tasks.values()) else "the whole prompt"
     finding = f"shows {shown} of the profile {profile.name!r} once"
     if not profile.chat or ends is None:
@@ -244,7 +244,7 @@ def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck
 
 
 def check_prompts(engine: ReadableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
-    """Whether the tokens of every prompt decode to its exact text, where the vocabulary does not fold case."""
+    """Check that each prompt's tokens decode to its exact text, unless the vocabulary folds case."""
     changed, refused = 0, 0
     for request in requests:
         try:

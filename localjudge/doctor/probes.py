@@ -1,4 +1,4 @@
-"""Labelled items that measure a judge: 32 passages, written for this, each with 8 statements and 4 of relevance.
+"""Labelled items for measuring a judge: 32 handwritten passages, each with 8 statements and 4 relevance items.
 
     supported    copied  paraphrase  combination  inference
     not          changed number | name | negation, swapped relation, absent, general, other passage     4 of the 7
@@ -6,9 +6,9 @@
     needed       sentence that answers, chunk that answers
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
 
-A changed number, name or negation is a substitution in a supported statement, so that the two are a minimal pair; the
-copied sentence, the statement about another passage and the unrelated chunk are taken by rule. All else is written by
-hand (`probes/README.md`). The first few passages have as many of each kind and domain as can be.
+A changed number, name or negation replaces part of a supported statement, which gives a minimal pair. The copied
+sentence, the statement about another passage and the unrelated chunk are chosen by rule. All other items are
+handwritten (`probes/README.md`). The first passages balance kinds and domains.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ Kind = Literal[
     "sentence that answers", "sentence on the topic", "chunk that answers", "chunk on the topic", "unrelated chunk",
 ]  # fmt: skip
 Change = tuple[Literal["copied", "paraphrase", "combination"], str, str]
-"""The statement that is changed, what is taken out, what is put in."""
+"""The statement to change, the removed text, the inserted text."""
 
 PER_PASSAGE = 12
 _SUPPORTED: tuple[Kind, ...] = ("paraphrase", "combination", "inference")
@@ -36,10 +36,10 @@ _REARRANGED_EVERY = 4
 
 
 class Passage(Record):
-    """A short text with what is asked about it. Sentences are counted from 0.
+    """A short text with its questions. Sentences are numbered from 0.
 
-    `other` is the title of the passage whose paraphrase is judged against this one; `near` a question on the topic that
-    the text does not answer: without one, another passage's is asked.
+    `other` is the title of the passage whose paraphrase is judged against this one. `near` is a question on the topic
+    that the text does not answer; without one, another passage's question is used.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Passage(Record):
 
 
 class Probe(NamedTuple):
-    """An item: what is asked, its kind, the right answer. `changed_from` is the kind of a minimal pair's other half."""
+    """An item: task, kind, right answer. `changed_from` is the kind of the other half of a minimal pair."""
 
     passage: str
     kind: Kind
@@ -80,7 +80,7 @@ class Probe(NamedTuple):
 
 @cache
 def passages() -> tuple[Passage, ...]:
-    """One of each domain (a file), then the next of each domain, and so on."""
+    """Return the passages: the first of each domain (a file), then the second of each domain, and so on."""
     files = [
         [Passage.model_validate(table) for table in tomllib.loads(file.read_text(encoding="utf-8"))["passage"]]
         for file in sorted((Path(__file__).parent / "probes").glob("*.toml"))
@@ -89,12 +89,12 @@ def passages() -> tuple[Passage, ...]:
 
 
 def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:
-    """The first `count` passages, each with the next one, which is of another domain."""
+    """Return the first `count` passages, each with the next one, which has another domain."""
     return list(zip(passages(), (*passages()[1:], passages()[0]), strict=True))[:count]
 
 
 def probes(count: int | None = None) -> list[Probe]:
-    """The items of the first `count` passages, of all if None."""
+    """Return the items of the first `count` passages, or of all."""
     items: list[Probe] = []
     for passage, other in _with_next(count):
         items += _statements(passage)
@@ -107,10 +107,10 @@ def probes(count: int | None = None) -> list[Probe]:
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:
-    """Statements, each asked about the same evidence in two arrangements: the verdict should not care.
+    """Return pairs of tasks with the same statement and evidence in two arrangements, which should not matter.
 
-    Those of every fourth of the first `count` passages: the needed chunk before and behind those of the next passage;
-    these swapped; the needed chunk alone and twice.
+    Uses every fourth of the first `count` passages: the needed chunk before and after chunks of the next passage, these
+    swapped, and the needed chunk once and twice.
     """
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:
@@ -127,7 +127,7 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
 
 
 def probe_tasks(count: int | None = None) -> list[Task]:
-    """All that is asked about the first `count` passages, nothing twice."""
+    """Return all distinct tasks about the first `count` passages."""
     arranged = (task for pair in rearranged(count) for task in pair)
     return list(dict.fromkeys([*(probe.task for probe in probes(count)), *arranged]))
 

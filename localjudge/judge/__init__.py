@@ -1,1 +1,1 @@
-"""What is asked and which answers are legal; knows no backend."""
+"""Prompts and valid answers, independent of the engine."""

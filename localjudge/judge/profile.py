@@ -1,27 +1,27 @@
-r"""Prompt profiles: how a kind of model is asked, and which answers are legal.
+r"""Prompt profiles: how a kind of model is asked, and which answers are valid.
 
 A profile is a folder of plain files, hashed as a whole: `profile.toml`, and one file per task with the prompt's nodes,
-root first. A node's end is a cut point, whether or not anything is shared: where a prompt is cut moves the logits.
+root first. The end of a node is always a cut point, because the cuts affect the logits.
 
     instructions | context ... | question | statement        attribution
     instructions | chunk | question                          relevance of a chunk
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
-Answers are ours, a JSON schema in `grammars/` (`reason_attributed` asks for a reason before the verdict of
-`attributed`, `attributed_reason` for one after it), or what a model was trained to write:
+Answers follow a JSON schema in `grammars/` (`reason_attributed` adds a reason before the verdict of `attributed`,
+`attributed_reason` after it), or the format that a model was trained for:
 
     {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}            by Outlines
 
     form = "<score> {verdict} </score>"        literal text, with the verdict's place
     labels = { yes = 0, no = 1 }               ->   <score> (yes|no) </score>
-    form = "{reason}[RESULT] {verdict}"        a reason first: it ends where the text behind it begins
+    form = "{reason}[RESULT] {verdict}"        a reason first: it ends where the next literal begins
 
-A label stands for a value in [0, 1]. There is no free white space: every valid answer is short and ends. A reason is
-bounded in characters by the expression and in tokens, because a character takes up to four tokens.
+A label stands for a value in [0, 1]. Free white space is not allowed, so every valid answer is short and ends. A reason
+is limited in characters by the expression and in tokens, because a character takes up to four tokens.
 
-Tasks that only some metrics ask stand in the folder `special/` and have a hash each, which is part of the identity of
-the judges that are asked them alone. A prompt file of the user's takes the place of one task (`task = ...` above its
-nodes) and is hashed into the profile's sha256: a changed word is another judge.
+Tasks of only some metrics are in the folder `special/`. Each has a separate hash, which is part of the identity only if
+the task is asked. A user's prompt file replaces one task (`task = ...` above its nodes) and changes the profile's
+sha256, so a changed word makes another judge.
 """
 
 import hashlib
@@ -42,9 +42,9 @@ from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record
 from localjudge.words import option, option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
-"""The package that makes expressions of schemas; `pyproject.toml` installs it by the same rule."""
+"""Package that converts schemas to expressions. `pyproject.toml` installs it by the same rule."""
 JOINT = "attribution_joint"
-"""The task of judging all statements in one answer."""
+"""Task that judges all statements in one answer."""
 TASKS = frozenset(
     f"attribution {JOINT} relevance_chunk relevance_sentence usefulness sufficiency refusal criterion rubric".split()
 )
@@ -59,23 +59,23 @@ _LABELS: dict[str, dict[str, int | float]] = {
     "answer": {"no": 0, "yes": 1},
     "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
 }
-"""What the values of each verdict in JSON stand for."""
+"""Label values of each JSON key."""
 _STATEMENTS = "classifications"
 PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|level|answer)\}")
 
 
 @cache
 def load_grammar(name: str) -> Grammar:
-    """The bundled grammar `name`. Raises InputError if there is none."""
+    """Load the bundled grammar `name`. Raises InputError if it does not exist."""
     schema = _schema(name)
     labels = next((_LABELS[key] for key in schema["properties"] if key in _LABELS), _LABELS["attributed"])
     return _grammar(name, schema, labels, reasons_of=schema)
 
 
 def for_statements(statements: Sequence[str]) -> Grammar:
-    """The grammar of one answer about all the statements: every one verbatim, in order, with a reason and a verdict.
+    """Build the grammar of a joint answer: every statement verbatim, in order, with a reason and a verdict.
 
-    Raises SampleError for a statement that JSON cannot hold.
+    Raises SampleError for a statement that JSON cannot represent.
     """
     try:
         "".join(statements).encode()
@@ -94,7 +94,7 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 def _grammar(
     name: str, schema: dict[str, Any], labels: dict[str, int | float], *, reasons_of: dict[str, Any], verdicts: int = 1
 ) -> Grammar:
-    """The grammar of a schema without free white space, by Outlines, or by its core where there is no Outlines."""
+    """Build the grammar of a schema without free white space, using Outlines or outlines-core."""
     text = json.dumps(schema)
     if COMPILER == "outlines":
         from outlines.types import JsonSchema
@@ -110,7 +110,7 @@ def _grammar(
 
 
 def _schema(name: str) -> dict[str, Any]:
-    """The schema of a file, or that of a verdict with the reason that joint answers have, before or after it."""
+    """Load a schema file, with a reason before or after the verdict if the name asks for one."""
     verdict = next((key for key in _LABELS if name in {f"reason_{key}", f"{key}_reason"}), None)
     if verdict is None:
         schema: dict[str, Any] = json.loads(
@@ -127,7 +127,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 class AnswerForm(Record):
-    """The valid answers of a task in a model's own words, and what each verdict stands for."""
+    """Valid answers of a task in a model's trained format, with the label of each verdict."""
 
     labels: dict[str, int | float]
     form: str = _VERDICT
@@ -147,7 +147,7 @@ class AnswerForm(Record):
         return self
 
     def grammar(self, name: str) -> Grammar:
-        """The answers as a grammar of this name."""
+        """Build a grammar of these answers."""
         before, _, after = self.form.partition(_VERDICT)
         opening, _, between = before.partition(_REASON)
         verdict = f"({'|'.join(map(_literal, self.labels))})"
@@ -160,12 +160,12 @@ class AnswerForm(Record):
 
 
 def _literal(text: str) -> str:
-    """The text in an expression that both Python and llguidance read."""
+    """Escape the text for both Python and llguidance."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 class ExampleEntry(Record):
-    """One judged statement, its keys in the order of the answer."""
+    """One judged statement, with keys in answer order."""
 
     statement: str
     reason: str
@@ -173,7 +173,7 @@ class ExampleEntry(Record):
 
 
 class Example(Record):
-    """A worked example of a joint answer: asked and answered exactly as the real question is."""
+    """Worked example of a joint answer, in the same form as the real question."""
 
     contexts: tuple[str, ...]
     question: str | None = None
@@ -181,14 +181,14 @@ class Example(Record):
 
     @property
     def tasks(self) -> tuple[Attribution, ...]:
-        """What the example asks."""
+        """The example's tasks."""
         spans = enumerate(Span.whole(entry.statement) for entry in self.classifications)
         units = (Unit(kind="statement", index=index, source="reference", span=span) for index, span in spans)
         return tuple(Attribution(unit=unit, contexts=self.contexts, user_input=self.question) for unit in units)
 
     @property
     def answer(self) -> str:
-        """The whole answer, in JSON with no free white space."""
+        """The complete JSON answer without white space."""
         entries = [entry.model_dump() for entry in self.classifications]
         return json.dumps({_STATEMENTS: entries}, ensure_ascii=False, separators=(",", ":"))
 
@@ -197,11 +197,11 @@ _Shown = Literal["question", "contexts", "reference", "response", "examples"]
 
 
 class NodeTemplate(Record):
-    """Text of one node, with places for the user's. `when` leaves it out if that is empty, `unless` if it is not.
+    """Text of one node with placeholders for user text. Left out if `when` is empty or `unless` is not.
 
-    `for_each = "contexts"` or `"examples"` makes a node of every one, `"statements"` or `"levels"` one node of all.
-    With a `role`, a message of that role begins here, or a document of the chat template's. `{ unit}` is the place of a
-    text with a space before it, which is tokenised with the text, as in training on `Claim: text`.
+    `for_each = "contexts"` or `"examples"` creates a node for each, `"statements"` or `"levels"` one node for all. A
+    `role` begins a message of that role, or a document of the chat template. `{ unit}` includes a leading space that is
+    tokenised with the text, as in training on `Claim: text`.
     """
 
     text: str
@@ -212,7 +212,7 @@ class NodeTemplate(Record):
 
 
 class ReasonPrompt(Record):
-    """How a task is answered with a reason: a grammar for each order, and the `{form}` that announces only `before`."""
+    """Grammars for answers with a reason before or after the verdict, and the `{form}` text of `before`."""
 
     before: str
     after: str
@@ -220,9 +220,9 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """The nodes of one task, root first, the grammar of its answer (a name, or the model's own form), and of a reason.
+    """Nodes of one task, root first, with the grammar of its answer (a name, or a trained format) and of a reason.
 
-    `template` holds arguments of the model's chat template.
+    `template` contains arguments of the model's chat template.
     """
 
     grammar: str | AnswerForm
@@ -234,12 +234,12 @@ class TaskPrompt(Record):
 
     @property
     def is_conversation(self) -> bool:
-        """Whether it is more than one message of the user's."""
+        """Whether the prompt has more than one user message."""
         return bool(self.template) or any(node.role for node in self.node)
 
     @property
     def places(self) -> set[str]:
-        """What of a task is shown: names of places in its nodes."""
+        """Names of the placeholders in its nodes."""
         return {name for node in self.node for _, name in PLACE.findall(node.text)}
 
     @model_validator(mode="after")
@@ -250,11 +250,11 @@ class TaskPrompt(Record):
 
 
 class PromptProfile(Record):
-    """How a kind of model is asked about every task. `sha256` covers every file of the profile but the special tasks.
+    """Prompts of all tasks for a kind of model. `sha256` covers every file except the special tasks.
 
-    A model without `instructions` reads markers alone: it cannot be asked in other words. `special` has the sha256 of
-    each special task's file. `made_for` holds rows of a model file's keys, each with a regular expression for its
-    value: a model to which all of a row apply is asked by this profile.
+    A model without `instructions` reads markers only, so its wording cannot be changed. `special` contains the sha256
+    of each special task's file. `made_for` contains regular expressions for metadata keys of a model file; a model that
+    matches all of one entry uses this profile.
     """
 
     name: str
@@ -270,7 +270,7 @@ class PromptProfile(Record):
 
     @property
     def converses(self) -> bool:
-        """Whether no task is one message of the user's alone."""
+        """Whether every task is a conversation."""
         return all(task.is_conversation for task in self.tasks.values())
 
     @model_validator(mode="after")
@@ -286,7 +286,7 @@ class PromptProfile(Record):
 
 
 def task_name(task: Task) -> str:
-    """The name of the file that words this task."""
+    """Return the name of the task's prompt file."""
     if isinstance(task, Relevance):
         return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
     if isinstance(task, CustomQuestion):
@@ -295,20 +295,20 @@ def task_name(task: Task) -> str:
 
 
 class ProfileFolder(Record):
-    """Where a profile stood, and every word of its files: what a run keeps of it."""
+    """Path and contents of a profile folder, as stored in a run."""
 
     path: str
     files: dict[str, str]
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The files of a folder. Raises InputError for one that cannot be read."""
+        """Read the files of a folder. Raises InputError if one cannot be read."""
         files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
         return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
 
 
 class CustomPrompt(Record):
-    """The name of a prompt file and every word of it: what a run keeps of it."""
+    """Name and content of a prompt file, as stored in a run."""
 
     file: str
     text: str
@@ -322,12 +322,12 @@ def _text_of(file: Path) -> str:
 
 
 def bundled() -> list[str]:
-    """Names of the profiles that come with the package."""
+    """Return the names of the bundled profiles."""
     return sorted(path.parent.name for path in _BUNDLED.glob("*/profile.toml"))
 
 
 def read_profile(profile: object) -> object:
-    """The folder of a profile of one's own, read; anything else as it is, a path as text."""
+    """Read a user's profile folder. Returns other values unchanged, a path as text."""
     if not isinstance(profile, str | Path) or str(profile) in bundled():
         return profile
     folder = Path(profile).expanduser()
@@ -335,14 +335,14 @@ def read_profile(profile: object) -> object:
 
 
 def no_profile(name: str) -> InputError:
-    """The error for a name that no profile has."""
+    """Create the error for an unknown profile name."""
     return InputError(
         f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
     )
 
 
 def load_profile(profile: str | ProfileFolder) -> PromptProfile:
-    """The bundled profile of this name, or the one in a folder, read before or now. Raises InputError if it is none."""
+    """Load a profile by bundled name or folder. Raises InputError if it does not exist."""
     if isinstance(profile, str):
         folder = _BUNDLED / profile if profile in bundled() else Path(profile).expanduser()
         if not folder.is_dir():
@@ -368,7 +368,7 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
 
 
 def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
-    """Prompts from files and from prompts; one, or a list of them. Raises InputError for what cannot be read."""
+    """Read prompts from one or more files or prompt objects. Raises InputError if one cannot be read."""
     prompts = []
     for file in files if isinstance(files, Sequence) and not isinstance(files, str) else [files]:
         if not isinstance(file, CustomPrompt | str | Path):
@@ -380,7 +380,7 @@ def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
 
 
 def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
-    """The profile with one task worded by the prompt. Raises InputError for what does not word one of its tasks."""
+    """Replace one task's prompt in the profile. Raises InputError if the prompt names none of its tasks."""
     file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
         raise InputError(
@@ -408,14 +408,14 @@ def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
 
 
 class ChosenProfile(NamedTuple):
-    """A profile, and why it was chosen; "" where no other was in question."""
+    """A profile and the reason for choosing it, "" without an alternative."""
 
     profile: PromptProfile
     why: str
 
 
 def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-    """The profile of a model: `named` by the user, `registered` with its checksum, or by what its file says of it."""
+    """Choose a model's profile: `named` by the user, `registered` with its checksum, or by its metadata."""
     if named is not None:
         return ChosenProfile(load_profile(named), f"as {option_name('profile')} says")
     if registered is not None:

@@ -1,16 +1,16 @@
-"""Long inputs: what does not fit the judge's context is judged in windows, never cut silently.
+"""Split long inputs into windows that fit the judge's context. Nothing is truncated.
 
     chunks      A  B  C  D  E             statement s
     windows    [A  B] [C] [D  E]          s is supported if any window supports it
 
-Windows hold whole chunks, in order, as many as fit. A chunk that does not fit alone is cut into runs of whole
-sentences. A sentence that does not fit alone is left to the engine, which answers with the reason why not. The same
-holds for a chunk that is itself the unit: it is relevant if any run of its sentences is; and for a question: an answer
-which needs two windows is missed. A sentence of the contexts is shown the one window that it stands in. A question of
-the user's own is not cut: what any part of the texts would answer need not be the answer of all.
+Windows contain whole chunks in order, as many as fit. A chunk that does not fit is split into runs of whole sentences.
+A sentence that does not fit is passed to the engine, which reports the reason. The same applies to a judged chunk,
+which is relevant if any of its runs is, and to a question: an answer that needs two windows is missed. A sentence of
+the contexts is shown with the window that contains it. Custom questions are not split, because the answer for a part
+may not be the answer for all.
 
-Windows depend on the task and the judge alone, never on other samples. The room kept for the unit is rounded up, so
-that statements of about one length share their windows, and with them the evaluation of the contexts.
+Windows depend only on the task and the judge, never on other samples. The room for the unit is rounded up, so that
+statements of similar length share their windows and the evaluated contexts.
 """
 
 from bisect import bisect_right
@@ -22,31 +22,31 @@ from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Sp
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
-"""Tokens that a task occupies at its longest."""
+"""Returns the maximum number of tokens of a task."""
 Sentences = Callable[[str], Sequence[Span]]
 
 _ROUNDING_TOKENS = 128
 
 
 class Window(NamedTuple):
-    """What is asked of a task, and which of the windows of its contexts or chunk it is; None for the whole."""
+    """Task to ask, with the window's number, or None for the whole input."""
 
     task: Task
     number: int | None
 
 
 class Windows:
-    """Cuts tasks to the capacity (in tokens) of one judge."""
+    """Split tasks to the capacity (in tokens) of one judge."""
 
     def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences) -> None:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
         self._latest: tuple[object, dict[int, _Cut]] = (None, {})
-        """Contexts, and their windows by the room for them: statements and sentences of one sample share them."""
+        """The latest contexts with their windows by room, shared by the statements of one sample."""
 
     def of(self, task: Task) -> tuple[Window, ...]:
-        """The task itself if it fits, otherwise its windows, in order."""
+        """Return the task itself if it fits, otherwise its windows in order."""
         if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
@@ -61,7 +61,7 @@ class Windows:
                 return (Window(task, None),)
 
     def _far_too_long(self, task: Task) -> bool:
-        """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
+        """Return whether the token count of the latest contexts already shows that the task cannot fit."""
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
         alone = self._cost(_beside(task, ()))
@@ -69,7 +69,7 @@ class Windows:
         return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: _BesideContexts) -> "_Cut":
-        """The contexts in windows: in each as many neighbouring parts as fit."""
+        """Split the contexts into windows, each with as many adjacent parts as fit."""
         shared, alone = _shared(task), self._cost(_beside(task, ()))
         if self._latest[0] != shared:
             self._latest = (shared, {})
@@ -105,7 +105,7 @@ class Windows:
         return _Cut(groups, total)
 
     def _window_of_unit(self, task: Relevance) -> Window:
-        """The task beside the window that its sentence begins in; whole, for the engine to refuse, if that is none."""
+        """Return the window where the task's sentence begins, or the whole task for the engine to refuse."""
         unit, groups = task.unit, self._cut_for(task).groups
         context = 0 if unit.source == "response" else unit.source_index  # beside a response stands nothing else
         for number, group in enumerate(groups):
@@ -125,7 +125,7 @@ class Windows:
 
 
 class _Part(NamedTuple):
-    """A context, or a run of its sentences: which context, where in it, the text."""
+    """A context or a run of its sentences: index, position and text."""
 
     context: int
     start: int
@@ -133,14 +133,14 @@ class _Part(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Contexts in windows, and the tokens that all their parts come to."""
+    """Contexts in windows, with the total tokens of their parts."""
 
     groups: list[list[_Part]]
     tokens: int
 
 
 def _shared(task: _BesideContexts) -> object:
-    """What the windows of a task depend on, beside the room that its unit leaves for them."""
+    """Return everything that determines a task's windows besides the room left by its unit."""
     return type(task), task.contexts, task.user_input
 
 
@@ -149,7 +149,7 @@ def _beside(task: _BesideContexts, parts: Sequence[_Part]) -> _BesideContexts:
 
 
 def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentences) -> list[Span]:
-    """Verbatim runs of whole sentences of the text, each as long as fits, or of one sentence that does not."""
+    """Split the text into verbatim runs of whole sentences that fit, or single sentences that do not."""
 
     def run(first: int, last: int) -> Span:
         start, end = spans[first].start, spans[last].end

@@ -1,22 +1,22 @@
-"""Words tasks: turns each into a verdict request, in the manner that its kind of model understands.
+"""Turn tasks into verdict requests in the prompt format of the model.
 
     judge = prompt writer (profile, chat template, grammars) + engine (model)
 
-    protocol      independent   one request for a task, whatever else is asked
+    protocol      independent   one request per task
                   joint         one answer for all statements about the same contexts and question, as RAGAS asks
-    reasons       none          the verdict alone
-                  before        a reason, then the verdict, which may move with it
+    reasons       none          verdict only
+                  before        a reason, then the verdict, which may depend on it
                   after         the verdict of `none`, bit for bit, then an explanation of it
 
-Our text is trusted, the user's is not, and no text of the user's passes through a chat template. A prompt of one
-message stands between the template's ends. For several messages, or documents, the template is rendered once for a row
-of roles with a mark in the place of each text, and cut at the marks:
+Our text is trusted and user text is not, so user text never passes through a chat template. A single message is placed
+between the template's two ends. For several messages, or documents, the template is rendered once for a list of roles
+with a placeholder for each text, and split at the placeholders:
 
     nodes        system | document | document | assistant           each with the role that it begins
     path         head | (gap) document | (gap) document | (gap) statement (tail)
 
-A text cannot close the tag around it: `{fence}` becomes "", "-2", "-3" ..., the first for which none of the node's tags
-occurs in what it encloses, however it is spelled.
+Text cannot close the tag around it: `{fence}` becomes "", "-2", "-3" ..., the first one for which none of the node's
+tags occurs in the enclosed text in any spelling.
 """
 
 import hashlib
@@ -50,21 +50,21 @@ JudgingProtocol = Literal["independent", "joint"]
 
 _USER = "user"
 _DOCUMENT = "document"
-"""The role of a node that becomes an entry of the template's argument `documents`."""
+"""Role of a node that becomes an entry of the template's argument `documents`."""
 _PLAIN = ChatEnds(head="", tail="", sha256="")
 _KEPT = 512
 _CONTEXT_LISTS_KEPT = 64
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 _MARK = "localjudge-text-7f3a"
 _UNLIKE_JSON = '"\n'
-"""What JSON spells otherwise."""
+"""Characters that JSON escapes."""
 
 
 class PromptWriter:
-    """A judge that asks by a prompt profile, inside a model's chat template if there is one.
+    """Write prompts by a profile, inside the model's chat template if it has one.
 
-    Raises InputError if the profile cannot ask so, or needs a chat template where there is none; ModelError if the
-    template is not one that the profile can use.
+    Raises InputError if the profile does not support the options or needs a missing chat template; ModelError if it
+    cannot use the template.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PromptWriter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name and hash of the profile, hashes of the chat template and of each common task's grammar, how it asks."""
+        """Profile name and hash, hashes of the chat template and the common tasks' grammars, and the options."""
         common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {JOINT})
         answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
@@ -107,7 +107,7 @@ class PromptWriter:
         }
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
-        """The identity of a judge that is also asked these special tasks: with hashes of their words and answers."""
+        """Return the identity including hashes of these special tasks and their answers."""
         asked = {
             name: {"sha256": self._profile.special[name], "grammar_sha256": _digest(self._answer_shape(name))}
             for name in sorted(special_tasks)
@@ -116,25 +116,25 @@ class PromptWriter:
         return self.identity | ({"special_tasks": asked} if asked else {})
 
     def unsupported(self, tasks: Iterable[str]) -> list[str]:
-        """Which of the tasks the profile has no words for."""
+        """Return the tasks without a prompt in the profile."""
         return sorted(set(tasks) - self._profile.tasks.keys())
 
     @property
     def why_not_asked(self) -> str:
-        """Why there are tasks that it cannot be asked."""
+        """Explain why some tasks are unsupported."""
         if not self._profile.instructions:
             return "it does not read instructions"
         words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
         return f"its prompt profile {self._profile.name!r} has words for {words} alone"
 
     def has_words_for(self, task: Task) -> bool:
-        """Whether the profile can ask this."""
+        """Return whether the profile has a prompt for the task."""
         return task_name(task) in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
-        """The request for a task that is judged on its own: a pure function of the task and the judge's identity.
+        """Return the request for a separate task: a pure function of the task and the judge's identity.
 
-        Raises SampleError for a task that the profile has no words for, or no place for all that it holds.
+        Raises SampleError if the profile has no prompt for the task, or no placeholder for some of its content.
         """
         name = task_name(task)
         if not self.has_words_for(task):
@@ -149,11 +149,11 @@ class PromptWriter:
         return VerdictRequest(path, grammar, explanation[0] if explanation else None)
 
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """One request for each task: a pure function of the tasks and the judge's identity.
+        """Return one request for each task: a pure function of the tasks and the judge's identity.
 
-        Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
-        and question are judged in one answer. Raises SampleError for a statement that a joint answer cannot hold, and
-        as `request` does.
+        Expects the tasks of one metric on one sample. In the joint protocol, statements with the same contexts and
+        question share one answer. Raises SampleError for a statement that a joint answer cannot contain, and the errors
+        of `request`.
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
@@ -173,7 +173,7 @@ class PromptWriter:
         return [requests[index] for index in range(len(tasks))]
 
     def _path(self, prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[Node, ...]:
-        """The nodes, between the ends of the chat template, or between what it writes around each message."""
+        """Return the nodes within the chat template's ends, or within its text around each message."""
         nodes = render(prompt, tasks, form=form)
         if prompt.is_conversation:
             roles = tuple(role for role, _ in nodes if role)
@@ -187,7 +187,7 @@ class PromptWriter:
         return tuple(path)
 
     def _answer_shape(self, name: str) -> list[Grammar]:
-        """The grammar of a task's answer and, for a reason after the verdict, of the explanation."""
+        """Return the grammar of a task's answer and of a reason after the verdict."""
         prompt = self._profile.tasks[name]
         if not isinstance(prompt.grammar, str):
             return [prompt.grammar.grammar(name)]
@@ -198,7 +198,7 @@ class PromptWriter:
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
-    """Raise InputError if the profile cannot ask for these reasons or in this protocol."""
+    """Raise InputError if the profile does not support these reasons or this protocol."""
     mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
     other = f"or name another model with {option('judge')}"
     if protocol == "joint" and JOINT not in profile.tasks:
@@ -217,7 +217,7 @@ def _digest(shape: Sequence[Grammar]) -> str:
 
 
 def _join(*pieces: Piece) -> Node:
-    """Neighbouring pieces of our own text become one, so that they are tokenised as one."""
+    """Merge adjacent pieces of our text, so that they are tokenised together."""
     joined: list[Piece] = []
     for piece in pieces:
         if joined and joined[-1].trusted and piece.trusted:
@@ -228,11 +228,11 @@ def _join(*pieces: Piece) -> Node:
 
 
 _RoledNode = tuple[str | None, Node]
-"""A node, and the role of the message that begins with it; None where it goes on with the one before."""
+"""A node with the role of the message that it begins, or None if it continues one."""
 
 
 def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_RoledNode]:
-    """The nodes of a prompt about one task, or about several with the same contexts and question."""
+    """Return the nodes of a prompt for one task, or for several with the same contexts and question."""
     task = tasks[0]
     texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
     examples, levels = (task.examples, task.levels) if isinstance(task, CustomQuestion) else ((), ())
@@ -269,7 +269,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
 
 
 def _texts(task: Task) -> dict[str, str]:
-    """What the user's places hold, but for contexts."""
+    """Return the texts for the placeholders, except contexts."""
     texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
     if isinstance(task, Usefulness):
         texts["reference"] = task.reference
@@ -281,7 +281,7 @@ def _texts(task: Task) -> dict[str, str]:
 
 
 def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
-    """What an own question holds and its prompt has no place for: it would be asked about less than it says."""
+    """Return content of a custom question without a placeholder in its prompt."""
     if not isinstance(task, CustomQuestion):
         return []
     held = {name for name in ("reference", "response") if _texts(task)[name]}
@@ -292,28 +292,28 @@ def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
 
 @lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
 def _context_nodes(template: str, contexts: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
-    """A node for each context that says something. Remembered: a sample asks many questions about the same contexts."""
+    """Return a node for each non-empty context. Cached, because a sample asks many questions about them."""
     return tuple(_fill(template, {**dict(texts), "context": context}) for context in contexts if context.strip())
 
 
 def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answer: str) -> Node:
-    """An example of an own question: the heading, then what it shows as the real texts are shown."""
+    """Return an example of a custom question: the heading, then its texts in the real format."""
     visible = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
     nodes = render(prompt.model_copy(update={"node": visible}), [asked], form="")
     return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
 
 
 def _example(prompt: TaskPrompt, tasks: Sequence[Task], answer: str) -> str:
-    """An example as its own prompt would look, without the instructions, and its answer."""
+    """Return an example prompt without instructions, with its answer."""
     nodes = render(prompt.model_copy(update={"node": prompt.node[1:], "example": ()}), tasks, form="")
     return "".join(piece.text for _, node in nodes for piece in node) + f"\n{answer}\n"
 
 
 @lru_cache(maxsize=_KEPT)
 def _parse(template: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """A literal before each place and one after the last; the blank before each place and its name; fenced tags.
+    """Split a template into literals, placeholders (leading space and name) and fenced tags.
 
-    The tags are without their fence, and as a model may read them.
+    The tags come without their fence, as a model may read them.
     """
     parts = PLACE.split(template)
     tags = (_as_read(tag.replace("{fence}>", "")) for tag in _FENCED_TAG.findall(template))
@@ -326,7 +326,7 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 
 @lru_cache(maxsize=_KEPT)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
-    """The template with these texts in its places. Remembered: the questions of a sample have most nodes in common."""
+    """Fill a template. Cached, because the questions of a sample share most nodes."""
     literals, places, tags = _parse(template)
     inside = _as_read("\n".join(dict.fromkeys(texts))) if tags else ""
     fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
@@ -341,7 +341,7 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
 
 
 def _as_read(text: str) -> str:
-    """A text as a model may take it: `＜ / Context >` reads as `</context>`, with invisible characters in it too."""
+    """Return a text as a model may read it: `＜ / Context >` becomes `</context>`, without invisible characters."""
     if text.isascii() and "<" not in text:
         return ""
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -351,7 +351,7 @@ def _as_read(text: str) -> str:
 
 
 class Skeleton(NamedTuple):
-    """What a template writes before, between and behind its messages; whether its documents stand inside JSON."""
+    """Template text before, between and after messages, and whether its documents are inside JSON."""
 
     gaps: tuple[str, ...]
     escaped: bool
@@ -367,9 +367,9 @@ def _render_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, r
 
 
 def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[str, Any]) -> Skeleton:
-    """What the template writes around messages with these roles, in their order.
+    """Return the template's text around messages with these roles.
 
-    Raises ModelError if it cannot be rendered, or does not show every one of them once and in this order.
+    Raises ModelError if rendering fails, or a message does not appear exactly once and in order.
     """
     marks = [f"{_MARK}-{place}{_UNLIKE_JSON if role == _DOCUMENT else ''}." for place, role in enumerate(roles)]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True) if role != _DOCUMENT]
@@ -388,7 +388,7 @@ def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[s
 
 
 def _in_skeleton(nodes: Sequence[_RoledNode], around: Skeleton) -> list[Node]:
-    """The nodes of the prompt. What stands before the first document is a node of its own: all samples share it."""
+    """Return the prompt's nodes. The text before the first document is a separate node shared by all samples."""
     gaps = iter(around.gaps)
     path: list[Node] = []
     is_document = False
