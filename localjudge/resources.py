@@ -1,9 +1,9 @@
-"""Where files are, and how one is written: whole or not at all, for its owner alone.
+"""Locate bundled and user files, and write files atomically with private permissions.
 
-    checkout    grammars/ and models/ stand next to the package; in a wheel the same folders stand inside it
+    checkout    grammars/ and models/ are next to the package; in a wheel they are inside it
     user        LOCALJUDGE_HOME, or `localjudge` in the XDG data directory
 
-A run's result files, which an interrupted run continues, are parts in its locked directory (`record/directory.py`).
+Result files of an interrupted run are parts in its locked directory (`record/directory.py`).
 """
 
 import os
@@ -20,7 +20,7 @@ from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfRes
 
 
 def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:
-    """The table. Raises InputError, which calls the file what `file` says, for anything else."""
+    """Parse a TOML table. Raises InputError that names `file` for invalid content."""
     try:
         return tomllib.loads(content.decode())
     except (RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -29,15 +29,15 @@ def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> 
 
 
 OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-"""Flags of `os.open` that the system has: follow no link, wait for no pipe, keep it from other programs."""
+"""Supported flags of `os.open`: follow no link, do not wait for a pipe, do not pass the file to child processes."""
 _DEVICES = Path("/dev")
 
 
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
-    """Replace the file by all parts or leave it as it was; mode 0600 whatever the umask. Returns the number of bytes.
+    """Replace the file with all parts or leave it unchanged, with mode 0600. Returns the number of bytes.
 
-    A link is replaced and not followed; a device or pipe is written through. Unless `durable`, it may be lost with the
-    machine's power. Raises OSError.
+    Replaces a link instead of following it, and writes through a device or pipe. Unless `durable`, a power failure may
+    lose the file. Raises OSError.
     """
     is_special = file.exists() and not (file.is_file() or file.is_dir())
     if is_special or _DEVICES in file.absolute().parents:  # what cannot be replaced: `/dev/stdout`, a pipe (`>(gzip)`)
@@ -59,7 +59,7 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:
-    """The same for a file that the user named. Raises InputError, or OutOfResource where there is no room."""
+    """Write a file named by the user, as `write_whole`. Raises InputError, or OutOfResource without room."""
     try:
         return write_whole(file, parts)
     except OSError as error:
@@ -67,7 +67,7 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
 
 
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
-    """Return InputError with the hint, or OutOfResource where the same command goes on once there is room."""
+    """Return InputError with the hint, or OutOfResource if the command can be repeated after making room."""
     problem = f"{file} cannot be written: {error.strerror or error}"
     if error.errno in RETRY_HINTS:
         return OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again")
@@ -79,7 +79,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def bundled_file(folder: str, name: str) -> Path:
-    """Path of a file of `grammars` or `models` that belongs to localjudge. Raises InputError if there is none."""
+    """Return the path of a bundled file in `grammars` or `models`. Raises InputError if it does not exist."""
     for base in (_PACKAGE, _PACKAGE.parent):
         if (path := base / folder / name).is_file():
             return path
@@ -89,23 +89,25 @@ def bundled_file(folder: str, name: str) -> Path:
 
 
 def demo_file() -> Path:
-    """Path of the bundled example data."""
+    """Return the path of the bundled example data."""
     return _PACKAGE / "dataset" / "demo.jsonl"
 
 
 def criterion_files() -> dict[str, Path]:
-    """The bundled criteria by their names."""
+    """Return the bundled criteria by name."""
     return {path.stem: path for path in sorted((_PACKAGE / "criteria").glob("*.toml"))}
 
 
 def state_directory() -> Path:
-    """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here."""
+    """Return the folder for data shared between commands (own models, checksums, self-checks, answers). Not created
+    here.
+    """
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(os.environ.get("LOCALJUDGE_HOME") or f"{data_home}/localjudge").expanduser()
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder of the state directory that its owner alone can open. Raises InputError if it cannot be made."""
+    """Create a private folder in the state directory. Raises InputError on failure."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -114,9 +116,9 @@ def make_private(folder: Path) -> None:
 
 
 def require_private(folder: Path, others_could: str) -> None:
-    """Raise InputError for a folder that others may look or write into, and OSError for one that is not there.
+    """Raise InputError for a folder that other users can read or write, OSError for a missing one.
 
-    Windows has no such modes: a folder of the user's profile is the user's there.
+    Windows has no such modes; a folder in the user's profile is private there.
     """
     facts = folder.lstat()
     is_private = stat.S_ISDIR(facts.st_mode)
@@ -128,7 +130,7 @@ def require_private(folder: Path, others_could: str) -> None:
 
 
 def remember(file: Path, text: str) -> None:
-    """Write a file of the state directory, whole or not at all. Where it cannot be written, nothing is remembered."""
+    """Write a file of the state directory atomically. Does nothing if it cannot be written."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, [text.encode()], durable=False)

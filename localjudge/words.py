@@ -1,12 +1,12 @@
-r"""Words for people: names of options, texts from data, names that may have been meant.
+r"""Format option names, counts and data for messages.
 
     option("protocol", "joint")   protocol='joint'   in Python
                                   protocol = "joint" in localjudge.toml   or   --map a=b   on the command line
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
     escape_formula("=HYPERLINK(...)")   "'=HYPERLINK(...)"
 
-Messages name an option as it is given where they are read, so that their advice can be typed; a run's files never do.
-No text from data can act on the terminal, or on a spreadsheet.
+Messages name an option in the form in which the reader can type it; files of a run never do. Text from data cannot
+control a terminal or a spreadsheet.
 """
 
 import difflib
@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Names = Literal["value", "read", "words", "written", "judge", "address"]
-"""What a value names: a file or folder that is read (a list: several), a file of words (a list: the words themselves),
-a place that is written, a judge (a model's file may lie anywhere), where texts are sent; or nothing outside itself."""
+"""What a setting's value refers to: a file or folder to read (a list: several), a file of words (a list: the words), a
+path to write, a judge (its model file may be anywhere), or an address that receives texts; otherwise a plain value.
+"""
 _UNNAMED = object()
 _settings: dict[str, "Setting"] = {}
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
@@ -29,15 +30,15 @@ _on_the_command_line = ContextVar("on_the_command_line", default=False)
 
 @dataclass(frozen=True)
 class Setting:
-    """What is to be known of a setting besides type, default and meaning; declared with its field, and nowhere else.
+    """Properties of a setting besides type, default and help, declared with its field.
 
     n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
-    Its option stands in a `group` of `localjudge run --help`, or in none where only suites and Python set it, and has a
-    `flag` of its own where it is not called like the setting. It may name what is `bundled` in place of a path; `read`
-    makes its value of the name of a file. A setting is about a `part` of the samples, the `data` of a run, or the
-    `place` where the judge works, which moves no number. What `stops` a run early is not part of another. `rescorable`
-    ones change no question; `calibration` and `doctor` say which other commands take it.
+    `group` is its section in `localjudge run --help`; without one, only suites and Python set it. `flag` is the option
+    if it differs from the setting's name. `bundled` names are accepted in place of a path. `read` converts the name of
+    a file to the value. `part` selects samples, `data` describes the data of a run, and `place` describes where the
+    judge works, which changes no number. A setting that `stops` a run early does not belong to other commands.
+    `rescorable` settings change no question. `calibration` and `doctor` mark settings of those commands.
     """
 
     group: str = ""
@@ -56,13 +57,13 @@ class Setting:
 
 
 def declare(settings: Mapping[str, Setting]) -> None:
-    """Tell `option` and its like how these are given on the command line."""
+    """Register how the settings are given on the command line."""
     _settings.update(settings)
 
 
 @contextmanager
 def as_typed() -> Iterator[None]:
-    """Name options as the command line does, until the end of the block."""
+    """Name options in command-line form until the end of the block."""
     before = _on_the_command_line.set(True)
     try:
         yield
@@ -71,23 +72,23 @@ def as_typed() -> Iterator[None]:
 
 
 def flag(name: str) -> str:
-    """The option of the command line that sets the argument."""
+    """Return the command-line option of an argument."""
     setting = _settings.get(name)
     return (setting and setting.flag) or f"--{name.replace('_', '-')}"
 
 
 def _in_suite(name: str) -> bool:
-    """Whether the command line has no option for it, and its suite file sets it."""
+    """Return whether only the suite file sets the option."""
     return name in _settings and not _settings[name].group
 
 
 def option_name(name: str) -> str:
-    """What the option is called where it is read."""
+    """Return the option's name in the reader's interface."""
     return flag(name) if _on_the_command_line.get() and not _in_suite(name) else name
 
 
 def option(name: str, value: Any = _UNNAMED) -> str:
-    """The option as it is given where it is read, with a value if there is one to give."""
+    """Return the option, optionally with a value, in the reader's interface."""
     if not _on_the_command_line.get():
         return f"{name}=..." if value is _UNNAMED else f"{name}={value!r}"
     if _in_suite(name):
@@ -99,7 +100,7 @@ def option(name: str, value: Any = _UNNAMED) -> str:
 
 
 def call(command: str, run: str, name: str | None = None, value: Any = "") -> str:
-    """A command on a run, perhaps with an option, as it is given where it is read."""
+    """Return a command for a run, optionally with an option, in the reader's interface."""
     if not _on_the_command_line.get():
         arguments = [*(["'labels.html'"] if command == "label" else []), *([option(name, value)] if name else [])]
         return f"Run.open({run!r}).{command}({', '.join(arguments)})"
@@ -113,27 +114,27 @@ _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\
 
 
 def escape_formula(cell: Any) -> Any:
-    """The cell, with an apostrophe in front of text that a spreadsheet would take for a formula."""
+    """Put an apostrophe before text that a spreadsheet would treat as a formula."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, with a visible escape (`\n`, `\x1b`, `\u202e`) for what would act on the terminal."""
+    r"""Return the text on one line with terminal control characters escaped (`\n`, `\x1b`, `\u202e`)."""
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, but the text keeps its own lines."""
+    """Like `printable`, but keep line breaks."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def numbered(count: int, noun: str) -> str:
-    """A number of things: `1 sample`, `2,318 samples`."""
+    """Format a count with its noun: `1 sample`, `2,318 samples`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def about(count: int) -> str:
-    """A number that is extrapolated, with two digits: `about 570`."""
+    """Format an extrapolated count with two digits: `about 570`."""
     return f"about {int(float(f'{count:.2g}')):,}"
 
 
@@ -141,7 +142,7 @@ _MINUTE, _HOUR = 60, 3_600
 
 
 def roughly(seconds: float) -> str:
-    """A time that is estimated, no more exact than it is known: `about 20 seconds`, `about 2 minutes`."""
+    """Format an estimated duration: `about 20 seconds`, `about 2 minutes`."""
     if seconds >= 2 * _HOUR:
         return f"about {numbered(round(seconds / _HOUR), 'hour')}"
     if seconds >= 0.9 * _MINUTE:
@@ -155,7 +156,7 @@ _MOST_NEAR = 3
 
 
 def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
-    """A hint: the names that are like this one, then those that hold it; else all as the `what`, or the first."""
+    """Return a hint with similar names, then names that contain this one, else all or the first names as the `what`."""
     near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
     longer = [other for other in names if name in other and other not in near]
     if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:

@@ -1,27 +1,26 @@
-"""How far a mean, or another statistic, may be from the truth, for samples drawn from the same source as those at hand.
+"""Confidence intervals for a mean or another statistic, over samples drawn from the same source.
 
-A plain percentile bootstrap promises too much: ten samples that all score 1 give the interval [1, 1]. Here every
-resample holds one sample more, which nobody has seen: the worst score there can be for the lower limit, the best for
-the upper one. With exponential weights w (the Bayesian bootstrap):
+A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every resample contains one
+additional unseen sample with the worst possible score for the lower limit and the best for the upper limit. With
+exponential weights w (the Bayesian bootstrap):
 
     low  = 2.5 % quantile of  (sum w_i x_i + w_0 * 0) / (sum w_i + w_0)
     high = 97.5 % quantile of (sum w_i x_i + w_0 * 1) / (sum w_i + w_0)
 
-One rule for every n and every mean. For 0/1 scores the interval *is* the exact one of Clopper and Pearson, computed as
-such. For other scores in [0, 1] the coverage is a conjecture of its authors without a known counterexample
-(`scripts/coverage-table`).
+The rule is the same for every n and every mean. For 0/1 scores it equals the exact interval of Clopper and Pearson,
+which is computed directly. For other scores in [0, 1] the coverage is a conjecture of its authors without a known
+counterexample (`scripts/coverage-table`).
 
-With clusters (samples that share a document), a cluster is one draw and the unseen one has their average size. From a
-single cluster of several samples nothing can be told: its interval is all that there can be, and is not shown to
-anybody (`Interval.limits`).
+With clusters (samples that share a document), a cluster is one draw and the unseen one has the average cluster size. A
+single cluster of several samples gives no information, so its interval is not shown (`Interval.limits`).
 
-Equal rows share one Gamma draw: ten thousand scores with thirty distinct values cost thirty draws. More than 4,096
-distinct values are binned linearly on a grid of h = 1/1024, which keeps their mean:  0.3 h  ->  0.7 at 0,  0.3 at h. By
-Jensen's inequality binning only spreads a bootstrap mean, and moves no limit by more than h; the variance of a value
-grows by at most h^2 / 4. With clusters the same is done to their means, for each size of cluster.
+Equal rows share one Gamma draw: ten thousand scores with thirty distinct values need thirty draws. More than 4,096
+distinct values are binned linearly on a grid of h = 1/1024, which preserves their mean:  0.3 h  ->  0.7 at 0,  0.3 at
+h. By Jensen's inequality, binning only widens the distribution of a bootstrap mean, and moves no limit by more than h.
+The variance of a value grows by at most h^2 / 4. Cluster means are binned in the same way, for each cluster size.
 
-The invariant: neither the order of the rows nor the names of the clusters move any number; a seed and the shapes fix
-every weight, whatever the block size.
+Invariant: row order and cluster names do not change any number. A seed and the shapes determine every weight for any
+block size.
 
 Sources: N. Gaffke (2005), Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable, Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019), A new confidence
@@ -59,11 +58,10 @@ _TAIL = (1 - CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
-    """A number, the limits that hold the true one in 95 % of cases, and what they rest on.
+    """A number with its 95 % confidence limits.
 
-    `n` counts samples, `clusters` what was drawn independently (equal to `n` where there are no clusters), `method` is
-    "exact binomial", "bootstrap", "clustered bootstrap", "one cluster", that of `sequence`, or of a difference that of
-    `paired`.
+    `n` counts samples and `clusters` independent draws (equal to `n` without clusters). `method` is "exact binomial",
+    "bootstrap", "clustered bootstrap", "one cluster", or the method of `sequence` or `paired`.
     """
 
     mean: float
@@ -75,17 +73,17 @@ class Interval(NamedTuple):
 
     @property
     def one_cluster(self) -> bool:
-        """Whether all samples, several of them, are of one cluster: the interval then says nothing."""
+        """Whether several samples form a single cluster, so that the interval gives no information."""
         return self.clusters == 1 < self.n
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """Both limits, to be shown; None where the interval says nothing."""
+        """Both limits for display, or None if the interval gives no information."""
         return None if self.one_cluster else (self.low, self.high)
 
 
 class Draws(NamedTuple):
-    """What a bootstrap draws: `clusters` of these sums of values in [0, 1] and these sizes, in these numbers."""
+    """Units of a bootstrap: `clusters` with these sums of values in [0, 1], sizes and counts."""
 
     sums: Floats
     sizes: Floats
@@ -94,17 +92,17 @@ class Draws(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether every cluster is one sample, as it is where there are none."""
+        """Whether every cluster is one sample."""
         return bool((self.sizes == 1).all())
 
 
 def mean_interval(
     values: ArrayLike, *, clusters: ArrayLike | None = None, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Interval:
-    """Interval of the mean of `values` (n,), all in [0, 1]; formula and sources above.
+    """Return the interval of the mean of `values` (n,) in [0, 1]; see the module for formula and sources.
 
-    `clusters` (n,) names what each value belongs to, in any comparable type. Raises ValueError for no values, values
-    out of range or not finite, or unequal lengths.
+    `clusters` (n,) assigns each value to a cluster, in any comparable type. Raises ValueError for empty or invalid
+    values, or unequal lengths.
     """
     scores = checked_values(values)
     draws = draws_of(scores, clusters)
@@ -120,7 +118,7 @@ def mean_interval(
 
 
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
-    """Least and greatest mean over all samples: those scored `values` (n,), in [0, 1], and `failed` unknown ones.
+    """Return the smallest and largest possible mean over scored `values` (n,) in [0, 1] and `failed` unknown ones.
 
         scored 1, 1, 0, one failed:   mean 2/3   bounds [2/4, 3/4]
 
@@ -133,12 +131,12 @@ def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
 
 
 def exact_mean(values: Floats) -> float:
-    """The mean of the values, one at least; their sum is rounded once, so that no order moves it."""
+    """Return the mean of at least one value. The sum is rounded once, so order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
 def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
-    """Values in [lowest, 1] as an array (n,). Raises ValueError for anything else, and for none."""
+    """Return values in [lowest, 1] as an array (n,). Raises ValueError if empty or invalid."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not len(numbers):
         raise ValueError(f"a mean needs a flat array of values, one at least, got shape {numbers.shape}")
@@ -149,7 +147,7 @@ def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
 
 
 def draws_of(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) -> Draws:
-    """What is drawn from values (n,) in [lowest, 1]. Raises ValueError unless `clusters` has one entry per row."""
+    """Return bootstrap units of values (n,) in [lowest, 1]. Raises ValueError for `clusters` of another length."""
     sums = (values - lowest) / (1.0 - lowest)
     sizes = np.ones(len(sums))
     if clusters is not None:
@@ -166,7 +164,7 @@ def draws_of(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) ->
 
 
 def _shares(values: Floats, counts: Counts) -> Counts:
-    """How much of the counted values falls to each point of the grid, in 2^32nd parts."""
+    """Return the amount of the counted values at each grid point, in units of 2^-32."""
     rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
     point, part = rounded >> _PART_BITS, rounded & ((1 << _PART_BITS) - 1)
     # One more than there are points: the value 1 has no next one, and gives it nothing.
@@ -177,7 +175,7 @@ def _shares(values: Floats, counts: Counts) -> Counts:
 
 
 def _binned(sums: Floats, sizes: Floats) -> Draws:
-    """The clusters with their means as shares of points, where more of one size differ than there are points."""
+    """Bin cluster means on the grid if one size has more distinct means than grid points."""
     parts = []
     for size in np.unique(sizes):
         own, counts = np.unique(sums[sizes == size], return_counts=True)
@@ -206,9 +204,9 @@ def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tupl
 
 
 def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
-    """Yield blocks of weights, each (some rows, len(shapes)), that together have `resamples` rows.
+    """Yield blocks of weights (rows, len(shapes)) with `resamples` rows in total.
 
-    A block holds about a million numbers (8 MB), each row spread over `spread` of them if that is more, or one row.
+    A block contains about a million numbers (8 MB). `spread` is the number of values computed from each row if larger.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     block_rows = max(1, _BLOCK // max(len(shapes), spread))
@@ -217,12 +215,12 @@ def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1)
 
 
 def quantile(draws: Floats, probability: float) -> float:
-    """Quantile of bootstrap draws (R. J. Hyndman and Y. Fan, 1996, American Statistician 50, 361-365, definition 6)."""
+    """Return a quantile of bootstrap draws (R. J. Hyndman and Y. Fan, 1996, American Statistician 50, definition 6)."""
     return float(np.quantile(draws, probability, method="weibull"))
 
 
 def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
-    """The number of each row's cluster, from 0 on. Raises ValueError unless `clusters` has one entry per row."""
+    """Return the cluster number (from 0) of each row. Raises ValueError unless `clusters` has one entry per row."""
     names = np.asarray(clusters)
     if names.shape != (rows,):
         raise ValueError(f"clusters has shape {names.shape}, expected ({rows},): one entry per row")
@@ -230,9 +228,9 @@ def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
 
 
 def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Indices of the rows of each cluster, in an order that neither the rows' order nor the clusters' names move.
+    """Return the row indices of each cluster, in an order independent of row order and cluster names.
 
-    A row is ranked by its content, a cluster by the ranks of its rows. Without clusters each row is one.
+    Rows are ranked by content, clusters by the ranks of their rows. Without clusters, each row is a cluster.
     """
     ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     numbers = np.arange(len(ranks)) if clusters is None else cluster_numbers(clusters, len(ranks))
@@ -242,11 +240,11 @@ def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> l
 
 
 Statistic = Callable[[Floats, Floats, Floats], Floats]
-"""Of labels (n,), scores (n,) or (n, k), and weights (m, n): a number for each of the m weighings, (m,)."""
+"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n); returns one number for each weighting (m,)."""
 
 
 class LabelledScores(NamedTuple):
-    """Rows (n,) that people labelled 0 or 1, the score of each, its weight (1 / inclusion probability) and cluster."""
+    """Rows (n,) with human labels 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
 
     labels: ArrayLike
     scores: ArrayLike
@@ -254,7 +252,7 @@ class LabelledScores(NamedTuple):
     clusters: ArrayLike | None = None
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """Labels, scores and weights; 1 for rows without a weight."""
+        """Return labels, scores and weights (1 by default)."""
         labels, scores = np.asarray(self.labels, dtype=np.float64), np.asarray(self.scores, dtype=np.float64)
         weights = np.ones(labels.shape) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
         return labels, scores, weights
@@ -263,14 +261,13 @@ class LabelledScores(NamedTuple):
 def statistic_intervals(
     statistics: Mapping[str, Statistic], rows: LabelledScores, *, resamples: int = STATISTIC_RESAMPLES
 ) -> dict[str, Interval]:
-    """Percentile intervals of several statistics of the same rows, on the same resamples.
+    """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
-    Scores are (n,), or (n, k) for a statistic that compares k judges on the same rows. A resample is a weighing of the
-    rows, and many are made at once, as blocks of weights (m, n) of about a million numbers; a statistic gives a number
-    for each, (m,). The Bayesian bootstrap of D. B. Rubin (1981), with the percentile limits of B. Efron and R. J.
-    Tibshirani (1993), An Introduction to the Bootstrap, chapter 13: for tens of samples or clusters and more; of one
-    cluster the limits are infinite. `mean` is the statistic of the data. Raises ValueError for no rows or unequal
-    lengths, or a statistic that gives no such numbers, and what a statistic raises.
+    Scores are (n,), or (n, k) for a statistic that compares k judges. Resamples are computed in blocks of weights (m,
+    n) of about a million numbers. Uses the Bayesian bootstrap of D. B. Rubin (1981) with the percentile limits of B.
+    Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, chapter 13, suitable from tens of samples or
+    clusters. The limits of a single cluster are infinite. `mean` is the statistic of the data. Raises ValueError for no
+    rows, unequal lengths or a wrong result shape, and the errors of the statistics.
     """
     labels, scores, row_weights = rows.arrays()
     if labels.ndim != 1 or len(labels) == 0 or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
@@ -299,9 +296,9 @@ def statistic_intervals(
 
 
 def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
-    """P(X <= successes) for X ~ Binomial(trials, p), as a function of p, with 0 < p < 1.
+    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1).
 
-    Summed in logarithms, so that a million trials neither overflow nor lose the far tail.
+    Sums logarithms, so a million trials neither overflow nor lose the far tail.
     """
     if successes >= trials:
         return lambda _: 1.0
@@ -317,9 +314,9 @@ def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
 
 
 def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
-    """Limits of a proportion that hold the true one in at least 95 % of cases, for every n and every true value.
+    """Return limits of a proportion with at least 95 % coverage for every n and every true value.
 
-    Each limit is the proportion at which a count this far out has a probability of 2.5 %.
+    Each limit is the proportion at which a count this extreme has a probability of 2.5 %.
     Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
     """
     low, high = 0.0, 1.0
@@ -334,7 +331,7 @@ def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 64) -> float:
-    """Where a rising function on (0, high) crosses zero, by halving."""
+    """Return the zero of an increasing function on (0, high) by bisection."""
     low = 0.0
     for _ in range(halvings):
         middle = (low + high) / 2
@@ -346,14 +343,14 @@ def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 6
 
 @cache
 def two_sided_quantile(confidence: float, dof: int) -> float:
-    """The t with P(|T| <= t) = confidence, in (0, 1), for `dof` of at least 1; from 10,000 on that of the normal."""
+    """Return t with P(|T| <= t) = confidence for `dof` >= 1. Uses the normal distribution from 10,000 on."""
     if dof >= _NEARLY_NORMAL:
         return NormalDist().inv_cdf((1 + confidence) / 2)
     return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)
 
 
 def within(t: float, dof: int) -> float:
-    """P(|T| <= t) for t of at least 0, a finite sum over powers of cos x, with x = atan(t / sqrt(dof)).
+    """Return P(|T| <= t) for t >= 0, a finite sum over powers of cos x with x = atan(t / sqrt(dof)).
 
     Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """
