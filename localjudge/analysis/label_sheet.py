@@ -18,17 +18,19 @@ cut short, workbooks with other sheets, and numbers and dates that a spreadsheet
 
 import csv
 import io
-import locale
+import logging
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.human_label import HUMAN, LABEL_FORM, parse_label
-from localjudge.analysis.workbook import workbook, workbook_rows
+from localjudge.analysis.workbook import LONGEST_CELL, is_too_long, workbook, workbook_rows
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
 from localjudge.dataset.rows import RawRow
@@ -37,14 +39,16 @@ from localjudge.errors import DataError, InputError
 from localjudge.record.result_rows import json_line
 from localjudge.resources import write_output
 from localjudge.types import Label
-from localjudge.words import escape_formula, option
+from localjudge.words import escape_formula, numbered, option
 
 ENDINGS = (".jsonl", ".csv", ".xlsx")
 
 SheetRow = dict[str, Any]
 """Values by column, the same columns in each row; `contexts` is a list of texts or None."""
 
+_log = logging.getLogger(__name__)
 _TEXTS = ("label_id", "text", "labeller", "when", "draw")
+_DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as `Source` reads them."""
@@ -69,8 +73,8 @@ class SheetLabel(NamedTuple):
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     """Write the rows in the format of the path's ending, the file whole or not at all, for its owner alone.
 
-    Raises InputError for a file that is there already, another ending, a workbook without openpyxl, or a text that is
-    to be read back from a workbook and is too long for a cell.
+    Texts that are too long for Excel are counted in the log. Raises InputError for a file that is there already,
+    another ending, a workbook without openpyxl, or a text that is to be read back from a workbook and is too long.
     """
     if (ending := path.suffix.lower()) not in ENDINGS:
         raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {', '.join(ENDINGS)}")
@@ -82,18 +86,19 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     contexts = ("\n\n".join(f"[{n}] {text}" for n, text in enumerate(row.get("contexts") or (), 1)) for row in rows)
     table = [{**row, "contexts": text or None} for row, text in zip(rows, contexts, strict=True)]
     write_output(path, [_csv(table) if ending == ".csv" else workbook(table, HUMAN, _TEXTS)])
+    if count := sum(is_too_long(value) for row in table for value in row.values()):
+        effect = (
+            "Excel spreads such a cell over several rows" if ending == ".csv" else "the workbook has only their start"
+        )
+        long = f"{numbered(count, 'text')} longer than a cell of Excel can be ({LONGEST_CELL:,} characters)"
+        _log.warning("%s: %s; a page shows them whole (--page FILE; in Python a file that ends in .html)", long, effect)
 
 
 def _csv(rows: Sequence[SheetRow]) -> bytes:
-    before, point = locale.setlocale(locale.LC_NUMERIC), "."
-    try:
-        with suppress(locale.Error):  # one that this machine does not have
-            locale.setlocale(locale.LC_NUMERIC, "")
-            point = str(locale.localeconv()["decimal_point"])
-    finally:
-        locale.setlocale(locale.LC_NUMERIC, before)
+    # A process of its own: `setlocale` here would change how other threads read and write numbers.
+    asked = subprocess.run([sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False)
     table = io.StringIO(newline="")
-    writer = csv.writer(table, delimiter=";" if point == "," else ",")
+    writer = csv.writer(table, delimiter=";" if asked.stdout.strip() == "," else ",")
     writer.writerows(rows[:1])
     writer.writerows(map(escape_formula, row.values()) for row in rows)
     return table.getvalue().encode("utf-8-sig")

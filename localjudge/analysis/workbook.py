@@ -19,7 +19,7 @@ from localjudge.dataset.sources import check_expansion, shown_name
 from localjudge.errors import DataError, InputError
 from localjudge.words import printable
 
-_CELL = 32_767
+LONGEST_CELL = 32_767
 """Most characters (UTF-16 units) in a cell."""
 _TEXT_FORMAT = 255
 """Most characters that older versions of Excel show of a cell whose format is text."""
@@ -82,15 +82,25 @@ def _cell(package: Any, sheet: Any, value: Any, *, label: bool, header: bool = F
     return cell
 
 
+def is_too_long(value: object) -> bool:
+    """Whether a value is a text that no cell of Excel can hold."""
+    return isinstance(value, str) and len(_units(value)) > 2 * LONGEST_CELL
+
+
+def _units(text: str) -> bytes:
+    return _UNWRITABLE.sub(lambda match: f"_x{ord(match[0]):04X}_", text).encode("utf-16-le")
+
+
 def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any:
     if not isinstance(value := row[column], str):
         return value
-    units = _UNWRITABLE.sub(lambda match: f"_x{ord(match[0]):04X}_", value).encode("utf-16-le")
-    mark = "" if len(units) <= 2 * _CELL else f"\n[... cut here: it has {len(value):,} characters]"
+    mark = f"\n[... cut here: it has {len(value):,} characters]" if is_too_long(value) else ""
     if mark and column in whole:
-        problem = f"{column} has {len(value):,} characters in a row, more than a cell of Excel can hold ({_CELL:,})"
+        problem = (
+            f"{column} has {len(value):,} characters in a row, more than a cell of Excel can hold ({LONGEST_CELL:,})"
+        )
         raise InputError(problem, hint="name a file that ends in .jsonl")
-    return units[: 2 * (_CELL - len(mark))].decode("utf-16-le", errors="ignore") + mark
+    return _units(value)[: 2 * (LONGEST_CELL - len(mark))].decode("utf-16-le", errors="ignore") + mark
 
 
 def workbook_rows(file: Path, labels: str) -> list[RawRow]:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from localjudge.analysis import label_sheet
 from localjudge.analysis.label_sheet import ENDINGS, SheetLabel, SheetRow, read_sheet, write_sheet
 from localjudge.errors import DataError, InputError
 from localjudge.words import escape_formula
@@ -62,7 +63,7 @@ def sheet_row(**cells: Any) -> SheetRow:
 @pytest.fixture(params=[".", ","])
 def decimal_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Of the user's locale."""
-    monkeypatch.setattr(locale, "localeconv", lambda: {"decimal_point": request.param})
+    monkeypatch.setattr(label_sheet, "_DECIMAL_POINT", f"print({request.param!r})")
     return str(request.param)
 
 
@@ -117,9 +118,7 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
 
 def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Path, decimal_point: str) -> None:
     """A byte-order mark, CRLF, and the separator that goes with the decimal point."""
-    before = locale.setlocale(locale.LC_NUMERIC)
     write_sheet(tmp_path / "sheet.csv", [sheet_row(text=text, contexts=['a "quote"', text]) for text in HOSTILE])
-    assert locale.setlocale(locale.LC_NUMERIC) == before
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
     assert content.startswith(f"\ufefflabel_id{separator}draw{separator}sample_id".encode())
@@ -131,7 +130,9 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
 
 
 def test_a_locale_that_the_machine_lacks_is_that_of_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the locale of this process, with all its threads, is not changed to find out."""
     monkeypatch.setenv("LC_ALL", "tlh_QO.UTF-8")
+    monkeypatch.setattr(locale, "setlocale", lambda *_: pytest.fail("the locale is that of every thread"))
     write_sheet(tmp_path / "sheet.csv", [sheet_row()])
     assert (tmp_path / "sheet.csv").read_text("utf-8-sig").startswith("label_id,draw")
 
@@ -170,6 +171,20 @@ def test_what_no_cell_can_hold_is_cut_visibly_if_it_is_not_read_back(tmp_path: P
     with pytest.raises(InputError, match=r"text has 32,768 characters in a row(?s:.*)ends in \.jsonl"):
         write_sheet(tmp_path / "other.xlsx", [sheet_row(text="y" * 32_768)])
     assert not (tmp_path / "other.xlsx").exists()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_texts_that_are_too_long_for_excel_are_counted_in_a_warning(
+    tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A context of 30 pages was cut in a workbook, or broke a row of CSV in Excel, with no word in the terminal."""
+    write_sheet(tmp_path / f"short{ending}", [sheet_row(contexts=["x" * 32_763])])  # with "[1] "
+    assert not caplog.records
+    write_sheet(tmp_path / f"long{ending}", [sheet_row(contexts=["x" * 32_764], response="y" * 40_000), sheet_row()])
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (ending != ".jsonl")
+    assert all("2 texts longer than a cell of Excel can be (32,767 characters)" in text for text in said)
+    assert all("--page FILE" in text for text in said)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
