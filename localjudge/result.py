@@ -18,7 +18,7 @@ from functools import wraps
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
@@ -90,11 +90,18 @@ class CheckedGates(Check):
 
 
 class _Folder:
-    """A private folder that is there as long as somebody has this."""
+    """A private folder that exists as long as this object, which all copies of a run share."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="localjudge-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        message = "a run made with out=False cannot be pickled: this process deletes its files"
+        raise InputError(message, hint="make it with out='runs/NAME', or return what you need of it: run.to_pandas()")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -5,6 +5,7 @@ import csv
 import inspect
 import io
 import json
+import pickle
 import re
 import sys
 from collections.abc import Mapping
@@ -212,11 +213,14 @@ def test_a_notebook_shows_tables(tmp_path: Path) -> None:
 def test_a_run_that_is_left_nowhere_is_there_as_long_as_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A pickle or a deep copy of it lost its verdicts with the first; a pickle is refused."""
     monkeypatch.chdir(tmp_path)
     run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)
     folder = run.directory.parent
     assert folder.stat().st_mode & 0o77 == 0
-    frame, scores = run.to_pandas(), copy.copy(run)
+    frame, scores = run.to_pandas(), copy.copy(copy.deepcopy(run))
+    with pytest.raises(localjudge.InputError, match="a run made with out=False cannot be pickled"):
+        pickle.dumps(run)
     del run
     assert len(scores.scores) == len(frame) == 1
     del scores
