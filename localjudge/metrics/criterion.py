@@ -29,7 +29,7 @@ without a sentence, and no context text are `Undefined`.
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -88,7 +88,6 @@ class Criterion(Record):
     good: Literal["yes", "no"] = "yes"
     levels: dict[int, _Text] = Field(default_factory=dict)
     examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MOST_EXAMPLES)
-    version: ClassVar[int] = 1
 
     @field_validator("levels")
     @classmethod
@@ -126,6 +125,11 @@ class Criterion(Record):
                 f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
                 hint=_HINT,
             ) from error
+
+    @property
+    def version(self) -> int:
+        """1."""
+        return 1
 
     @property
     def required_fields(self) -> frozenset[str]:

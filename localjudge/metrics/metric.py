@@ -69,7 +69,7 @@ class BuiltIn(_Frozen):
     `of_100` says the mean in words: what becomes of 100, `{}` being how many: "answers, {} decline to answer".
     """
 
-    version: ClassVar[int] = 1
+    version = 1
 
 
 # At most nine digits: no ranking is longer.

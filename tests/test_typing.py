@@ -1,0 +1,52 @@
+"""The calls that the documentation shows, for type checkers: mypy reads this file, and the tests run it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_origin, get_type_hints
+
+import pytest
+
+import localjudge
+from localjudge.metrics import Metric, Sample, Scored, Sentences, Steps, catalog
+
+ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}]
+KIND = localjudge.Criterion(name="kind", question="Is it kind?")
+
+
+class Halves:
+    """A metric with plain class attributes."""
+
+    name = "halves"
+    version = 1
+    required_fields = frozenset({"response"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask nothing."""
+        yield from ()
+        return Scored(value=0.5)
+
+
+@dataclass(frozen=True)
+class Part(Halves):
+    """A metric with attributes of each object."""
+
+    name: str = "part"
+    version: int = 1
+
+
+def test_metrics_of_all_kinds_go_together() -> None:
+    engine = localjudge.ScriptedEngine({}, default=1)
+    run = localjudge.evaluate(
+        ROWS, metrics=[KIND, Halves(), Part(), "faithfulness"], engine=engine, out=False, progress=False
+    )
+    again = localjudge.evaluate(ROWS, metrics=KIND, engine=engine, reuse=[run], out=False, progress=False)
+    means: Mapping[str, object] = {name: metric.mean for name, metric in run.items()}
+    assert means == {"faithfulness": 1, "kind": 1, "halves": 0.5, "part": 0.5}
+    assert again.check(["kind>=0"])
+
+
+@pytest.mark.parametrize("metric", [KIND, *(catalog.example(name) for name in catalog.our_names())], ids=str)
+def test_no_metric_declares_a_class_variable_that_the_protocol_has(metric: Metric) -> None:
+    """Pyright refuses `metrics=[Criterion(...)]` if the class declares `version: ClassVar[int]`."""
+    hints: dict[str, Any] = get_type_hints(type(metric))
+    assert not [name for name in ("name", "version", "required_fields") if get_origin(hints.get(name)) is ClassVar]
