@@ -38,13 +38,13 @@ _BEGINNINGS = {
     "markdown": b"## localjudge: ",
     "junit": b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="localjudge" ',
 }
-"""How the files begin that runs write and may replace."""
+"""First bytes of files that runs write and may replace."""
 _ELSEWHERE = "would send the texts to another machine"
 Texts = tuple[str, ...]
 
 
 class SuiteKeys(Record):
-    """What a suite may say in addition to the settings of a run."""
+    """Keys of a suite in addition to the settings of a run."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -71,18 +71,18 @@ class SuiteKeys(Record):
 
 
 KEYS: Mapping[str, Setting] = {**declared(SuiteKeys), **SETTINGS}
-"""Every key of a suite, with what its value can reach."""
+"""All keys of a suite with their properties."""
 
 
 class Suite(NamedTuple):
-    """A suite as it was read: the file, and what it says, with paths resolved."""
+    """A suite file and its content, with paths resolved."""
 
     file: Path
     arguments: Mapping[str, Any]
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """The arguments of `localjudge.evaluate`: data, judge, metrics, out, the settings and what `until` needs."""
+        """Arguments for `localjudge.evaluate`: data, judge, metrics, out, the settings, and what `until` needs."""
         values = self._among("data", "judge", "metrics", "out", *SETTINGS)
         values |= self._among("baseline") if "until" in values else {}
         if criteria := values.pop("criteria", ()):
@@ -91,7 +91,7 @@ class Suite(NamedTuple):
 
     @property
     def checks(self) -> dict[str, Any]:
-        """The arguments of `Run.check`: gates, among them those of `until`, baseline, undecided."""
+        """Arguments for `Run.check`: gates (including those of `until`), baseline, undecided."""
         values = self._among("gates", "baseline", "undecided")
         if until := self.arguments.get("until"):
             values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
@@ -102,10 +102,10 @@ class Suite(NamedTuple):
 
 
 def read_suite(file: str | Path, *, named: bool = True) -> Suite:
-    """Read and check a suite. Raises InputError for a file that cannot be read, and for a wrong key or value.
+    """Read and check a suite. Raises InputError for an unreadable file or an invalid key or value.
 
-    What a run writes lies below its folder, and texts stay on this machine. If the user has not `named` the suite, what
-    it reads also lies below its folder, except for models.
+    Files are written below the suite's folder, and texts stay on this machine. Unless the user has `named` the suite,
+    files are also read only from there, except models.
     """
     file = Path(file)
     try:
@@ -124,7 +124,7 @@ def read_suite(file: str | Path, *, named: bool = True) -> Suite:
 
 
 def _value(key: str, value: Any) -> Any:
-    """The value, a tuple where there may be several. Raises InputError for an unknown key, and for a wrong type."""
+    """Return the value, as a tuple for lists. Raises InputError for an unknown key or a wrong type."""
     if key in SETTINGS:
         return value
     if key not in KEYS:
@@ -139,7 +139,7 @@ def _value(key: str, value: Any) -> Any:
 
 
 def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
-    """The value, its paths resolved. Raises InputError for what only the user may name."""
+    """Resolve the value's paths. Raises InputError for a path that only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
     if names == "address" and any(host != "local" or key != "ray" for host in values):
@@ -176,7 +176,7 @@ def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
 
 
 def _check_written(key: str, value: str, folder: Path) -> None:
-    """What is written is below the folder by its name alone, nothing hidden (.git) or linked; it replaces a run's."""
+    """Require an output path below the folder, not hidden (.git) or linked, that replaces only a run's own file."""
     path = PurePath(value)
     below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
     if not below or any((folder / place).is_symlink() for place in (path, *path.parents[:-1])):

@@ -1,1 +1,1 @@
-"""localjudge inside other evaluators: one module for each, which nothing else imports; each package is an extra."""
+"""localjudge inside other evaluators: one optional module each, which nothing else imports."""

@@ -1,17 +1,17 @@
-"""Questions of other programs as yes-or-no questions, which are all that a judge is asked, and back.
+"""Convert questions of other programs to yes-or-no questions, and the answers back.
 
     which of these options?             one question for each; their P(yes), divided by their sum
     which of these levels, from 0 on?   one for each but the lowest: is it this one or a higher one?
 
-The second is how Frank and Hall (2001, A Simple Approach to Ordinal Classification) make binary questions of an ordinal
-one. P(level >= k) cannot rise with k, so each is at most the least before it:
+Frank and Hall (2001, A Simple Approach to Ordinal Classification) reduce an ordinal question to binary ones in the
+second way. P(level >= k) cannot increase with k, so each is limited by the minimum before it:
 
     P(yes)             0.9   0.6   0.7        of "at least 1", "at least 2", "at least 3"
     level        0     1     2     3
     probability  0.1   0.3   0.0   0.6        expected level 0.9 + 0.6 + 0.6 = 2.1
 
-A question that names fields of a DeepEval test case in backquotes becomes one about the contexts, the response and so
-on, each shown in a tag of its own: judges understand that far better than one text with all fields in it.
+If a question names fields of a DeepEval test case in backquotes, the contexts, response and so on are shown in separate
+tags, which judges understand far better than one text with all fields.
 """
 
 import json
@@ -31,7 +31,7 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise InputError for unknown options, and for any of a judge that is open, before anything is loaded."""
+    """Raise InputError for unknown options, or any options with an open judge, before loading a model."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
@@ -41,14 +41,14 @@ def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
 
 
 def whether(words: str, *, yes: Any = None, no: Any = None) -> str:
-    """A question, or a statement that is true or not, with what the answers mean."""
+    """Return a yes-or-no question with the meaning of both answers."""
     question = words if "?" in words else f"Is this true? {words}"
     meanings = {name: meaning for name, meaning in (("yes", yes), ("no", no)) if meaning is not None}
     return question + "".join(f"\nThe answer is {name} if: {as_text(about)}" for name, about in meanings.items())
 
 
 def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
-    """A question for each option; its description may be None."""
+    """Return a question for each option. Its description may be None."""
     lines = "".join(
         f"\n- {name}" + (f": {as_text(about)}" if about is not None else "") for name, about in options.items()
     )
@@ -56,7 +56,7 @@ def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
-    """A question for each level above the lowest."""
+    """Return a question for each level above the lowest."""
     lines = "".join(f"\n{number}. {as_text(level)}" for number, level in enumerate(levels))
     return [
         f"{words}\nThe levels, from the lowest:{lines}\nIs it level {number} ({as_text(level)}) or a higher one?"
@@ -66,24 +66,24 @@ def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
 
 
 def option_probabilities(names: Sequence[str], p_yes: Sequence[float]) -> dict[str, float]:
-    """The probability of each option from the P(yes) of its question, which are not all 0."""
+    """Return the probability of each option from P(yes) of its question. At least one must be positive."""
     return {name: p / sum(p_yes) for name, p in zip(names, p_yes, strict=True)}
 
 
 def level_probabilities(p_yes: Sequence[float]) -> dict[int, float]:
-    """The probability of each level, from 0 on, from the P(yes) of the questions about those above it."""
+    """Return the probability of each level from P(yes) of the questions about the levels above 0."""
     at_least = [1.0, *accumulate(p_yes, min), 0.0]
     return {level: here - above for level, (here, above) in enumerate(pairwise(at_least))}
 
 
 def decisiveness(probabilities: Collection[float]) -> float:
-    """How far the likeliest answer is from equal probabilities: 0 if all are equal, 1 if it is certain."""
+    """Return the distance from equal probabilities: 0 if all are equal, 1 if one is certain."""
     count = len(probabilities)
     return (count * max(probabilities) - 1) / (count - 1) if count > 1 else 1.0
 
 
 def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
-    """The words of a question, and by its name the item that they are about, if it comes with them."""
+    """Split instructions into the question and, by name, the item that it is about."""
     if isinstance(instructions, Mapping) and "question" in instructions:
         item = dict(instructions)
         return as_text(item.pop("question")), item
@@ -91,12 +91,12 @@ def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
 
 
 def as_text(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return text unchanged and anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def record(fields: Mapping[str, Any]) -> str:
-    """What is asked about, as one text: each field under its name."""
+    """Format the fields as one text, each under its name."""
     return "\n\n".join(f"{name}:\n{as_text(value)}" for name, value in fields.items())
 
 
@@ -110,9 +110,9 @@ _NAMED = re.compile(r"`(\w+)`")
 
 
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The words and the row that they are about; None unless they name an answer, and only fields of texts.
+    """Return the question and its row, or None unless it names an answer and only text fields.
 
-    If the actual answer is not named, the expected one is judged.
+    Judges the expected answer if the actual answer is not named.
     """
     named = set(_NAMED.findall(words))
     if not named <= _NAMES.keys() & fields.keys() or not named & {"actual_output", "expected_output"}:

@@ -1,17 +1,17 @@
-"""DeepEval: a model that decides, so that its metrics run without a language model and without a network.
+"""DeepEval: a decision model, so that its metrics run without a language model and without a network.
 
     from localjudge.integrations.deepeval import LocaljudgeModel
 
     metric = FaithfulnessMetric(eval_mode="system_one", system_one_model=LocaljudgeModel("model.gguf"))
     metric.measure(test_case)
 
-(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case; what it makes of the probabilities
-is its own arithmetic. Each is asked as yes-or-no questions (`conversion`), in its words, about the fields that they
-name or about one text with all: as criteria, so the judge has to read instructions.
+(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and computes scores from the
+probabilities. Each is asked as yes-or-no questions (`conversion`) in DeepEval's words, about the named fields or one
+text with all fields. They are criteria, so the judge must follow instructions.
 
-The mode "hybrid" also needs a language model. Three kinds of its verdicts are what localjudge asks anyway, so any judge
-answers them in its own words: a `sentence` or a `claim` with a `retrieval_context` is attributed, and is as probable as
-the weakest of its sentences; a `node` with `input` and `expected_output` is useful or not.
+The mode "hybrid" also needs a language model. Three kinds of its verdicts equal localjudge's own tasks, so any judge
+can answer them: a `sentence` or `claim` with a `retrieval_context` is attributed, with the probability of its weakest
+sentence; a `node` with `input` and `expected_output` is useful or not.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ from localjudge.types import NoAnswer, Scored
 
 _METRICS = ("faithfulness", "context_precision")
 _Question = tuple[str, str]
-"""A row as JSON, and what is asked about it: a question of yes or no, or the name of one of `_METRICS`."""
+"""A row as JSON, and a yes-or-no question about it or the name of one of `_METRICS`."""
 
 
 class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
-    """Answers DeepEval's questions with a local judge, which is loaded at once.
+    """Answer DeepEval's questions with a local judge, loaded immediately.
 
     judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`.
     options: those of `localjudge.Judge.open`, such as `n_ctx`.
-    Raises what `Judge.open` raises, and DeepEvalError with the reason where a question gets no answer.
+    Raises the errors of `Judge.open`, and DeepEvalError with the reason if a question gets no answer.
     """
 
     def __init__(self, judge: JudgeLike = DEFAULT_JUDGE, **options: Any) -> None:
@@ -51,15 +51,15 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
         super().__init__(f"localjudge: {self._judge.card.name}")
 
     def load_model(self) -> Judge:
-        """The open judge."""
+        """Return the open judge."""
         return self._judge
 
     def get_model_name(self) -> str:
-        """As DeepEval's reasons say who decided."""
+        """Return the judge's name for DeepEval's reasons."""
         return str(self.name)
 
     def decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
-        """The answer to each question about the state, and what it cost: nothing."""
+        """Return the answer to each question about the state, and the cost, which is 0."""
         needed = {key: _questions(question, state) for key, question in questions.items()}
         p_yes_of = self._probabilities([question for several in needed.values() for question in several])
         answers = SystemOneAnswers()
@@ -81,11 +81,11 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
         return answers, 0.0
 
     async def a_decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:
-        """The same in a thread, as a model computes for long."""
+        """Run `decide` in a thread."""
         return await asyncio.to_thread(self.decide, state, questions)
 
     def _probabilities(self, questions: Sequence[_Question]) -> dict[_Question, float]:
-        """P(yes) of each. Rows of which the same is asked are judged together, so that prompts can be shared."""
+        """Return P(yes) of each question. Rows with the same question are judged together to share prompts."""
         p_yes: dict[_Question, float] = {}
         for asks in dict.fromkeys(asks for _, asks in questions):
             rows = list(dict.fromkeys(row for row, other in questions if other == asks))
@@ -98,7 +98,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
 
 def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
-    """What is asked to answer the question; the list that its item is one of is not shown."""
+    """Return the yes-or-no questions for a DeepEval question, without the list that contains its item."""
     fields = dict(state) if isinstance(state, Mapping) else {"state": state}
     fields |= fields.pop("test_case", {})
     words, item = conversion.words_and_item(question.instructions)
@@ -120,7 +120,7 @@ def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
 
 
 def _p_yes(evaluation: Evaluation) -> float:
-    """That of the weakest unit. Raises DeepEvalError with the reason if there is no score."""
+    """Return the probability of the weakest unit. Raises DeepEvalError with the reason without a score."""
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
     verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]

@@ -1,4 +1,4 @@
-"""Haystack: an evaluator component, with inputs called as those of Haystack's own evaluators.
+"""Haystack: an evaluator component with the input names of Haystack's own evaluators.
 
     from localjudge.integrations.haystack import LocaljudgeEvaluator
 
@@ -8,15 +8,15 @@
     EvaluationRunResult("today", inputs, result["localjudge"]).aggregated_report()
     Pipeline.loads(evaluation.dumps(), allowed_modules=["localjudge.integrations.haystack"])
 
-One component computes all its metrics, so the model is loaded once and what several of them ask is asked once. It has
-an output for each metric, which is what Haystack's reports take:
+One component computes several metrics, so the model is loaded once and shared questions are asked once. It has one
+output for each metric, in the form of Haystack's reports:
 
-    score               mean of the samples that were scored; NaN without any, or if more failed than may
-    individual_scores   one for each sample, NaN if it is missing
+    score               mean of the scored samples; NaN without any, or with more failures than allowed
+    individual_scores   one for each sample, NaN if missing
     results             the row of scores.jsonl of each sample, with its rows of verdicts.jsonl as "verdicts"
     ci95, scored, undefined, failed
 
-The model is loaded by `warm_up` or the first `run`, and freed by `close`.
+`warm_up` or the first `run` loads the model, `close` frees it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,11 +49,11 @@ _PLAIN = TypeAdapter(dict[str, Any])
 
 @component
 class LocaljudgeEvaluator:
-    """Scores questions on one or more of localjudge's metrics, and on criteria, with a local judge.
+    """Score questions on one or more of localjudge's metrics and criteria with a local judge.
 
-    metrics: names such as "faithfulness", metric objects and criteria. Inputs that they need are mandatory.
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays open; a pipeline with
-        that one, or with a metric object, cannot be written to YAML.
+    metrics: names such as "faithfulness", metric objects and criteria. Their inputs are mandatory.
+    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays open. A pipeline
+        with an open judge or a metric object cannot be written to YAML.
     options: those of `localjudge.Judge.open`.
 
     Raises InputError for unknown metrics and options.
@@ -79,27 +79,27 @@ class LocaljudgeEvaluator:
         component.set_output_types(self, **{metric.name: dict[str, Any] for metric in self._computed})
 
     def warm_up(self) -> None:
-        """Load the model. A second call does nothing. Raises what `localjudge.Judge.open` raises."""
+        """Load the model. A second call does nothing. Raises the errors of `localjudge.Judge.open`."""
         if self._open is None:
             self._open = self.judge if isinstance(self.judge, Judge) else Judge.open(self.judge, **self.options)
 
     def close(self) -> None:
-        """Free the model, unless it was open before."""
+        """Free the model, unless the judge was already open."""
         if self._open is not None and self._open is not self.judge:
             self._open.close()
         self._open = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack writes it. Raises InputError for an open judge or a metric object."""
+        """Serialise the component. Raises InputError for an open judge or a metric object."""
         if isinstance(self.judge, Judge) or not all(isinstance(metric, str | Criterion) for metric in self.metrics):
             raise InputError("an open judge or a metric object cannot be written to a file", hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
     def run(self, **inputs: Any) -> dict[str, Any]:
-        """Score the samples: each input is a list with one value for each. An output for each metric.
+        """Score the samples and return an output for each metric. Each input is a list with one value per sample.
 
-        Raises InputError for lists of different lengths, and what `Judge.evaluate` raises.
+        Raises InputError for lists of different lengths, and the errors of `Judge.evaluate`.
         """
         self.warm_up()
         assert self._open is not None

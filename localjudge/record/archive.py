@@ -1,6 +1,6 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
+"""Read the data, questions and answers of a finished run from `run.sqlite` without changing it.
 
-Each function raises RunDirectoryError if the file cannot be read, or is not what localjudge writes.
+Every function raises RunDirectoryError for an unreadable or foreign file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -17,37 +17,37 @@ _Row = TypeVar("_Row")
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
-    """The samples in the order of the data."""
+    """Yield the samples in the order of the data."""
     with reading(path) as reader:
         for (content,) in reader.rows(tuple[str], "SELECT content FROM sample ORDER BY position"):
             yield reader.checked(Sample, content, is_json=True)
 
 
 def stored_rows(path: Path) -> Iterator[SampleRow]:
-    """The samples and their other columns as they stand there, in the order of the data; nothing reads their JSON."""
+    """Yield the stored samples and other columns in the order of the data, without parsing their JSON."""
     query = "SELECT position, id, content, extras FROM sample ORDER BY position"
     return (SampleRow(*row) for row in _rows(path, tuple[int, str, str, str], query))
 
 
 def stored_ids(path: Path) -> Iterator[str]:
-    """The ids of the samples in the order of the data."""
+    """Yield the sample ids in the order of the data."""
     return (name for (name,) in _rows(path, tuple[str], "SELECT id FROM sample ORDER BY position"))
 
 
 def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and other columns of each sample in the order of the data."""
+    """Yield id and other columns of each sample in the order of the data."""
     rows = _rows(path, tuple[str, str], "SELECT id, extras FROM sample ORDER BY position")
     return ((sample_id, decoded_object(columns, path)) for sample_id, columns in rows)
 
 
 def stored_keys(path: Path) -> list[str]:
-    """The keys of all requests that have an answer, in the order in which they were asked."""
+    """Return the keys of all answered requests in the order of asking."""
     query = "SELECT key FROM request JOIN answer ON answer.request = request.id ORDER BY id"
     return [key for (key,) in _rows(path, tuple[str], query)]
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
-    """The sample of that id; None if there is none."""
+    """Return the sample with this id, or None."""
     with reading(path) as reader:
         rows = reader.rows(tuple[str], "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (reader.checked(Sample, content, is_json=True) for (content,) in rows)
@@ -55,7 +55,7 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
 
 
 def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]:
-    """The samples at these positions in the order of the data."""
+    """Return the samples at these positions in the order of the data."""
     with reading(path) as reader:
         numbers = [number for (number,) in reader.rows(tuple[int], "SELECT rowid FROM sample ORDER BY position")]
         places = {numbers[position]: position for position in positions}
@@ -64,7 +64,7 @@ def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
-    """The group of each sample by its id; None for a run whose samples each stand alone."""
+    """Return the group of each sample by id, or None for a run without groups."""
     groups: dict[str, str] = {}
     names: dict[str, str] = {}
     samples = 0
@@ -78,7 +78,7 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
-    """Prompts asked for one metric on one sample, in the order of its units and windows."""
+    """Return the prompts of one metric on one sample, in the order of units and windows."""
     query = f"SELECT {PROMPT} FROM unit JOIN request ON id = request WHERE sample_id = ? AND metric = ?"
     rows = _rows(path, tuple[str], f"{query} ORDER BY position, window", (storable(sample_id), metric))
     prompts, size = [], 0
@@ -91,13 +91,13 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-    """The answers to the requests with these keys, where there are any."""
+    """Return the stored answers to the requests with these keys."""
     with reading(path) as reader:
         return reader.answers_by(keys)
 
 
 def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) -> int:
-    """How many requests to this engine are not what their keys name, or want an answer of none of these shapes."""
+    """Count the requests to this engine with a wrong key or an unknown answer shape."""
     keys, altered = RequestKeys(engine), set()
     with reading(path) as reader:
         for key, text, lengths in reader.rows(tuple[str, str, str], "SELECT sha256, text, pieces FROM node"):

@@ -1,16 +1,16 @@
-"""Answers that were given before, in another run or to this user: a run takes them in place of asking.
+"""Reuse answers from another run or the user's cache.
 
     questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
-                                  └── copied into the own store, with where they are from ──┘
+                                  └── copied into the own store, with their origin ────────┘
 
-Equal keys mean equal answers only where all else that can move one is equal, too: `answering_part` says what that is,
-and a run of which it differs is refused. An error is never taken: it may have passed.
+Equal keys mean equal answers only if everything else that affects an answer is equal too. `answering_part` defines
+that, and a run with a different one is refused. Errors are never reused, because they may be temporary.
 
-A user who names another run trusts its answers; the manifest says what came from it, and `verify` asks for it again.
+A user who names another run trusts its answers. The manifest records their origin, and `verify` asks again.
 
-The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no text of samples but for
-reasons that a model gave. Any number of processes use it at once; one that is damaged, or locked for too long, is
-reported and left alone. It is not `diskcache`, whose rows may be pickles that run code when they are read.
+The cache is private, in `<state directory>/answers/answers.sqlite`, and contains no sample text except the model's
+reasons. Any number of processes may use it. A damaged or locked cache is reported and left unchanged. It is not
+`diskcache`, which may store pickles that run code when read.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from localjudge.types import Answer, NoAnswer
 DEFAULT_MIB = 1024
 _BUSY_SECONDS = 30
 _AT_ONCE = 500
-"""Answers in one transaction."""
+"""Number of answers in one transaction."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, json TEXT NOT NULL)"
 _OLDEST_QUARTER = "DELETE FROM answer WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 4 FROM answer)"
 _SIZE = """
@@ -44,21 +44,21 @@ _log = logging.getLogger(__name__)
 
 
 class EarlierAnswers(Protocol):
-    """Where answers may be; `name` is what the manifest calls it."""
+    """Source of earlier answers. The manifest records its `name`."""
 
     name: str
 
     def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer]:
-        """The answers to those of the questions with these keys that have one."""
+        """Return the known answers to the questions with these keys."""
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Take notice of an answer that the judge has just given."""
+        """Store a new answer of the judge."""
 
 
 class OtherRun:
-    """The answers of a run, finished or not, to the judge with this part of the signature.
+    """Answers of another run, finished or not, by the judge with this part of the signature.
 
-    Raises RunDirectoryError if there is none or its file cannot be read, InputError if its judge is another one.
+    Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
     """
 
     def __init__(self, directory: Path, judge: Mapping[str, Any]) -> None:
@@ -75,23 +75,23 @@ class OtherRun:
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to those of the questions with these keys that have one."""
+        """Return the known answers to the questions with these keys."""
         answers = stored_answers(self._store, keys)
         return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Leave it."""
+        """Do nothing."""
 
 
 def cache_file() -> Path:
-    """The file of the cache, alone in its folder, if there is one."""
+    """Return the path of the cache file."""
     return resources.state_directory() / "answers" / "answers.sqlite"
 
 
 def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
-    """The cache for answers of the judge with this part of the signature; None, with a warning, if it cannot be used.
+    """Open the cache for the judge with this part of the signature. None, with a warning, if unusable.
 
-    Raises InputError if its folder cannot be made or is open to others.
+    Raises InputError if its folder cannot be created or is open to other users.
     """
     file = cache_file()
     resources.make_private(file.parent)
@@ -104,7 +104,7 @@ def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "Answe
 
 
 class AnswerCache:
-    """The open cache; close it after use. Raises OSError or one of `DAMAGED` if it cannot be opened, nothing later."""
+    """Open cache; close it after use. Raises OSError or one of `DAMAGED` only while opening."""
 
     name = "cache"
 
@@ -118,7 +118,7 @@ class AnswerCache:
         self._connection.execute(_SCHEMA)
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to those of the questions with these keys that have one."""
+        """Return the known answers to the questions with these keys."""
         by_hash = {self._hash(key): key for key in keys}
         answers: dict[str, Answer] = {}
         with self._forgiving():
@@ -128,14 +128,14 @@ class AnswerCache:
         return answers
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Keep an answer that the judge has just given; some at a time are written. An error is not kept."""
+        """Store a new answer, in batches. Errors are not stored."""
         if isinstance(answer, Answer):
             self._new.append((self._hash(key), json.dumps(answer.model_dump())))
         if len(self._new) >= _AT_ONCE:
             self._write()
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Write pending answers."""
         self._write()
         self._connection.close()
 

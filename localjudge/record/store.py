@@ -1,19 +1,19 @@
-"""Everything that was asked and answered, in one SQLite file, written as it arrives.
+"""Store every question and answer in one SQLite file as soon as it arrives.
 
-    sample    unit ──> request ──path──> node, node, ...      a context that is asked a hundred questions is stored once
-                          └──> answer                         committed on its own the moment it is there
+    sample    unit ──> request ──path──> node, node, ...      a context with a hundred questions is stored once
+                          └──> answer                         committed separately as soon as it arrives
 
-`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed loses no answer; when
-the machine loses power, the last commits may be missing (`synchronous = NORMAL`), and are asked again.
+`SELECT * FROM verdict` shows each unit with its prompt and answer. Killing the process loses no answer. After a power
+failure, the last commits may be missing (`synchronous = NORMAL`) and are asked again.
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
 
-The engine's identity holds everything else that can move an answer, so equal keys mean equal answers.
+The engine's identity contains everything else that affects an answer, so equal keys mean equal answers.
 
-A file that somebody else made can run nothing: it and its log are regular files without a rollback journal, since a
-crafted journal makes SQLite delete a file that it names; nothing that its schema defines is trusted; values have 64 MiB
-at most, each of the type that it should have. (SQLite's documentation, "Defense Against The Dark Arts".)
+A foreign file cannot run code. The file and its log must be regular files without a rollback journal, because a crafted
+journal makes SQLite delete a file of its choice. Schema definitions are not trusted, and values are limited to 64 MiB
+and checked for their type. (SQLite's documentation, "Defense Against The Dark Arts".)
 """
 
 import hashlib
@@ -47,7 +47,7 @@ _NODES_KEPT = 8_192
 
 
 class KeyedRequest(NamedTuple):
-    """A request with its key, the key of each of its nodes, and the shape of its answer (grammars) as JSON."""
+    """A request with its key, its nodes' keys, and the shape of its answer (grammars) as JSON."""
 
     key: str
     node_keys: tuple[str, ...]
@@ -56,7 +56,7 @@ class KeyedRequest(NamedTuple):
 
 
 class RequestKeys:
-    """Keys of the requests to one engine."""
+    """Compute the keys of requests to one engine."""
 
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
@@ -65,11 +65,11 @@ class RequestKeys:
 
     @property
     def shapes(self) -> Set[str]:
-        """Shapes of the answers to all requests so far, as JSON."""
+        """Answer shapes of all requests so far, as JSON."""
         return set(self._shapes.values())
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
-        """The request, its equal nodes replaced by the ones seen before, with its keys."""
+        """Return the request with its keys, reusing equal nodes seen before."""
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
         grammars = request.grammar, request.explanation
         shape = self._shapes.get(grammars) or self._shapes.setdefault(grammars, request.shape)
@@ -77,7 +77,7 @@ class RequestKeys:
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
     def key_of(self, node_keys: Iterable[str], shape: str, entry: int) -> str:
-        """The key of a request with these nodes, root first."""
+        """Return the key of a request with these nodes, root first."""
         return _sha256("|".join((self._engine, *node_keys, _sha256(shape), str(entry))))
 
 
@@ -89,36 +89,36 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
-    """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
+    """Return the sha256 (hexadecimal) of JSON values, independent of key order."""
     return _sha256(_CANONICAL.encode(value))
 
 
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises for a file that is not whole: its own message may hold bytes of it."""
+"""Exceptions of SQLite for a damaged file. Their messages may contain bytes of it."""
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
 class Reader:
-    """Rows of an open database, each of the type that it should have."""
+    """Typed reader of an open database."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
         self._connection = connection
 
     def rows(self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
-        """Each row of the answer, of the kind. Raises RunDirectoryError for one that is not."""
+        """Yield the rows as `kind`. Raises RunDirectoryError for a row of another type."""
         for row in self._connection.execute(query, parameters):
             yield self.checked(kind, row)
 
     def rows_named(self, kind: type[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
-        """Rows of a query that ends in `IN` for these names, some at a time."""
+        """Yield the rows of a query that ends in `IN` for these names, in batches."""
         rest = iter(names)
         while some := list(islice(rest, _NAMED_AT_ONCE)):
             yield from self.rows(kind, f"{query} ({', '.join('?' * len(some))})", some)
 
     def checked(self, kind: type[_Value], value: Any, *, is_json: bool = False) -> _Value:
-        """The value, or the one that a column holds as JSON, of the kind."""
+        """Return the value, or the JSON value of a column, as `kind`."""
         adapter = _adapter(kind)
         try:
             return cast(_Value, (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True))
@@ -127,7 +127,7 @@ class Reader:
             raise RunDirectoryError(message, hint=BY_HAND) from error
 
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """The answers that are there to the requests with these keys."""
+        """Return the stored answers to the requests with these keys."""
         answers: dict[str, Answer | NoAnswer] = {}
         rows = self.rows_named(
             tuple[str, float | None, float | None, str | None, str | None, str | None], _ANSWERS, keys
@@ -148,7 +148,7 @@ SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON re
 
 @contextmanager
 def reading(path: Path) -> Iterator[Reader]:
-    """The store for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
+    """Open the store for reading. Raises RunDirectoryError for a foreign or damaged file."""
     _refuse_strange_files(path)
     # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
     written_now = path.with_name(f"{path.name}-wal").exists()
@@ -165,7 +165,7 @@ def reading(path: Path) -> Iterator[Reader]:
 
 
 def _refuse_strange_files(path: Path) -> None:
-    """Raise RunDirectoryError if the database, or what SQLite would read with it, is not what localjudge leaves."""
+    """Raise RunDirectoryError if the database or its side files are not as localjudge leaves them."""
     for suffix in ("", "-wal", "-shm"):
         refuse_irregular(path.with_name(path.name + suffix))
     journal = path.with_name(f"{path.name}-journal")
@@ -177,7 +177,7 @@ def _refuse_strange_files(path: Path) -> None:
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    """Trust nothing in the schema of a database, and no value beyond the bound."""
+    """Configure the connection not to trust the schema and to limit value sizes."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
@@ -250,7 +250,7 @@ SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256
                                                                    JOIN node ON node.id = step.value ORDER BY step.key))
 FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
-"""What a request is: its key, the shape of its answer, its entry, and the keys of its nodes as JSON."""
+"""Selects each request's key, answer shape, entry, and node keys as JSON."""
 COPIES: tuple[tuple[type[tuple[Any, ...]], str, str], ...] = (
     (tuple[str, str, str], "SELECT sha256, text, pieces FROM node", _PUT_NODE),
     (tuple[str], "SELECT content FROM shape", _PUT_SHAPE),
@@ -261,12 +261,12 @@ COPIES: tuple[tuple[type[tuple[Any, ...]], str, str], ...] = (
         _PUT_UNIT,
     ),
 )
-"""How what was asked comes from one store into another: the types of rows, how they are read, and how written."""
+"""Row types, read and write statements for copying questions between stores."""
 _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
 class TaskLink(NamedTuple):
-    """That a unit of a sample asked this request."""
+    """Link from a unit of a sample to its request."""
 
     sample_id: str
     metric: str
@@ -276,7 +276,7 @@ class TaskLink(NamedTuple):
 
 
 class Store:
-    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource where the file or the disk is to blame."""
+    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource for problems of file or disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -298,9 +298,9 @@ class Store:
         self._reader = Reader(self._connection, path)
 
     def add_samples(self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None) -> bool:
-        """Keep the data, and the group of each sample by its id. Returns whether that changed what was there.
+        """Store the data and each sample's group by id. Returns whether this changed the stored data.
 
-        The samples of a shard are at their positions in the whole data.
+        Samples of a shard have their positions in the whole data.
         """
         group = (lambda _: None) if cluster_of is None else (lambda name: storable(cluster_of[name]))
         values = ((row.id, row.position, row.content, row.extras, group(row.id)) for row in rows)
@@ -310,18 +310,18 @@ class Store:
             return self._connection.total_changes > before
 
     def keep_samples(self, names: Iterable[str]) -> None:
-        """Forget the samples that are not among these, of a run over more that never came to its end."""
+        """Delete all other samples, left by an unfinished run over more data."""
         with self._translated_errors(), self._transaction():
             query = "DELETE FROM sample WHERE id NOT IN (SELECT value FROM json_each(?))"
             self._connection.execute(query, (_LIST.encode(list(names)),))
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """The answers to these questions that are there, by their keys."""
+        """Return the stored answers to these questions by key."""
         with self._translated_errors():
             return self._reader.answers_by(keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
-        """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
+        """Store questions by key with their units. Leaves stored questions unchanged."""
         put, query = self._connection.executemany, "SELECT key, id FROM request WHERE key IN"
         with self._translated_errors(), self._transaction():
             stored = dict(self._reader.rows_named(tuple[str, int], query, requests))
@@ -339,7 +339,7 @@ class Store:
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to added questions, and their origin if not here, all at once: safe when this returns."""
+        """Store answers to added questions, with their origin if reused, in one transaction."""
         with self._translated_errors(), self._transaction():
             rows = [_answer_row(key, answer) for key, answer in answers.items()]
             self._connection.executemany(_PUT_ANSWER, rows)
@@ -348,18 +348,18 @@ class Store:
         self.answer_count += len(rows)
 
     def put(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows by one of the statements of `COPIES`."""
+        """Write rows by one of the statements in `COPIES`."""
         with self._translated_errors(), self._transaction():
             self._connection.executemany(statement, rows)
 
     def reused_from(self) -> dict[str, int]:
-        """How many of the answers were not asked for here, by where they are from."""
+        """Return the number of reused answers by origin."""
         with self._translated_errors():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
             return dict(self._reader.rows(tuple[str, int], query))
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file."""
+        """Merge the write-ahead log into the file."""
         with self._translated_errors():
             self._connection.close()
 
@@ -406,5 +406,5 @@ def _node_columns(node: Node) -> tuple[str, str]:
 
 
 def storable(text: str) -> str:
-    """SQLite holds UTF-8, which has no lone surrogates: those are written as escapes; the keys tell all apart."""
+    """Escape lone surrogates, which UTF-8 in SQLite cannot store. The keys still distinguish the texts."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

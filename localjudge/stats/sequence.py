@@ -1,23 +1,24 @@
-"""How far a mean may be from the truth, for those who look after each sample and stop when the answer is clear.
+"""Confidence sequence for a mean: valid after every sample, so a run may stop when the result is clear.
 
-An interval for a fixed number of samples leaves the truth out far too often if it is looked at again and again until it
-decides. A confidence sequence holds it at all numbers at once, in 95 % of cases. Somebody bets on each draw, with a
-fraction f of all the money, that the mean is above m. If it is m, the bets are fair, and the money ever grows 40 times
-in 2.5 % of cases at most (J. Ville, 1939, Étude critique de la notion de collectif). Since the best fraction is not
-known, the money is divided: w_k for f_k. For draws with sums S_i of values in [0, 1] and sizes M_i of at most L:
+An interval for a fixed sample size misses the truth far too often if it is computed repeatedly until it decides. A
+confidence sequence covers the truth at all sample sizes simultaneously with probability 95 %. A gambler bets a fraction
+f of the wealth on each draw that the mean exceeds m. If the mean is m, the bets are fair, and the wealth ever grows
+40-fold with probability at most 2.5 % (J. Ville, 1939, Étude critique de la notion de collectif). The best fraction is
+unknown, so the wealth is divided into shares w_k for fractions f_k. For draws with sums S_i of values in [0, 1] and
+sizes M_i of at most L:
 
-    up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   where up falls to 40
-    down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  where down rises to 40
+    up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
+    down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
 
     one sample that scores 1, one fraction 1/2:   1/2 + 1/2 / m = 40,  low = 1/79;   down(m) = 1/2,  high = 1
 
-L is the largest size in all of the data, so that no bet loses more than there is; without clusters it is 1. Half of the
-fractions are for many samples and small distances; the shares, sqrt(f_k), favour decisions that take few, and were
-chosen by simulation (`scripts/coverage-table --until`). At the mean of the draws each product is at most 1, because the
-logarithm is concave: the mean is always inside. For the same reason the values' grid of `interval.draws_of`, which
-keeps their mean, only makes the interval wider.
+L is the largest size in all of the data, so that no bet exceeds the wealth. It is 1 without clusters. Half of the
+fractions suit many samples and small distances. The shares, sqrt(f_k), favour early decisions and were chosen by
+simulation (`scripts/coverage-table --until`). The logarithm is concave, so each product is at most 1 at the mean of the
+draws, which is therefore always inside. For the same reason, the grid of `interval.draws_of`, which preserves the mean,
+only widens the interval.
 
-The invariant: neither the order of the rows nor the names of the clusters move any number.
+Invariant: row order and cluster names do not change any number.
 
 Sources: I. Waudby-Smith and A. Ramdas (2024), Estimating means of bounded random variables by betting, Journal of the
 Royal Statistical Society B 86, 1-27, arXiv:2010.09686; T. M. Cover (1991), Universal portfolios, Mathematical Finance
@@ -46,11 +47,11 @@ _PARTS = 1e9  # limits are rounded outwards, so that the last bits of a logarith
 def sequence_interval(
     values: ArrayLike, *, clusters: ArrayLike | None = None, largest: int = 1, lowest: float = 0.0
 ) -> Interval:
-    """Interval of the mean of `values` (n,), all in [lowest, 1], valid whenever one stops; formula above.
+    """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule; see the module.
 
-    `clusters` (n,) names what each value belongs to, in any comparable type; `largest` is how many values a cluster may
-    have, in all of the data; if one of these has more, so many. Raises ValueError for no values, values out of range or
-    not finite, or unequal lengths.
+    `clusters` (n,) assigns each value to a cluster, in any comparable type. `largest` is the largest cluster size in
+    all of the data; a larger cluster among the values raises it. Raises ValueError for empty or invalid values, or
+    unequal lengths.
     """
     numbers = checked_values(values, lowest)
     draws = draws_of(numbers, clusters, lowest)
@@ -62,10 +63,10 @@ def sequence_interval(
 
 
 def _low(draws: Draws, largest: int) -> float:
-    """The m at which `up` falls to its target; 0 if that is too small for a number.
+    """Return the m at which `up` falls to its target, or 0 if that underflows.
 
-    `up` is a polynomial in 1 / m without negative coefficients, so log(up) is convex and rising in log(1 / m). Newton's
-    method goes beyond the root at most once, and from there it comes back without passing it.
+    `up` is a polynomial in 1 / m with non-negative coefficients, so log(up) is convex and increasing in log(1 / m).
+    Newton's method overshoots the root at most once and then approaches it from one side.
     """
     mean = float((draws.counts * draws.sums).sum() / (draws.counts * draws.sizes).sum())
     if not mean:
