@@ -178,7 +178,7 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path, monkeypat
     [hint] = [line for line in run._repr_html_().splitlines() if "checked these verdicts" in line]
     call = unescape(hint).partition("verdicts yet: ")[2].partition("<")[0]
     assert eval(call, {"Run": Run}).exists()
-    assert run.read_labels(tmp_path / "sheet.jsonl", "ann") == (2, 0, 0)
+    assert run.read_labels(tmp_path / "sheet.jsonl", "ann").new == 2
     assert run.labels is not None
     assert run.labels.labellers == {"ann": 2}
     corrected = run["context_recall"].corrected

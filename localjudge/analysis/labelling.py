@@ -5,7 +5,8 @@ that the run has already, of another drawing or from another run, is not asked f
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +15,10 @@ from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
-from localjudge.record.label_rows import Decision, LabelRow, Way, append_labels, now, stored_labels, user_name
+from localjudge.record.label_rows import Decision, LabelRow, append_labels, now, stored_labels, user_name
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
-from localjudge.words import escape_formula, numbered, option, option_name
+from localjudge.words import escape_formula, numbered, option, option_name, printable
 
 DEFAULT_COUNT = 50
 _SHOWN = 3
@@ -48,7 +49,7 @@ class Labelling:
         1, for both counts, and for a run that scores stopped; RunDirectoryError for a directory without a run.
         """
         _check_extent(n, minutes)
-        self.run, self.labeller = as_run(run), labeller or user_name()
+        self.run, self.labeller, self._named = as_run(run), labeller or user_name(), labeller
         check_labels_allowed(self.run)
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
@@ -79,7 +80,10 @@ class Labelling:
         return self.total - len(self.rows)
 
     def rows_to_send(self) -> list[SheetRow]:
-        """The rows for somebody else to label. Raises InputError if none is left."""
+        """Return the rows for somebody else to label, with the annotator's name if one was given.
+
+        Raises InputError if none is left.
+        """
         if not self.rows:
             hint = f"draw more with {option('n')}"
             if self._again:
@@ -87,7 +91,7 @@ class Labelling:
             elif self._complete:
                 hint = f"all have a label; {option('again')} asks for a second opinion"
             raise InputError("no drawn statement is left to label", hint=hint)
-        return self.rows
+        return [{**row, "labeller": self._named} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
         """Decide the first row, "?" for one that cannot be, and keep that."""
@@ -118,7 +122,7 @@ class Labelling:
             **{name: row[name] for name in ("sample_id", "metric", "position", "text")},
             human=label,
             labeller=self.labeller,
-            when=now(),
+            when=now(precise=True),
             way="terminal",
             **self._drawing.of(drawn),
         )
@@ -151,76 +155,131 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """What a file brought: new decisions, those that the run had already, and rows without a label."""
+    """What a source brought, counted in statements of one annotator.
 
-    new: int
-    known: int
-    unlabelled: int
+    Labels that are `new`, `changed`, `withdrawn`, `known` already, or `older` than the one that counts; `unlabelled`
+    rows have no label and withdraw none.
+    """
+
+    new: int = 0
+    changed: int = 0
+    withdrawn: int = 0
+    known: int = 0
+    older: int = 0
+    unlabelled: int = 0
 
 
 def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
     """Take the labels of a sheet, of a file that the page made, or of another run's directory into a run.
 
-    They are matched by what was shown. `labeller` gave those that name nobody. Raises DataError, and takes nothing, for
-    a file that holds no labels, or some that are not of statements in the run; of another run the others are left
-    there. Raises InputError for a run that scores stopped.
+    They are matched by what was shown. `labeller` names the annotator of rows that name none. Of each annotator the
+    latest decision counts; rows of a sheet without a time get the time of reading. Raises DataError, and takes nothing,
+    for a file that holds no labels, or some that are not of statements in the run; of another run the others are left
+    there. Raises InputError for a run that scores stopped, and where others labelled and nothing names the annotator.
     """
     run = as_run(run)
     check_labels_allowed(run)
     frames, stored, unlabelled = unit_frames(run), stored_labels(run.directory), 0
+    earlier = Decisions(stored)
     if Path(source).is_dir():
         other = stored_labels(Path(source))
         keys = {key for frame in frames.values() for key in frame.by_key}
-        before, rows = list[LabelRow](), [row for row in other if row.key in keys]
+        carried_over, rows = list[LabelRow](), [row for row in other if row.key in keys]
         if not rows:
             raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
     else:
         sheet = read_sheet(source)
-        labels = [label for label in sheet if label.human is not None]
-        unlabelled = len(sheet) - len(labels)
-        before, rows = _decisions_in(run, frames, labels, labeller or user_name(), Decisions(stored))
-    last = {(row.labeller, row.key, row.draw): row.human for row in stored}
-    same, new = set(stored), list[LabelRow]()
-    for row in rows:
-        who = row.labeller, row.key, row.draw
-        if row not in same and last.get(who, -1) != row.human:
-            new.append(row)
-            last[who] = row.human
-    if before or new:
-        append_labels(run.directory, [*before, *new])
-    return LabelsRead(len(new), len(rows) - len(new), unlabelled)
+        unlabelled = sum(label.human is None for label in sheet)
+        sheet = _named(sheet, source, labeller, {row.labeller for row in stored})
+        carried_over, rows = _decisions_in(run, frames, sheet, earlier)
+    same = {_decided(row) for row in stored}
+    new = [row for row in rows if _decided(row) not in same]
+    if carried_over or new:
+        append_labels(run.directory, [*carried_over, *new])
+    changes = _changes(rows, earlier, Decisions([*stored, *new]))
+    return LabelsRead(**changes, unlabelled=max(0, unlabelled - changes["withdrawn"]))
+
+
+def _decided(row: LabelRow) -> tuple[Any, ...]:
+    return row.labeller, row.key, row.draw, row.human, row.when
+
+
+def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
+    """Count what became of each annotator's label of each statement in the rows."""
+    counts = Counter[str]()
+    for row in {(row.key, row.labeller): row for row in sorted(rows, key=lambda row: row.moment)}.values():
+        old, new = (decisions.of.get(row.key, {}).get(row.labeller) for decisions in (before, after))
+        if old == new:
+            name = "unlabelled" if new is None else "known" if row.human == new else "older"
+        else:
+            name = "new" if old is None else "withdrawn" if new is None else "changed"
+        counts[name] += 1
+    del counts["unlabelled"]
+    return counts
+
+
+def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
+    """The rows, each with an annotator: its own, else `labeller`, the only one that the sheet names, or the user."""
+    names = {label.labeller for label in sheet if label.labeller}
+    others, is_open = sorted(known - {user_name()}), labeller is None and len(names) != 1
+    if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
+        shown = ", ".join(printable(name) for name in others[:_SHOWN])
+        problem = f"{source} does not name its annotator, and {shown} labelled this run"
+        raise InputError(problem, hint=f"name the annotator with {option('labeller')}")
+    name = labeller or (names.pop() if len(names) == 1 else user_name())
+    return [label._replace(labeller=label.labeller or name) for label in sheet]
 
 
 def _decisions_in(
-    run: Run, frames: Mapping[str, UnitFrame], labels: Sequence[SheetLabel], labeller: str, decisions: Decisions
+    run: Run, frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], decisions: Decisions
 ) -> tuple[list[LabelRow], list[LabelRow]]:
-    """What is `carried` over to the drawings of a sheet, and its labels as decisions about statements of the run."""
-    if not labels:
-        raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
+    """What is `carried` over to the drawings of a sheet, and its rows as decisions about statements of the run."""
     places = first_places(frames.values())
-    rows = verdicts_at(run, {place: key for key, place in places.items()})
-    texts = {key: row.text for key, row in rows.items()}
+    texts = {key: row.text for key, row in verdicts_at(run, {place: key for key, place in places.items()}).items()}
+    labels = [label for label in sheet if label.human is not None]
     if others := [label.place for label in labels if not _is_among(texts, label)]:
         raise DataError(
             f"no statement in {run.directory} matches {len(others):,} of {numbered(len(labels), 'label')}: "
             f"{', '.join(others[:_SHOWN])}",
             hint="name the run that was labelled",
         )
-    before, drawn, when = list[LabelRow](), dict[tuple[str, str], dict[str, Any]](), now()
-    for name in sorted({label.draw for label in labels if label.draw}):
+    before, drawn = list[LabelRow](), dict[tuple[str, str], dict[str, Any]]()
+    for name in sorted({label.draw for label in sheet if label.draw}):
         if drawing := draw_again(name, frames, len(places)):
             keys = {label.label_id for label in labels if label.draw == name}
             of_name = [statement for statement in drawing.statements if statement.key in keys]
-            drawn |= {(name, statement.key): drawing.of(statement) for statement in of_name}
+            drawn |= {(name, statement.key): drawing.of(statement) for statement in drawing.statements}
             before += carried(drawing, max((statement.turn for statement in of_name), default=0), decisions)
-    decided = []
-    for label in labels:
+    counting = {(row.key, row.labeller): row for row in decisions.rows}
+    decided, when = list[LabelRow](), now(precise=True)
+    for label in sheet:
+        if not _is_among(texts, label):
+            continue
         key = label.label_id
-        way: Way = "page" if label.when else "sheet"
-        who = {"human": label.human, "labeller": label.labeller or labeller, "when": label.when or when, "way": way}
+        of_drawing, last = drawn.get((label.draw or "", key), {}), counting.get((key, label.labeller or ""))
+        if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
+            continue  # never filled in
+        same = last is not None and last.human == label.human
+        values = {"human": label.human, "labeller": label.labeller, "way": "page" if label.when else "sheet"}
+        values["when"] = label.when or (last.when if last and same else when)
         where = {"key": key, **places[key]._asdict(), "text": texts[key]}
-        decided.append(LabelRow.model_validate({**where, **who, **drawn.get((label.draw or "", key), {})}))
+        decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))
+    if not decided:
+        raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
     return before, decided
+
+
+def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
+    """Whether the label that counts came from a sheet of this drawing: then an emptied cell withdraws it."""
+    return (
+        last is not None
+        and last.human in (0, 1)
+        and any(row.way == "sheet" and row.draw == draw and _same_decision(row, last) for row in decisions.rows)
+    )
+
+
+def _same_decision(row: LabelRow, other: LabelRow) -> bool:
+    return (row.key, row.labeller, row.human, row.when) == (other.key, other.labeller, other.human, other.when)
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:

@@ -99,9 +99,9 @@ class LabelFile(NamedTuple):
 _ROWS = TypeAdapter(_ChainedRow)
 
 
-def now() -> str:
-    """The time in UTC to the second, as the files of a run have it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def now(*, precise: bool = False) -> str:
+    """Return the time in UTC to the second, as the files of a run have it; of labels to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 
 def user_name() -> str:

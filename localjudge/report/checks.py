@@ -194,9 +194,15 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
     """What each file brought."""
     lines = []
     for source, labels in taken.items():
-        known = f", {labels.known:,} known already" if labels.known else ""
-        unlabelled = f", {numbered(labels.unlabelled, 'row')} without a label" if labels.unlabelled else ""
-        lines.append(f"{source}: {numbered(labels.new, 'new label')}{known}{unlabelled}")
+        counts = {
+            "changed": labels.changed,
+            "withdrawn": labels.withdrawn,
+            "already known": labels.known,
+            "older than the label that counts": labels.older,
+        }
+        parts = [numbered(labels.new, "new label"), *(f"{n:,} {words}" for words, n in counts.items() if n)]
+        parts += [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
+        lines.append(f"{source}: {', '.join(parts)}")
     return Table(notes=lines)
 
 

@@ -6,8 +6,8 @@
     label.js          keys and buttons
 
 The page holds what a person is shown and which label it becomes, nothing that a judge or another person said. The
-downloaded file has a row for each label: label_id, draw, sample_id, metric, position, text, human (1 or 0), labeller,
-when (ISO 8601, UTC). A statement that nobody could decide has none.
+downloaded file has a row for each answer: label_id, draw, sample_id, metric, position, text, human (1, 0, or null for
+"cannot tell" and for an answer that was taken back), labeller, when (ISO 8601, UTC).
 """
 
 import hashlib
@@ -26,12 +26,14 @@ _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text")
 def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
     """Write the page with the rows in their order. The same rows and title give the same bytes.
 
-    A row has the columns of a sheet; contexts is a list of texts. An earlier page is replaced. Raises InputError for
-    another file of that name, and for one that cannot be written.
+    A row has the columns of a sheet; contexts is a list of texts. The first row may name the annotator. An earlier page
+    is replaced. Raises InputError for another file of that name, and for one that cannot be written.
     """
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
-    # Under this key a browser keeps the decisions: the same labels of the same draw, in the same order.
-    digest = hashlib.sha256("".join(f"{row['draw']}\n{row['label_id']}\n" for row in shown).encode()).hexdigest()
-    config = {"key": f"localjudge-labels-{digest}", "rows": shown}
+    # Under this key a browser keeps the decisions: of this annotator, the same labels of the same draw in their order.
+    labeller = rows[0].get("labeller") if rows else None
+    names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
+    digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
+    config = {"key": f"localjudge-labels-{digest}", "labeller": labeller, "rows": shown}
     parts = page_parts("label.html", styles=_STYLES, scripts=_SCRIPTS, config=config, title=title, count=len(shown))
     write_page(path, parts, kind="page")

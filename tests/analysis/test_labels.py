@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, Run, ScriptedEngine
+from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
 from localjudge.analysis.drawing import draw_statements, sheet_rows
-from localjudge.analysis.labelling import Labelling, read_labels
+from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import (
     NO_SAVING,
     NO_SHARE,
@@ -217,8 +217,8 @@ def test_labels_of_another_judges_run_serve(judged_run: JudgedRun, scripted_run:
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
-    assert read_labels(other, run.directory) == (50, 0, 0)
-    assert read_labels(other, run.directory) == (0, 50, 0)
+    assert read_labels(other, run.directory) == LabelsRead(new=50)
+    assert read_labels(other, run.directory) == LabelsRead(known=50)
     mean = corrected(other)
     assert (mean.labels, mean.remark) == (50, NO_SAVING)
     assert mean.mean == pytest.approx(corrected(run).labels_alone.mean, abs=0.1)  # type: ignore[union-attr]
@@ -274,14 +274,117 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     rows = sheet_rows(run, drawing, drawing.statements)
     filled = [{**row, "human": human_of(row["text"])} for row in rows]
     sheet = written(tmp_path / "sheet.jsonl", *reversed(filled[:10]), *rows[10:])
-    assert read_labels(run, sheet, "ann") == (10, 0, 10)
-    assert read_labels(run, sheet, "ann") == (0, 10, 10)
+    assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
+    assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
     mean = corrected(run)
     assert corrected(label(judged_run("keys"), n=10)) == mean
-    assert read_labels(run, written(sheet, *[{**row, "labeller": "bob"} for row in filled]), "ann") == (20, 0, 0)
+    bobs = written(tmp_path / "bob.jsonl", *[{**row, "labeller": "bob"} for row in filled])
+    assert read_labels(run, bobs, "ann") == LabelsRead(new=20)
     assert labels(run).labellers == {"ann": 10, "bob": 20}
-    assert read_labels(run, written(sheet, {**filled[0], "human": 1 - filled[0]["human"]}), "ann") == (1, 0, 0)
+    changed = written(sheet, {**filled[0], "human": 1 - filled[0]["human"]})
+    assert read_labels(run, changed, "ann") == LabelsRead(changed=1)
     assert labels(run).agreement.share == 0.9  # type: ignore[union-attr]
+
+
+def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
+    """The rows of a sheet."""
+    drawing = draw_statements(correctable(run), n, 0)
+    return sheet_rows(run, drawing, drawing.statements)
+
+
+def test_the_order_of_reading_moves_nothing(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Ann says 0 of thirty statements on 19 November, and 1 on 20 November: read in either order, the mean is 1."""
+    for name in ("old first", "new first"):
+        run = judged_run(name)
+        files = [
+            written(
+                tmp_path / f"{day}.jsonl",
+                *[
+                    {**row, "human": human, "labeller": "ann", "when": f"2026-11-{day}T09:00:00Z"}
+                    for row in drawn_rows(run)
+                ],
+            )
+            for day, human in ((19, 0), (20, 1))
+        ]
+        brought = [read_labels(run, file) for file in (files if name == "old first" else reversed(files))]
+        second = LabelsRead(changed=30) if name == "old first" else LabelsRead(older=30)
+        assert brought == [LabelsRead(new=30), second]
+        assert corrected(run).labels_alone.mean == pytest.approx(1)  # type: ignore[union-attr]
+        assert read_labels(run, files[1]) == LabelsRead(known=30)
+
+
+def test_an_emptied_cell_withdraws_what_a_sheet_of_that_drawing_gave(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Of 30 labels 25 are emptied: 5 are left. Filled in again, all are back. Bob's sheet withdraws none of ann's."""
+    run, sheet = judged_run(), tmp_path / "sheet.jsonl"
+    filled = [{**row, "human": human_of(row["text"])} for row in drawn_rows(run)]
+    emptied = [{**row, "human": None if number < 25 else row["human"]} for number, row in enumerate(filled)]
+    assert read_labels(run, written(sheet, *filled), "ann") == LabelsRead(new=30)
+    assert read_labels(run, written(sheet, *emptied), "bob") == LabelsRead(new=5, unlabelled=25)
+    assert read_labels(run, written(sheet, *emptied), "ann") == LabelsRead(withdrawn=25, known=5)
+    assert labels(run).labellers == {"ann": 5, "bob": 5}
+    assert read_labels(run, written(sheet, *emptied), "ann") == LabelsRead(known=5, unlabelled=25)
+    assert read_labels(run, written(sheet, *filled), "ann") == LabelsRead(new=25, known=5)
+    none = [{**row, "human": None} for row in filled]
+    assert read_labels(run, written(sheet, *none), "ann") == LabelsRead(withdrawn=30)
+    with pytest.raises(DataError, match="holds no label yet"):
+        read_labels(run, sheet, "ann")
+
+
+def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """The sheet was written before ann labelled ten in the terminal and five in a page: its empty cells say nothing.
+
+    Nor does a sheet of another drawing, or one whose label ann changed in the page since.
+    """
+    run, rows = judged_run(), drawn_rows(judged_run())
+    label(run, n=10)
+    dated = [{**row, "human": 1, "labeller": "ann", "when": "2099-01-01T00:00:00Z"} for row in rows[8:15]]
+    assert read_labels(run, written(tmp_path / "page.jsonl", *dated)).new == 5
+    half = [{**row, "human": 1 if number >= 20 else None} for number, row in enumerate(rows)]
+    assert read_labels(run, written(tmp_path / "s.jsonl", *half), "ann") == LabelsRead(new=10, unlabelled=20)
+    other = [{**row, "human": None, "draw": None} for row in rows[:-1]] + [{**rows[-1], "human": 1}]
+    assert read_labels(run, written(tmp_path / "o.jsonl", *other), "ann").withdrawn == 0
+    changed = {**rows[20], "human": 0, "labeller": "ann", "when": "2099-01-01T00:00:00Z"}
+    assert read_labels(run, written(tmp_path / "page.jsonl", changed)) == LabelsRead(changed=1)
+    empty = [{**row, "human": None} for row in rows[:21]] + half[21:]
+    assert read_labels(run, written(tmp_path / "s.jsonl", *empty), "ann") == LabelsRead(known=9, unlabelled=21)
+    assert labels(run).labellers == {"ann": 25}
+
+
+def test_cannot_tell_in_a_page_withdraws_the_label_it_gave_before(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """The page writes null with a time; read before the older file it still counts."""
+    run, other = judged_run(), judged_run("other")
+    row = {**drawn_rows(run)[0], "labeller": "ann"}
+    monday = written(tmp_path / "1.jsonl", {**row, "human": 1, "when": "2026-11-16T09:00:00Z"})
+    tuesday = written(tmp_path / "2.jsonl", {**row, "human": None, "when": "2026-11-17T09:00:00Z"})
+    assert [read_labels(run, file) for file in (monday, tuesday)] == [LabelsRead(new=1), LabelsRead(withdrawn=1)]
+    assert [read_labels(other, file) for file in (tuesday, monday)] == [LabelsRead(unlabelled=1), LabelsRead()]
+    assert [labels_of(each) for each in (run, other)] == [None, None]
+
+
+def test_sheets_without_names_need_one_where_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Two experts leave the column empty: the second sheet replaced the first one's labels as "12 new labels"."""
+    run = judged_run()
+    rows = drawn_rows(run, 12)
+    ones, zeros = (written(tmp_path / f"{human}.jsonl", *[{**row, "human": human} for row in rows]) for human in (1, 0))
+    assert read_labels(run, ones) == LabelsRead(new=12)
+    assert read_labels(run, zeros) == LabelsRead(changed=12)
+    assert read_labels(run, zeros, "Dr. Weiß") == LabelsRead(new=12)
+    with pytest.raises(InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"):
+        read_labels(run, ones)
+    # One name in a sheet is the name of all its rows.
+    named = [{**row, "human": 1, "labeller": "bob" if number == 0 else None} for number, row in enumerate(rows)]
+    assert read_labels(run, written(tmp_path / "named.jsonl", *named)) == LabelsRead(new=12)
+    assert labels(run).labellers["bob"] == 12
+
+
+def test_a_named_annotator_is_in_the_sheet_and_the_page(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run()
+    for sheet, labeller in (("named.jsonl", "Dr. Weiß"), ("open.jsonl", None)):
+        rows = [json.loads(line) for line in run.label(tmp_path / sheet, labeller=labeller).read_text().splitlines()]
+        assert {row["labeller"] for row in rows} == {labeller}
+    for page, labeller in (("named.html", "Dr. Wei"), ("open.html", None)):
+        html = run.label(tmp_path / page, labeller=labeller).read_text()
+        assert f'"labeller": {json.dumps(labeller)}' in html
 
 
 @pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])

@@ -80,7 +80,7 @@ def test_a_sheet_goes_out_and_comes_back(run: Run, call: Call, sheet: str) -> No
     code, output, _ = call("label", "run", "--read", sheet, "--labeller", "ann")
     assert (code, output.splitlines()[0].strip()) == (0, f"{sheet}: 12 new labels")
     assert "0.833" in output
-    assert "12 known already" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
+    assert "0 new labels, 12 already known" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
     corrected = metric(call)["corrected"]
     assert corrected["mean"] == corrected["labels_alone"]["mean"] == pytest.approx(10 / 12)
     assert len(corrected["ci95"]) == len(corrected["labels_alone"]["ci95"]) == 2
@@ -93,7 +93,8 @@ def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Cal
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
     arguments = ("label", "run", "--read", "s.jsonl", "--labeller", "ann", "--json")
-    assert json.loads(call(*arguments)[1]) == {"s.jsonl": {"new": 5, "known": 0, "unlabelled": 7}}
+    counts = {"new": 5, "changed": 0, "withdrawn": 0, "known": 0, "older": 0, "unlabelled": 7}
+    assert json.loads(call(*arguments)[1]) == {"s.jsonl": counts}
     fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
     output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
     assert "s.jsonl: 12 new labels" in output
@@ -104,6 +105,22 @@ def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Cal
     assert "labelled by 2 people" in call("show", "other")[1]
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
+
+
+def test_what_a_file_changed_and_withdrew_is_said(run: Run, call: Call) -> None:
+    """Three cells are changed, two emptied; the file of the page is older than the sheet."""
+    call("label", "run", "--out", "s.jsonl", "--labeller", "ann")
+    assert {row["labeller"] for row in sheet_of("s.jsonl")} == {"ann"}
+    fill("s.jsonl", {}, when="2026-01-01T00:00:00Z")
+    Path("s.jsonl").rename("page.jsonl")
+    call("label", "run", "--out", "s.jsonl", "--labeller", "ann")
+    fill("s.jsonl", {})
+    call("label", "run", "--read", "s.jsonl")
+    fill("s.jsonl", {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None})
+    output = call("label", "run", "--read", "s.jsonl")[1]
+    assert "s.jsonl: 0 new labels, 3 changed, 2 withdrawn, 7 already known" in output
+    output = call("label", "run", "--read", "page.jsonl")[1]
+    assert "page.jsonl: 0 new labels, 7 already known, 3 older than the label that counts" in " ".join(output.split())
 
 
 def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
@@ -185,7 +202,8 @@ def test_what_to_do_where_nothing_is_left_to_label(call: Call, run: Run) -> None
     assert "what others have labelled, and ann has not" in again
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
-    call("label", "run", "--read", "all.jsonl")
+    assert "does not name its annotator, and ann labelled" in call("label", "run", "--read", "all.jsonl")[2]
+    call("label", "run", "--read", "all.jsonl", "--labeller", "ann")
     assert "all have a label; --again asks for a second opinion" in call("label", "run", "--out", "more.csv")[2]
 
 

@@ -104,11 +104,11 @@ def test_it_is_private_allows_its_own_script_alone_and_is_the_same_every_time(wr
 
 
 def test_it_holds_what_a_person_is_shown_and_not_what_anybody_said(written: Written) -> None:
-    said = {"human": 1, "labeller": "Zoe", "p_yes": 0.8125, "share": 0.4375}
+    said = {"human": 1, "p_yes": 0.8125, "share": 0.4375}
     html = written([row(0) | said]).read_text(encoding="utf-8")
     (config,) = PageReader(html).content("script", id="config")
-    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in said}]
-    assert not [value for value in ("Zoe", "8125", "4375") if value in html]
+    assert json.loads(config)["rows"] == [{name: row(0)[name] for name in row(0) if name not in {*said, "labeller"}}]
+    assert not [value for value in ("8125", "4375") if value in html]
 
 
 def test_no_text_of_a_user_leaves_its_place(written: Written) -> None:
@@ -130,7 +130,8 @@ def test_the_storage_key_is_that_of_the_draw_and_its_labels(written: Written) ->
     first = key(row(0), row(1))
     assert key(row(0, text="Shown otherwise, under the same id."), row(1)) == first
     others = [key(row(1), row(0)), key(row(0)), key(row(0, draw="1:faithfulness"), row(1))]
-    assert len({first, *others}) == 4
+    others.append(key(row(0, labeller="Bob"), row(1)))
+    assert len({first, *others}) == 5
 
 
 def test_an_earlier_page_is_replaced_and_nothing_else(tmp_path: Path, written: Written) -> None:
@@ -164,8 +165,8 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
     assert download.value.suggested_filename == "labels-Ann-Example.jsonl"
     labels = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
     assert {tuple(label) for label in labels} == {tuple(COLUMNS)}
-    told = [(row(number), int(key)) for number, key in enumerate(KEYS) if key != "?"]
-    assert len(told) == 51
+    told = [(row(number), None if key == "?" else int(key)) for number, key in enumerate(KEYS)]
+    assert len([human for _, human in told if human is not None]) == 51
     assert [{**label, "when": ""} for label in labels] == [
         {name: ({**asked, "human": human, "labeller": NAME, "when": ""})[name] for name in COLUMNS}
         for asked, human in told
@@ -177,7 +178,10 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
 
 
 def test_undo_takes_back_what_was_answered_last(open_page: Open, sixty: Path) -> None:
-    """1, 0 and 1, of which two are taken back: statement 2 becomes 1. A changed answer becomes what it was."""
+    """1, 0 and 1, of which two are taken back: statement 2 becomes 1. A changed answer becomes what it was.
+
+    A file may hold an answer that was taken back: the next file says so, with a later time.
+    """
     page = begin(open_page(sixty))
     press(page, "101")
     page.keyboard.press("u")
@@ -189,14 +193,26 @@ def test_undo_takes_back_what_was_answered_last(open_page: Open, sixty: Path) ->
         page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
     press(page, "0")
-    assert [label["human"] for label in downloaded(page)[1]] == [0, 1]
+    changed = downloaded(page)[1]
+    assert [label["human"] for label in changed] == [0, 1, None]
     press(page, "u")
     assert place(page) == "Statement 1 of 60"
     expect(page.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
-    assert [label["human"] for label in downloaded(page)[1]] == [1, 1]
+    restored = downloaded(page)[1]
+    assert [label["human"] for label in restored] == [1, 1, None]
+    assert restored[0]["when"] > changed[0]["when"]
     press(page, "uuu")
     expect(page.locator("#count")).to_have_text("0 of 60 labelled")
     expect(page.get_by_role("button", name="Undo")).to_be_disabled()
+    assert [label["human"] for label in downloaded(page)[1]] == [None] * 3
+
+
+def test_the_name_that_a_page_was_made_for_is_filled_in(open_page: Open, written: Written) -> None:
+    page = open_page(written([row(number, labeller="Bob") for number in range(2)]))
+    expect(page.get_by_label("Your name")).to_have_value("Bob")
+    page.keyboard.press("Enter")
+    press(page, "1")
+    assert [(label["labeller"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 1)]
 
 
 def test_it_resumes_after_the_browser_was_closed(
@@ -219,8 +235,7 @@ def test_it_resumes_after_the_browser_was_closed(
     press(page, "u")
     press(page, "00")
     name, labels = downloaded(page)
-    assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 0, 0, 0])
-    assert [label["position"] for label in labels] == [0, 1, 3, 4]
+    assert (name, [label["human"] for label in labels]) == ("labels-Ann-Example.jsonl", [1, 0, None, 0, 0])
     page.context.close()
     other = tmp_path / "other.html"
     write_label_page(other, [row(number, draw="1:faithfulness") for number in range(60)], title="Weather")
@@ -275,7 +290,7 @@ def test_a_window_that_heard_nothing_of_another_adds_and_undoes_in_the_common_an
     press(one, "1")
     press(other, "u")
     expect(one.locator("#count")).to_have_text("3 of 60 labelled")
-    assert [label["human"] for label in downloaded(one)[1]] == [0, 0, 1]
+    assert [label["human"] for label in downloaded(one)[1]] == [0, 0, 1, None]
     context.close()
 
 
@@ -357,7 +372,7 @@ def test_fingers_do_it_all(open_page: Open, sixty: Path) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="Download", exact=True).tap()
     labels = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
-    assert [(label["position"], label["human"]) for label in labels] == [(0, 1), (2, 0), (3, 1)]
+    assert [(label["position"], label["human"]) for label in labels] == [(0, 1), (1, None), (2, 0), (3, 1)]
 
 
 def test_who_hears_the_page_is_told_what_was_answered_and_which_is_next(open_page: Open, sixty: Path) -> None:

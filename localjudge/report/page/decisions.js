@@ -11,6 +11,8 @@ function inAscii(json) {
 class Decisions {
   #config;
   #log = [];
+  /** By number of the row, when its only answer was taken back: a file may hold that answer. */
+  #withdrawn = {};
   labeller = "";
   /** Whether the browser keeps them. */
   isKept = false;
@@ -19,6 +21,7 @@ class Decisions {
 
   constructor(config) {
     this.#config = config;
+    this.labeller = config.labeller ?? "";
     this.read();
   }
 
@@ -31,13 +34,15 @@ class Decisions {
   #change(change) {
     try {
       const kept = JSON.parse(localStorage.getItem(this.#config.key));
-      if (kept && (this.isKept || !this.#log.length)) [this.labeller, this.#log] = [kept.labeller, kept.log];
+      if (kept && (this.isKept || !this.#log.length))
+        [this.labeller, this.#log, this.#withdrawn] = [kept.labeller, kept.log, kept.withdrawn ?? {}];
     } catch {
       // a browser may refuse to read; the next lines show whether it does
     }
     change();
     try {
-      localStorage.setItem(this.#config.key, JSON.stringify({ labeller: this.labeller, log: this.#log }));
+      const kept = { labeller: this.labeller, log: this.#log, withdrawn: this.#withdrawn };
+      localStorage.setItem(this.#config.key, JSON.stringify(kept));
       this.isKept = true;
     } catch {
       this.isKept = false;
@@ -60,6 +65,11 @@ class Decisions {
     let last;
     this.#change(() => {
       last = this.#log.pop();
+      if (!last) return;
+      const when = new Date().toISOString();
+      const earlier = this.#log.findLast(([number]) => number === last[0]);
+      if (earlier) earlier[2] = when;
+      else this.#withdrawn[last[0]] = when;
     });
     this.isUnsaved ||= last !== undefined;
     return last?.[0];
@@ -90,13 +100,16 @@ class Decisions {
     return `labels-${this.labeller.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-")}.jsonl`;
   }
 
-  /** JSON lines of the rows that have a label, in ASCII: no character is a line end to anybody, or lost in the mail. */
+  /**
+   * JSON lines of the rows with an answer, or with one that was taken back (human is null, which withdraws a label), in
+   * ASCII: no character is a line end to anybody, or lost in the mail.
+   */
   get fileText() {
     const { current } = this;
     const labels = this.#config.rows.flatMap((row, number) => {
-      const { human = null, when } = current.get(number) ?? {};
+      const { human = null, when = this.#withdrawn[number] } = current.get(number) ?? {};
       const named = Object.fromEntries(NAMES.map((name) => [name, row[name]]));
-      return human === null ? [] : [{ ...named, human, labeller: this.labeller, when }];
+      return when ? [{ ...named, human, labeller: this.labeller, when }] : [];
     });
     return labels.map((label) => `${inAscii(JSON.stringify(label))}\n`).join("");
   }

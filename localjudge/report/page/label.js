@@ -25,10 +25,11 @@ function show(screen, focused) {
 
 function showCounts() {
   const { total, labelled, unlabelled } = decisions.counts;
+  const isEmpty = !decisions.fileText;
   const without = unlabelled ? `, ${grouped(unlabelled)} without a label` : "";
   part("count").textContent = `${grouped(labelled)} of ${grouped(total)} labelled${without}`;
   part("progress").value = labelled;
-  for (const id of ["download", "early"]) part(id).disabled = !labelled;
+  for (const id of ["download", "early"]) part(id).disabled = isEmpty;
   for (const id of ["undo", "regret"]) part(id).disabled = !decisions.current.size;
   part("download").replaceChildren("Download ", inLine(decisions.fileName));
 }
@@ -177,7 +178,7 @@ addEventListener("beforeunload", (event) => {
 });
 
 part("unready").remove();
-if (decisions.labeller) {
+if (decisions.labeller && (decisions.fileText || !config.labeller)) {
   go(decisions.nextOpen(0) ?? rows.length);
   if (decisions.current.size) say(`Continued with ${counted(decisions.current.size, "answer")} kept in this browser`);
 } else ask();
