@@ -35,17 +35,18 @@ from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
 from localjudge.record.directory import excerpt
 from localjudge.record.files import MetricSummary, Totals
-from localjudge.record.manifest import Difference, differences
+from localjudge.record.manifest import Difference, differences, only_rounds
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import paired_difference, smallest_detectable_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
-from localjudge.words import suggestion
+from localjudge.words import numbered, option_name, suggestion
 
 MOVED_SAMPLES = 5
 MOST_SLICES = 1_000
 
+_BASELINE, _NEW = "the baseline", "this run"
 Ground = Literal["id", "content", "question"]
 
 
@@ -204,8 +205,7 @@ class SampleChange(Record):
 class VerdictChanges(Record):
     """Verdicts on the same text in both runs, and how many flipped, up being from 0 to 1.
 
-    `difference` is that of the shares of 1, with its interval. `mcnemar_p` is given where each sample has one verdict
-    and stands alone; elsewhere the interval, over samples or groups, decides. Both are None where scores stopped a run.
+    `difference` is that of the shares of 1, with its interval over samples or groups: None where scores stopped a run.
     """
 
     paired: int
@@ -214,7 +214,6 @@ class VerdictChanges(Record):
     down: int
     difference: float
     ci95: tuple[float, float] | None
-    mcnemar_p: float | None
 
 
 class MetricChange(Record):
@@ -232,6 +231,8 @@ class MetricChange(Record):
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
     corrected: CorrectedDifference | None = None
+    withheld: str | None = None
+    """Why no scores are compared: more samples of a run failed than it allows."""
 
     @property
     def headline(self) -> CorrectedDifference | None:
@@ -321,6 +322,11 @@ class RunComparison(Record):
     metrics: dict[str, MetricChange]
     by: SlicedChanges | None = None
 
+    @property
+    def is_of_one_judge(self) -> bool:
+        """Whether the judges differ at most in the last digits of a probability."""
+        return all(map(only_rounds, self.judge_changes))
+
 
 def compare(
     baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES, by: str | None = None
@@ -407,7 +413,16 @@ class _BothRuns:
             verdicts=self._verdict_changes(metric, pairs),
             moved=tuple(self._moved(metric, pairs, moved)),
             corrected=self._corrected(metric, pairs),
+            withheld=self._withheld(metric),
         )
+
+    def _withheld(self, metric: str) -> str | None:
+        for which, side in ((_BASELINE, self.before), (_NEW, self.after)):
+            failed = side.run.summary.metrics[metric].failed
+            if failed > side.run.max_failed:
+                allowed = f"more than allowed ({option_name('max_failed')} {side.run.max_failed:,})"
+                return f"no difference: {numbered(failed, 'sample')} of {which} failed, {allowed}"
+        return None
 
     def _corrected(self, metric: str, pairs: Sequence[Pair]) -> CorrectedDifference | None:
         numbers, old, new = dict[int, int](), dict[str, int](), dict[str, int]()
@@ -417,6 +432,9 @@ class _BothRuns:
         return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
+        """The pairs with a score in both runs; none of a metric whose mean is withheld."""
+        if self._withheld(metric):
+            return []
         old, new = self.before.scores[metric], self.after.scores[metric]
         return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
 
@@ -447,11 +465,10 @@ class _BothRuns:
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
         before, after, clusters = list[int](), list[int](), list[int]()
-        units, single = 0, not self._grouped
+        units = 0
         for pair in pairs:
             changes = self._units(metric, pair)
             units += len(changes)
-            single = single and len(changes) <= 1
             for change in changes:
                 if change.before is not None and change.after is not None:
                     before.append(change.before)
@@ -467,7 +484,6 @@ class _BothRuns:
             down=shares.worsened,
             difference=shares.difference.mean,
             ci95=None if self._largest_draw else shares.difference.limits,
-            mcnemar_p=mcnemar(shares.improved, shares.worsened) if single and not self._largest_draw else None,
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
@@ -514,7 +530,7 @@ class _BothRuns:
                 yield f"samples in another group in the baseline: {regrouped:,}; the groups of this run are used"
         yield from (
             f"{which} has failed samples of {metric}: {side.run.summary.metrics[metric].failed:,}"
-            for which, side in (("the baseline", before), ("this run", after))
+            for which, side in ((_BASELINE, before), (_NEW, after))
             for metric in side.run.summary.failed_beyond(0)
         )
 
@@ -558,7 +574,7 @@ def slices(run: Run, column: str) -> Slices:
     """
     value_of = _column_values(run, column)
     totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, largest_draw=run.largest_draw)
+        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.largest_draw, run.max_failed)
     )
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:

@@ -121,7 +121,7 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     summary, scores = run[name], [row for row in run.scores if row.metric == name]
     judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
     verdicts = {sample_id: [row_values(row) for row in rows] for sample_id, rows in judged}
-    mean = summary.mean if summary.failed <= run.max_failed else None
+    mean = summary.mean
     return {
         "score": nan if mean is None else mean,
         "individual_scores": [nan if row.score is None else row.score for row in scores],

@@ -45,6 +45,7 @@ class MetricSummary(Record, extra="ignore"):
 
     `ci95` is None if all of them are in one group, `method` says how it was computed, `clusters` how many groups it
     rests on. `bounds` are the mean over scored and failed samples if every failed one had been 0, and if it had been 1.
+    All but these is None where more samples failed than are allowed.
     """
 
     mean: float | None
@@ -55,6 +56,10 @@ class MetricSummary(Record, extra="ignore"):
     bounds: tuple[float, float] | None = None
     method: str | None = None
     clusters: int | None = None
+
+    def has_mean(self, max_failed: int) -> bool:
+        """Whether there is a mean if so many samples may fail."""
+        return self.scored > 0 and self.failed <= max_failed
 
     @property
     def interval(self) -> "Interval | None":
@@ -108,7 +113,7 @@ class Summary(Record, extra="ignore"):
         return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
-        """Metrics for which more samples failed than allowed: no headline is printed for them."""
+        """Metrics of which more samples failed than allowed, so that they have no mean."""
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
 
 
@@ -117,7 +122,7 @@ class Totals:
 
     Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
     are the metrics whose verdicts are levels. With a `largest_draw` (`Run.largest_draw`) intervals are confidence
-    sequences.
+    sequences. A metric has no mean if more than `max_failed` of its samples failed.
     """
 
     def __init__(
@@ -127,8 +132,9 @@ class Totals:
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
         largest_draw: int | None = None,
+        max_failed: int = 0,
     ) -> None:
-        self._metrics = {name: _MetricTotals(cluster_of, largest_draw) for name in metric_names}
+        self._metrics = {name: _MetricTotals(cluster_of, largest_draw, max_failed) for name in metric_names}
         self._rule, self._rubrics = rule, rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
@@ -166,8 +172,8 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: Mapping[str, str] | None, largest_draw: int | None) -> None:
-        self._cluster_of, self._largest_draw = cluster_of, largest_draw
+    def __init__(self, cluster_of: Mapping[str, str] | None, largest_draw: int | None, max_failed: int) -> None:
+        self._cluster_of, self._largest_draw, self._max_failed = cluster_of, largest_draw, max_failed
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
@@ -191,9 +197,10 @@ class _MetricTotals:
 
         groups = None if self._cluster_of is None else self._clusters
         interval = None
-        if self._values and self._largest_draw:
+        visible = self._values and self._failed <= self._max_failed
+        if visible and self._largest_draw:
             interval = sequence_interval(self._values, clusters=groups, largest=self._largest_draw)
-        elif self._values:
+        elif visible:
             interval = mean_interval(self._values, clusters=groups)
         return MetricSummary(
             mean=interval and interval.mean,

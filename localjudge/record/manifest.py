@@ -196,6 +196,11 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
+def only_rounds(change: Difference) -> bool:
+    """Whether the ingredient moves the last digits of a probability alone."""
+    return _ROUNDING.fullmatch(change.ingredient) is not None
+
+
 def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
     """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one, or goes on as this."""
     if different := differences(whole_data(there), whole_data(here)) + differences(there.judge, here.judge):
@@ -308,7 +313,7 @@ class Calibration(Record):
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
         """Where the judge is another one than was measured: what can change its mind, and what rounds otherwise."""
         different = differences(self.judge, measured)
-        rounding = [change for change in different if _ROUNDING.fullmatch(change.ingredient)]
+        rounding = list(filter(only_rounds, different))
         return [change for change in different if change not in rounding], rounding
 
 

@@ -62,7 +62,14 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             store.add_samples(stored_rows(run.directory / STORE), groups)
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        totals = Totals(list(first.summary.metrics), first.summary, groups, manifests.kept_rubrics(first.manifest))
+        totals = Totals(
+            list(first.summary.metrics),
+            first.summary,
+            groups,
+            manifests.kept_rubrics(first.manifest),
+            None,
+            first.max_failed,
+        )
         rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data["rows"])
         while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(some)

@@ -148,7 +148,7 @@ class Run(Mapping[str, MetricSummary]):
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
         rubrics = manifests.kept_rubrics(manifest)
-        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, rubrics, run.largest_draw)
+        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, rubrics, run.largest_draw, run.max_failed)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -238,9 +238,8 @@ class Run(Mapping[str, MetricSummary]):
         return self.summary.metrics[metric]
 
     def __repr__(self) -> str:
-        withheld = self.summary.failed_beyond(self.max_failed)
         means = [
-            f"{printable(name)}={'no mean' if name in withheld or metric.mean is None else format(metric.mean, '.3f')}"
+            f"{printable(name)}={'no mean' if metric.mean is None else format(metric.mean, '.3f')}"
             for name, metric in self.summary.metrics.items()
         ]
         more = [f"and {len(means) - _SHOWN} more"] if len(means) > _SHOWN else []

@@ -37,6 +37,7 @@ SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
+_DIGITS = 3
 _MOST_OF_ID = 24
 _QUOTED = 120
 _UNITS_SHOWN = 10
@@ -60,7 +61,7 @@ def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | Non
 def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
     """The mean of a metric; of a corrected one what the judge and the labels say alone under it."""
     summary = run.summary.metrics[name]
-    judge = interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed)
+    judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
     corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
     used = (f"{corrected.labels:,}" if corrected else "",) if labels else ()
@@ -116,7 +117,7 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
             "" if place else name,
             _value(part.value),
             f"{part.samples:,}",
-            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= run.max_failed),
+            *interval_cells(summary.mean, summary.ci95),
             f"{summary.undefined:,}",
             f"{summary.failed:,}",
         )
@@ -364,7 +365,8 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
     """What has to be said about the tables, a line each."""
     for name, change in comparison.metrics.items():
-        yield from (f"{name}: {remark}" for remark in change_remarks(name, change))
+        remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
+        yield from (f"{name}: {remark}" for remark in remarks)
     yield from comparison_notes(comparison)
     yield f"A: judge {comparison.baseline_judge}"
     yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
@@ -387,15 +389,17 @@ def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = 
     yield from (f"warning: {warning}" for warning in comparison.warnings)
 
 
-def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
+def change_remarks(
+    name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS, *, same_judge: bool = True
+) -> Iterator[str]:
     """What the differences of a metric allow to say; `runs` are what baseline and new run are called there."""
     interval = change.interval
     if interval is None:
-        yield "no sample has a score in both runs"
+        yield change.withheld or "no sample has a score in both runs"
         return
     compared = numbered(change.compared, "sample")
     if corrected := change.headline:
-        both = f"{numbered(corrected.labels_before, 'label')} of {runs[0]} and {corrected.labels_after:,} of {runs[1]}"
+        both = f"labels: {corrected.labels_before:,} count for {runs[0]} and {corrected.labels_after:,} for {runs[1]}"
         compared += f" and {numbered(corrected.labels, 'label')}"
         yield f"corrected by {both}"
     elif change.corrected:
@@ -403,9 +407,13 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
     smallest = smallest_detectable_difference(interval)
     if interval.limits is None:
         yield "not known to be significant: all samples are in one group"
+    elif not same_judge and (interval.low > 0 or interval.high < 0):
+        yield "significant, but the judges differ: the difference may be theirs, so neither run is called better"
     elif interval.low > 0 or interval.high < 0:
         better = (interval.low > 0) != catalog.lower_is_better(name)
         yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
+    elif round(smallest, _DIGITS) == 0:
+        yield f"no difference, with {compared}"
     else:
         detectable = "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
         needed = decide(interval, ">" if interval.mean > 0 else "<", 0).samples_needed
@@ -413,8 +421,6 @@ def change_remarks(name: str, change: compare.MetricChange, runs: tuple[str, str
         more = f"; if the difference stays, about {needed or 0:,} samples{labels} would show it"
         said = more if needed and round(interval.mean, 3) else ""
         yield f"not significant; with {compared}, {detectable} can be detected{said}"
-    if change.verdicts is not None and change.verdicts.mcnemar_p is not None and not corrected:
-        yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
         yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
 

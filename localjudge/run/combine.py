@@ -119,7 +119,8 @@ class CombinedRuns:
         """Totals to add the evaluations to."""
         names = [metric.name for metric in self._metrics]
         first = self._first
-        return Totals(names, self._rule, first.cluster_of, rubrics(self._metrics), first.largest_draw)
+        own, most = rubrics(self._metrics), first.max_failed
+        return Totals(names, self._rule, first.cluster_of, own, first.largest_draw, most)
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""

@@ -216,12 +216,15 @@ class _Job:
             return None
         facts = (run.summary.skipped_rows, run.summary.judge, run.summary.stopped)
         same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card, self._drawn.stopped)
+        most = self.plan.settings.max_failed  # another number than before may withhold a mean, or give it
+        means = [summary.mean is not None for summary in run.summary.metrics.values()]
+        same &= means == [summary.has_mean(most) for summary in run.summary.metrics.values()]
         return run.summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
         names, groups = [metric.name for metric in metrics], self.plan.cluster_of
-        totals = Totals(names, self._rule, groups, rubrics(metrics), self._drawn.largest)
+        totals = Totals(names, self._rule, groups, rubrics(metrics), self._drawn.largest, self.plan.settings.max_failed)
         for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
             results.add(evaluations)

@@ -141,7 +141,8 @@ class Stopping:
         self.largest_draw = largest if self.by_scores or settings.by_scores else None
         self._changes = _Changes(self.baseline, plan, changed, largest) if self.baseline and changed else None
         names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
-        self._totals = Totals(names, rule, plan.cluster_of, rubrics(plan.metrics), self.largest_draw)
+        own = rubrics(plan.metrics)
+        self._totals = Totals(names, rule, plan.cluster_of, own, self.largest_draw, settings.max_failed)
         self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
         self._count = self._expected = len(plan.dataset.samples)
         self._started, self._timed = time.monotonic(), 0

@@ -223,7 +223,7 @@ class _Replay:
         run, manifest = self.run, self.run.manifest
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
-        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.largest_draw)
+        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.largest_draw, run.max_failed)
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))

@@ -46,7 +46,7 @@ from numpy.typing import ArrayLike
 
 from localjudge.stats import interval as means
 from localjudge.stats import sequence
-from localjudge.stats.interval import CONFIDENCE, Draws, Interval, binomial_cdf, two_sided_quantile
+from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_quantile
 from localjudge.stats.sequence import sequence_interval
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
@@ -180,15 +180,3 @@ def smallest_detectable_difference(interval: Interval) -> float:
     arm = max(interval.high - interval.mean, interval.mean - interval.low)
     normal = NormalDist()
     return arm * (1 + normal.inv_cdf(_POWER) / normal.inv_cdf((1 + CONFIDENCE) / 2))
-
-
-def mcnemar(improved: int, worsened: int) -> float:
-    """Two-sided p-value that as many verdicts flip up as down: the exact test, for any counts.
-
-        min(1, 2 P(X <= min(improved, worsened))),   X ~ Binomial(improved + worsened, 1/2)
-
-    Only for one independent verdict per sample; otherwise the clustered interval decides. Source: Q. McNemar (1947),
-    Psychometrika 12, 153-157; exact as in M. W. Fagerland et al. (2013), BMC Medical Research Methodology 13, 91.
-    """
-    flips = improved + worsened
-    return min(1.0, 2 * binomial_cdf(min(improved, worsened), flips)(0.5)) if flips else 1.0

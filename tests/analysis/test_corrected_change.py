@@ -210,7 +210,10 @@ def test_the_corrected_difference_stands_first_and_the_judge_s_own_under_it(scri
     assert lines[first][3] == f"{found.difference:+.3f}"
     assert lines[first + 1][:5] == ["judge", "alone", "0.650", "0.650", "0.000"]
     words = list(change_remarks(METRIC, comparison.metrics[METRIC]))
-    assert words[:2] == ["corrected by 120 labels of A and 120 of B", "B is worse than A on samples like these"]
+    assert words[:2] == [
+        "corrected by labels: 120 count for A and 120 for B",
+        "B is worse than A on samples like these",
+    ]
     values = json.loads(comparison.model_dump_json())["metrics"][METRIC]
     assert values["scores"]["difference"] == 0
     assert values["corrected"]["difference"] == found.difference
@@ -245,4 +248,4 @@ def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: Script
     assert both.interval is not None
     assert f">{signed(both.interval.mean)}<" in text
     assert f">{signed(both.scores.difference)}<" not in text
-    assert "corrected by 50 labels of the baseline and 50 of this run" in text
+    assert "corrected by labels: 50 count for the baseline and 50 for this run" in text

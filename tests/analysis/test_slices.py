@@ -124,7 +124,7 @@ def test_the_differences_of_each_slice_are_those_of_its_pairs(scripted_run: Scri
 
     y: b 1 -> 1/2, while d has no score in the new run: the difference is -1/2, of one pair. None: e stays at 1.
     """
-    parts = by_topic(scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW))
+    parts = by_topic(scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW, max_failed=1))
     counts = {value: (part.samples, part.paired, part.metrics[METRIC].compared) for value, part in parts.items()}
     assert counts == {"x": (2, 2, 2), "y": (2, 2, 1), None: (1, 1, 1)}
     scores = {value: part.metrics[METRIC].scores for value, part in parts.items()}
@@ -172,7 +172,7 @@ def test_a_slice_is_a_comparison_of_its_samples_alone(
     def judged(name: str, samples: list[Any]) -> Run:
         rows = [sample(name, f"{name}.", topic=topic, doc=name < "e") for name, topic, _ in samples]
         engine = ScriptedEngine({f"{sample}.": answer for sample, _, answer in samples})
-        groups: dict[str, Any] = {"cluster_by": "doc"} if grouped else {}
+        groups: dict[str, Any] = {"max_failed": 8, **({"cluster_by": "doc"} if grouped else {})}
         return evaluate(rows, metrics=[METRIC], out=folder / name, engine=engine, **groups)
 
     before, after = judged("old", old), judged("new", new)
@@ -189,7 +189,7 @@ def test_the_command_shows_a_table_for_each_metric_and_what_its_intervals_do_not
     scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    old, new = scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW)
+    old, new = scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW, max_failed=1)
     arguments = ("compare", old.directory, new.directory, "--by", "topic", "--moved", "0")
     code, out, errors = called(capfd, *arguments)
     assert (code, errors) == (0, "")

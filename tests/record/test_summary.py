@@ -19,7 +19,7 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
         for number, outcome in enumerate(outcomes)
     ]
     cluster_of = {str(number): name for number, name in enumerate(clusters)} if clusters else None
-    totals = Totals(["m"], VerdictRule(0.5, 0.01), cluster_of)
+    totals = Totals(["m"], VerdictRule(0.5, 0.01), cluster_of, max_failed=1)
     totals.add(evaluations)
     return totals.metrics["m"]
 

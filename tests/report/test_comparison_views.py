@@ -9,8 +9,9 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.analysis.compare import compare
+from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.report.checks import verification_view
-from localjudge.report.tables import comparison_view, gates_view
+from localjudge.report.tables import change_remarks, comparison_view, gates_view
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 from tests.doctor.test_judgement import users_text
@@ -63,13 +64,34 @@ def test_no_number_of_samples_is_said_to_show_no_difference(scripted_run: Script
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
 def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
-    """Twenty of twenty verdicts flip: p = 2 / 2^20."""
-    rows = one_each(20)
-    runs = [scripted_run("none", rows, {f"Sentence {number}.": 0.0 for number in range(20)})]
-    runs.append(scripted_run("all", rows, {}))
+    """Twenty of twenty verdicts flip."""
+    script = {f"Wrong {number}.": 0.0 for number in range(20)}
+    rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
+    runs = [scripted_run("none", rows, script), scripted_run("all", one_each(20), script)]
     lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
     assert f"context_recall: B is {word} than A on samples like these" in lines
-    assert "context_recall: one verdict a sample: McNemar's test gives p = 1.91e-06" in lines
+
+
+def test_no_run_is_called_better_if_the_judges_differ(scripted_run: ScriptedRun) -> None:
+    """Another threshold turns twenty of twenty verdicts; "B is better" stood above a warning about the judges."""
+    script = {f"Sentence {number}.": 0.6 for number in range(20)}
+    runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
+    lines = lines_of(comparison_view(compare(*runs)), 200)
+    assert [line for line in lines if "significant, but the judges differ" in line]
+    assert not [line for line in lines if "better than" in line]
+
+
+def test_labels_that_serve_both_runs_show_no_difference(scripted_run: ScriptedRun) -> None:
+    """It was "differences of 0.000 or more can be detected"."""
+    change = compare(*[scripted_run(name, one_each(20), {}) for name in "AB"]).metrics["context_recall"]
+    same = CorrectedDifference(
+        difference=0, ci95=(0, 0), before=1, after=1, clusters=20, labels_before=20, labels_after=20, labels=20
+    )
+    remarks = list(change_remarks("context_recall", change.model_copy(update={"corrected": same})))
+    assert remarks == [
+        "corrected by labels: 20 count for A and 20 for B",
+        "no difference, with 20 samples and 20 labels",
+    ]
 
 
 def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:

@@ -1,6 +1,7 @@
 """Every view of a run: what it shows, that it fits a terminal, and that user text cannot act on it."""
 
 import io
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -164,16 +165,29 @@ def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
     assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
 
 
-def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) -> None:
+def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
     assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
     assert "1.000 " not in text.split("context_recall:")[0]
-    environment = failed_run.manifest.environment
-    settings = {**environment["settings"], "max_failed": 1}
-    manifest = failed_run.manifest.model_copy(update={"environment": {**environment, "settings": settings}})
-    allowed = printed(summary_view(Run(failed_run.directory, failed_run.summary, manifest)))
+    allowed = printed(summary_view(rescored_with_failures(failed_run, tmp_path)))
     assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
+
+
+def rescored_with_failures(run: Run, out: Path) -> Run:
+    engine = ScriptedEngine({"It snows.": "it does not fit"}, default=0.9)
+    return run.rescore(max_failed=1, engine=engine, out=out / "allowed")
+
+
+def test_a_withheld_mean_is_in_no_file_and_no_value(failed_run: Run, tmp_path: Path) -> None:
+    """The table withheld it, but `run["context_recall"].mean` and summary.json gave it all the same."""
+    metric = failed_run["context_recall"]
+    assert (metric.mean, metric.ci95, metric.method, metric.interval) == (None, None, None, None)
+    assert (metric.scored, metric.failed, metric.bounds) == (1, 1, (0.5, 1.0))
+    values = json.loads((failed_run.directory / "summary.json").read_text())["metrics"]["context_recall"]
+    assert (values["mean"], values["ci95"]) == (None, None)
+    allowed = rescored_with_failures(failed_run, tmp_path)
+    assert (allowed["context_recall"].mean, allowed["context_recall"].scored) == (1.0, 1)
 
 
 def test_a_judge_that_leaves_half_of_its_verdicts_near_the_threshold_is_called_undecided(tmp_path: Path) -> None:

@@ -178,3 +178,13 @@ def test_groups_and_failures_are_counted_as_in_a_run_of_one_piece(tmp_path: Path
     assert results(tmp_path / "run") == results(tmp_path / "whole")
     recall = run.summary.metrics["context_recall"]
     assert (recall.failed, recall.undefined, recall.clusters) == (12, 12, 7)
+
+
+def test_another_number_of_allowed_failures_gives_or_withholds_the_mean(tmp_path: Path) -> None:
+    """The same directory, begun again with other settings, has the files of a new run with them."""
+    failing = {"Statement 5."}
+    for allowed, scored in ((0, False), (1, True), (0, False)):
+        run = judged(tmp_path / "run", Engine(failing=failing), max_failed=allowed)
+        judged(tmp_path / f"fresh{allowed}", Engine(failing=failing), max_failed=allowed)
+        assert (run["context_recall"].mean is not None) == scored
+        assert results(tmp_path / "run") == results(tmp_path / f"fresh{allowed}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from localjudge.stats.interval import Interval, mean_interval
-from localjudge.stats.paired import Comparison, decide, mcnemar, paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import Comparison, decide, paired_difference, smallest_detectable_difference
 
 
 def test_counts_by_hand() -> None:
@@ -131,14 +131,6 @@ def test_a_true_difference_of_that_size_is_shown_four_times_of_five() -> None:
         shown += paired_difference(flips < 0, flips > 0).difference.low > 0
     # The standard error of the share is 0.02.
     assert shown / 400 == pytest.approx(0.8, abs=0.06)
-
-
-@pytest.mark.parametrize(
-    ("improved", "worsened"), [(0, 1), (3, 3), (0, 12), (40, 61), (5_200, 4_900), (300_000, 301_900)]
-)
-def test_mcnemar_equals_the_binomial_test_of_scipy(improved: int, worsened: int) -> None:
-    assert mcnemar(improved, worsened) == pytest.approx(stats.binomtest(improved, improved + worsened).pvalue, rel=1e-6)
-    assert mcnemar(0, 0) == 1
 
 
 def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
