@@ -1,5 +1,6 @@
 """The wheel holds every bundled grammar and model, and no file that git ignores."""
 
+import hashlib
 import re
 import subprocess
 import tomllib
@@ -43,6 +44,13 @@ def test_every_bundled_model_is_shipped(shipped: dict[str, str]) -> None:
     registry = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))
     bundled = {f"models/{model['file']}" for model in registry["model"] if "file" in model and "package" not in model}
     assert {"models/registry.toml", *bundled} <= set(shipped)
+
+
+def test_the_bundled_judge_is_the_pinned_one() -> None:
+    registry = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))
+    row = next(model for model in registry["model"] if model["name"] == "reference")
+    content = (ROOT / "models" / row["file"]).read_bytes()
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (row["size"], row["sha256"])
 
 
 def test_files_are_listed_one_by_one_and_keep_their_place(shipped: dict[str, str]) -> None:

@@ -7,12 +7,11 @@ Every statement is one sentence by any rule: it starts with a capital and has it
 refers to a sentence before it ("It", "However"): evaluators that rephrase claims would merge the two.
 """
 
+import json
 import random
 import re
 from pathlib import Path
 from typing import NamedTuple
-
-from reference_judge.labelled import examples
 
 BLOCK = 6
 _REFERRING = "It|Its|He|His|She|Her|They|Their|This|These|That|Those|However|Also|Some|In fact|On the other"
@@ -29,16 +28,18 @@ class Sample(NamedTuple):
     labels: list[int]
 
 
-def make_samples(folder: Path, rows: int) -> list[Sample]:
+def make_samples(folder: Path, count: int) -> list[Sample]:
     """The first N samples, which do not depend on N. Raises ValueError if there are too few statements."""
     rng, seen = random.Random(0), set()
     statements: tuple[list[tuple[str, str]], ...] = ([], [])
-    for example in rng.sample(labelled := examples(folder, "attribution"), len(labelled)):
-        if len(example.given) <= _LONGEST_CONTEXT and _SENTENCE.fullmatch(example.judged) and example.given not in seen:
-            seen.add(example.given)
-            statements[example.label].append((example.given, example.judged))
+    rows = [json.loads(line) for line in (folder / "attribution.dev.jsonl").read_bytes().splitlines()]
+    for row in rng.sample(rows, len(rows)):
+        context, statement = row["context"], row["statement"]
+        if len(context) <= _LONGEST_CONTEXT and _SENTENCE.fullmatch(statement) and context not in seen:
+            seen.add(context)
+            statements[int(row["label"])].append((context, statement))
     samples: list[Sample] = []
-    while len(samples) < rows:
+    while len(samples) < count:
         block = rng.sample([0, 1] * 9, 18)
         for size in (2, 3, 4, 4, 3, 2):
             labels, block = block[:size], block[size:]
@@ -46,4 +47,4 @@ def make_samples(folder: Path, rows: int) -> list[Sample]:
                 raise ValueError(f"there are enough statements for {len(samples)} samples: use a smaller --rows")
             contexts, sentences = zip(*(statements[label].pop() for label in labels), strict=True)
             samples.append(Sample(f"{len(samples) + 1}", list(contexts), list(sentences), labels))
-    return samples[:rows]
+    return samples[:count]

@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
-"""Derive the inputs of the reference judge (models/reference-judge/) from prose and labelled data.
+"""Derive the inputs of the reference judge from prose and labelled data.
 
-    scripts/derive-reference-judge --data DIR           everything: about two minutes
-    scripts/derive-reference-judge --data DIR --refit   only the rules, with the vocabulary as it is: half a minute
+    python models/reference-judge/derive.py --data DIR           everything: two minutes
+    python models/reference-judge/derive.py --data DIR --refit   only the rules: half a minute
 
 DIR holds train_prose.jsonl.gz, train_qa.jsonl.gz, attribution.dev.jsonl and relevance.dev.jsonl. Only counts and
-fitted numbers are written. Afterwards run scripts/build-reference-judge.
+fitted numbers are written. Afterwards run build.py.
 """
 
 import argparse

@@ -27,7 +27,7 @@ ization isation ational ation ations ition itions ement ements ment ments ity it
 ing ings er ers or ors ist ists ism isms ive ives ness al als ical ic ics ous able ible ian ians ant ants ent ents
 ful ary ory age ure y i
 """
-_EQUIVALENTS = Path(__file__).resolve().parents[2] / "models" / "reference-judge" / "equivalents.txt"
+_EQUIVALENTS = Path(__file__).resolve().parents[1] / "equivalents.txt"
 _LONGEST_FIRST = sorted(_DERIVATIONS.split(), key=lambda suffix: (-len(suffix), suffix))
 _CLASS_OF = {
     form: head

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from .text import SPACE, Normaliser, Tokenizer, load_table, stem
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
-FOLDER = MODELS / "reference-judge"
+FOLDER = Path(__file__).resolve().parents[1]
+MODELS = FOLDER.parent
 MODEL = MODELS / "reference-judge.gguf"
 HEAD_WIDTH = 128
 PAIRS = 12

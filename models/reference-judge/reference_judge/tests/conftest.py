@@ -1,6 +1,8 @@
 """What the tests of the reference judge share; the model is loaded once."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from bare_llama import BareModel
@@ -12,6 +14,14 @@ from reference_judge.numpy_model import NumpyJudge
 @pytest.fixture(scope="session")
 def known() -> Inputs:
     return committed.load()
+
+
+@pytest.fixture(scope="session")
+def labelled_data() -> Path:
+    """Folder of public labelled data."""
+    if folder := os.environ.get("LOCALJUDGE_TEST_DATA"):
+        return Path(folder)
+    pytest.skip("needs labelled data: set LOCALJUDGE_TEST_DATA to the folder")
 
 
 @pytest.fixture(scope="session")

@@ -46,10 +46,10 @@ class Example(NamedTuple):
     """The passages that a sentence is judged beside."""
 
 
-def examples(folder: Path, task: str, split: str = "dev") -> list[Example]:
-    """All examples of a task, in the order of the file. Attribution has the split "train", too."""
+def examples(folder: Path, task: str) -> list[Example]:
+    """All examples of a task, in the order of the file."""
     if task == "attribution":
-        rows = _rows(folder / f"attribution.{split}.jsonl")
+        rows = _rows(folder / "attribution.dev.jsonl")
         return [Example(r["dataset"], r["context"], r["context"], r["statement"], int(r["label"])) for r in rows]
     rows = _rows(folder / "relevance.dev.jsonl")
     if task == "relevance":

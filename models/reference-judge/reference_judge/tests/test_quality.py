@@ -12,7 +12,7 @@ from reference_judge.numpy_model import NumpyJudge
 
 from localjudge.stats.agreement import roc_auc
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
 
 def word_overlap(example: Example, task: str) -> float:

@@ -1,0 +1,27 @@
+"""Build models/reference-judge.gguf from the inputs in this folder, and compare its sha256 with models/registry.toml.
+
+    python models/reference-judge/build.py
+
+Exit code 1 if they differ.
+"""
+
+import hashlib
+import sys
+import tomllib
+
+from reference_judge import committed, model_file
+
+
+def main() -> int:
+    """Write the file, then compare."""
+    model_file.write(committed.load(), committed.MODEL)
+    content = committed.MODEL.read_bytes()
+    models = tomllib.loads((committed.MODELS / "registry.toml").read_text(encoding="utf-8"))["model"]
+    row = next(model for model in models if model["name"] == "reference")
+    built, pinned = hashlib.sha256(content).hexdigest(), row["sha256"]
+    print(f"built  {built}\npinned {pinned}\n{'the same' if built == pinned else 'DIFFERENT'}")
+    return int((len(content), built) != (row["size"], pinned))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
