@@ -8,9 +8,11 @@
 what was retrieved is in its metadata, as texts or documents. They are read as the same sample is read from a log: the
 last turn of a conversation counts, and several targets that differ are no reference. A sample's score has a value for
 each metric, NaN if it is missing; the reason for that, and each sentence that missed, is its explanation; its metadata
-holds all verdicts. The model is loaded when the first sample is scored. A sample that cannot be read is NaN throughout.
+holds all verdicts. A sample that cannot be read is NaN throughout. The model is loaded when the first sample is scored,
+and closed with the scorer.
 """
 
+import weakref
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any
@@ -51,6 +53,8 @@ def localjudge_scorer(
         with opening:
             if not opened:
                 opened.append(judge if isinstance(judge, Judge) else Judge.open(judge, **options))
+                if opened[0] is not judge:
+                    weakref.finalize(score, opened[0].close)
         return opened[0].evaluations([row], metrics)
 
     def scored(row: dict[str, Any], problems: list[str]) -> Score:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import logging
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,6 +116,7 @@ class AnswerCache:
         self._new: list[tuple[str, str]] = []
         self._usable = True
         self._connection = _connect(file)
+        weakref.finalize(self, self._connection.close)  # also where the file is damaged
         self._connection.execute(_SCHEMA)
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:

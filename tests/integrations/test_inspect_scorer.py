@@ -1,5 +1,6 @@
 """The scorer in tasks and on logs of inspect."""
 
+import gc
 import math
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,27 @@ def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
     assert means(scored) == pytest.approx(SCORES)
     [scorer] = scored.eval.scorers
     assert scorer.options["metrics"] == [*SCORES]
+
+
+@pytest.mark.engine
+def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was never closed; a judge that the user opened stays open."""
+    opened: list[localjudge.Judge] = []
+    open_judge = localjudge.Judge.open
+
+    def recorded(name: str, **options: Any) -> localjudge.Judge:
+        opened.append(open_judge(name, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(localjudge.Judge, "open", recorded)
+    scored_by(log, ["faithfulness"])
+    gc.collect()
+    with pytest.raises(localjudge.InputError, match="closed"):
+        opened[0].evaluate(EXAMPLE, ["faithfulness"])
+    with open_judge("reference") as own:
+        scored_by(log, ["faithfulness"], judge=own)
+        gc.collect()
+        assert own.evaluate(EXAMPLE, ["faithfulness"])
 
 
 def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path) -> None:
