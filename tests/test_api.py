@@ -164,7 +164,7 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path, monkeypat
     stricter = run.rescore(
         threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
     )
-    assert stricter.manifest.environment["answers"]["asked"] == 0
+    assert stricter.manifest.environment.as_json["answers"]["asked"] == 0
     assert stricter.compare(run).metrics["context_recall"].scores is not None
     assert not run.check("context_recall>=0.9").passed
     assert run.report().name == "report.html"

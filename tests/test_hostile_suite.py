@@ -13,9 +13,9 @@ import pytest
 import localjudge
 from localjudge.analysis.check import check, parse_gate
 from localjudge.errors import InputError
+from localjudge.record.directory import MANIFEST
 from localjudge.report.ci import UNFINISHED_MARKDOWN, unfinished
 from localjudge.run.settings import RunSettings, settings_of
-from localjudge.run.verify import verify_run as verify
 from localjudge.suite import KEYS, read_suite
 
 ROW = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
@@ -142,9 +142,12 @@ def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str)
     run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run")
     words, profile = str(outside / "words.txt"), str(outside / "profile")
     for value in (words, [words], profile, {"path": profile, "files": {}}):
-        run.manifest.environment["settings"][name] = value
+        manifest = json.loads((run.directory / MANIFEST).read_text())
+        manifest["environment"]["settings"][name] = value
+        (run.directory / MANIFEST).write_text(json.dumps(manifest))
         with suppress(InputError):
-            settings_of(run.manifest)
-            verify(run, engine=engine)
-            run.rescore(engine=engine, out="again")
+            changed = localjudge.Run.open(run.directory)
+            settings_of(changed.manifest)
+            changed.verify(engine=engine)
+            changed.rescore(engine=engine, out="again")
     assert not _opened

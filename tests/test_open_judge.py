@@ -64,7 +64,7 @@ def test_a_run_takes_what_it_remembers_and_says_so(judge: Judge, engine: Scripte
     judge.evaluate(ROWS[:1], ["context_recall"])
     run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
     assert len(engine.asked) == 3
-    assert run.manifest.environment["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
+    assert run.manifest.environment.as_json["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
     assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 

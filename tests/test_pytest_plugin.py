@@ -87,7 +87,7 @@ def test_missed_gate(assert_gates):
     assert done.stdout.count("  1 0.900 It rains.") == 1, "a missed >= shows what was called 0"
     run = localjudge.Run.open(folder / "left" / "asserted-1")
     assert [row.score for row in run.scores] == [0.5, None]
-    assert run.manifest.environment["answers"]["asked"] == 0
+    assert run.manifest.environment.as_json["answers"]["asked"] == 0
     assert len(list((folder / "left").glob("data-*"))) == 4
 
 

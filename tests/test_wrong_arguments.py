@@ -105,6 +105,6 @@ def test_a_tilde_is_the_home_directory_wherever_a_run_is_named(tmp_path: Path, m
     evaluate(out="~/run")
     again = evaluate(out=Path("~/again"), reuse="~/run")
     assert isinstance(again, Run)
-    assert again.manifest.environment["answers"]["asked"] == 0
+    assert again.manifest.environment.as_json["answers"]["asked"] == 0
     assert Run.open("~/run").directory == tmp_path / "home" / "run"
     assert [path.name for path in tmp_path.iterdir()] == ["home"]

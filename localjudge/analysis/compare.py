@@ -359,15 +359,15 @@ def compare(
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
     """What differs, metrics aside that only one run has; of runs combined of other judges, who those are."""
     judges = [side.manifest.judge for side in (baseline, run)]
-    combined = [set(judge.get("combined", {}).get("judges", ())) for judge in judges]
-    if combined[0] != combined[1]:
-        judges = [
-            {name: value for name, value in judge.items() if name not in ("engine", "judge", "combined")}
+    parts = [judge.as_json for judge in judges]
+    if judges[0].each.keys() != judges[1].each.keys():
+        parts = [
+            {name: value for name, value in part.items() if name not in ("engine", "judge", "combined")}
             | {"judges": str(side.summary.judge)}
-            for judge, side in zip(judges, (baseline, run), strict=True)
+            for part, side in zip(parts, (baseline, run), strict=True)
         ]
     aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
-    return tuple(change for change in differences(*judges) if not change.ingredient.startswith(aside))
+    return tuple(change for change in differences(*parts) if not change.ingredient.startswith(aside))
 
 
 class _BothRuns:

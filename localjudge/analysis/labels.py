@@ -209,8 +209,8 @@ def check_labels_allowed(run: Run) -> None:
 
 def how_to_label(run: Run) -> str:
     """How a run that scores stopped comes to samples that labels can correct the means of."""
-    settings = run.manifest.environment["settings"]
-    early = " and ".join(option_name(name) for name in ("until", "width") if settings.get(name))
+    settings = run.manifest.environment.settings
+    early = " and ".join(option_name(name) for name in ("until", "width") if getattr(settings, name))
     rest = "goes on with all samples" if run.part else "asks nothing more, and its intervals are ordinary ones"
     go_on = f"the same command without {early} {rest}" if early else "judge all samples"
     return f"{go_on}; {option_name('sample')} and {option_name('budget')} take fewer"

@@ -25,7 +25,6 @@ import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
-from localjudge.record.manifest import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.record.run import Run, unknown_sample
 from localjudge.stats.interval import Floats, Indices
@@ -140,7 +139,7 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
 
     Raises RunDirectoryError for a run whose samples are not those that were scored.
     """
-    rubrics = kept_rubrics(run.manifest)
+    rubrics = run.manifest.rubrics
     frames = {
         name: UnitFrame(name)
         for name in run.summary.metrics
@@ -194,7 +193,7 @@ class Evidence:
     """What a person is asked and shown of the verdicts of a run."""
 
     def __init__(self, run: Run) -> None:
-        self._criteria = kept_criteria(run.manifest)
+        self._criteria = run.manifest.criteria
         self._metrics: dict[str, Metric] = dict(self._criteria)
         for name in run.summary.metrics.keys() - self._criteria.keys():
             with suppress(InputError):  # of a package that is not installed

@@ -35,8 +35,6 @@ from localjudge.record.manifest import (
     LabelsUsed,
     Worth,
     calibration_file,
-    kept_criteria,
-    measured_part,
     read_calibration,
     save_calibration,
 )
@@ -220,7 +218,7 @@ def _of_verdicts(
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
     first = runs[0][0]
-    own = first.manifest.environment["settings"].get("cluster_by") if first.cluster_of is not None else None
+    own = first.manifest.environment.settings.cluster_by if first.cluster_of is not None else None
     used = {
         "file": ", ".join(str(run.directory / LABELS) for run, _ in runs if (run.directory / LABELS).exists()),
         "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
@@ -282,7 +280,7 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
         **figures | {"remarks": tuple(remarks)},
         name=card.name,
         question=question.name,
-        judge=measured_part(manifest.judge, kept_criteria(manifest).get(metric) or catalog.get(metric)),
+        judge=manifest.judge.measured(manifest.metric(metric)),
         card=card,
         run=manifest.signature,
         labels=LabelsUsed(

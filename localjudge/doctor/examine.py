@@ -24,7 +24,7 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
-from localjudge.record.manifest import Examination, remember_examination
+from localjudge.record.manifest import EngineIdentity, Examination, PromptsIdentity, remember_examination
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings, checked
 
@@ -148,8 +148,8 @@ class _Examiner:
         admission = fitness.check_admission(figures, passes_plain_cases=is_judge, required=self.required)
         if (uses := admission.figures["uses"]) is not None:
             items = PER_PASSAGE * figures.passages if figures else 0
-            asked = {"engine": engine.identity, "judge": judge.writer.identity}
-            remember_examination(asked, Examination(uses=uses, items=items))
+            asked = EngineIdentity(**engine.identity), PromptsIdentity(**judge.writer.identity)
+            remember_examination(*asked, Examination(uses=uses, items=items))
         yield admission
 
     def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:

@@ -3,8 +3,8 @@
     questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
                                   └── copied into the own store, with their origin ────────┘
 
-Equal keys mean equal answers only if everything else that affects an answer is equal too. `answering_part` defines
-that, and a run with a different one is refused. Errors are never reused, because they may be temporary.
+Equal keys mean equal answers only if everything else that affects an answer is equal too. `JudgeIdentity.answering`
+defines that, and a run with a different one is refused. Errors are never reused, because they may be temporary.
 
 A user who names another run trusts its answers. The manifest records their origin, and `verify` asks again.
 
@@ -27,7 +27,7 @@ from localjudge import resources
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE, excerpt
-from localjudge.record.manifest import answering_part, differences, format_differences
+from localjudge.record.manifest import JudgeIdentity, differences, format_differences
 from localjudge.record.run import read_manifest
 from localjudge.record.store import DAMAGED, canonical_sha256
 from localjudge.types import Answer, NoAnswer
@@ -62,13 +62,13 @@ class OtherRun:
     Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
     """
 
-    def __init__(self, directory: Path, judge: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, judge: JudgeIdentity) -> None:
         self.name = str(directory)
         self._store = directory / STORE
         manifest = read_manifest(directory)
         if manifest is None:
             raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
-        if different := differences(answering_part(manifest.judge), answering_part(judge)):
+        if different := differences(manifest.judge.answering, judge.answering):
             raise InputError(
                 f"the answers in {directory} are of another judge:{format_differences(different)}",
                 hint="score the data without them: every answer is then asked for",
@@ -89,8 +89,8 @@ def cache_file() -> Path:
     return resources.state_directory() / "answers" / "answers.sqlite"
 
 
-def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
-    """Open the cache for the judge with this part of the signature. None, with a warning, if unusable.
+def open_cache(answering: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
+    """Open the cache for the judge with this `JudgeIdentity.answering`. None, with a warning, if unusable.
 
     Raises InputError if its folder cannot be created or is open to other users.
     """
@@ -98,7 +98,7 @@ def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "Answe
     resources.make_private(file.parent)
     resources.require_private(file.parent, "put answers into it")
     try:
-        return AnswerCache(file, judge, mebibytes << 20)
+        return AnswerCache(file, answering, mebibytes << 20)
     except (OSError, *DAMAGED) as error:
         _warn(file, error)
         return None
@@ -109,9 +109,9 @@ class AnswerCache:
 
     name = "cache"
 
-    def __init__(self, file: Path, judge: Mapping[str, Any], most_bytes: int) -> None:
+    def __init__(self, file: Path, answering: Mapping[str, Any], most_bytes: int) -> None:
         self._file = file
-        self._judge = canonical_sha256(answering_part(judge))
+        self._judge = canonical_sha256(answering)
         self._most_bytes = most_bytes
         self._new: list[tuple[str, str]] = []
         self._usable = True

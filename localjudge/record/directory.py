@@ -26,7 +26,7 @@ from filelock import lock_descriptor
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localjudge.dataset.problems import reason, unique_keys
-from localjudge.errors import RETRY_HINTS, OutOfResource, RunDirectoryError
+from localjudge.errors import RETRY_HINTS, InputError, OutOfResource, RunDirectoryError
 from localjudge.resources import OPEN_SAFELY
 from localjudge.words import option, printable
 
@@ -115,8 +115,9 @@ def validated(kind: type[_Model], value: Any, where: str) -> _Model:
     """The value as a record of the kind. Raises RunDirectoryError that names the first field that cannot be."""
     try:
         return kind.model_validate(value)
-    except ValidationError as error:
-        raise RunDirectoryError(f"{where} cannot be read: {first_problem(error)}", hint=BY_HAND) from error
+    except (ValidationError, InputError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else excerpt(error.message)
+        raise RunDirectoryError(f"{where} cannot be read: {problem}", hint=BY_HAND) from error
 
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:

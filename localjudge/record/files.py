@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, NonNegativeInt
 
 from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
-from localjudge.record.manifest import Manifest, with_environment
+from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, row_values, score_rows, verdict_rows
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
@@ -272,7 +272,7 @@ class ResultFiles:
         text = summary_text(summary)
         files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
-        manifest = with_environment(manifest, {"files": files})
+        manifest = manifest.with_environment(files=files)
         for part in self._parts.values():
             part.finish()
         write_manifest(self._directory, manifest)

@@ -31,7 +31,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ModelWrapValidatorHandler,
+    NonNegativeInt,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from localjudge import model_registry, resources
 from localjudge.dataset.samples import Shard
@@ -39,7 +49,7 @@ from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
-from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
+from localjudge.record.directory import excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
@@ -61,16 +71,37 @@ MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
-class Manifest(Record):
-    """The file `manifest.json`."""
+class AsWritten(Record, extra="allow", strict=True):
+    """A part of a manifest. It is written with the names that it was made with, in their order, unknown ones too."""
 
-    model_config = ConfigDict(extra="ignore")
+    _names: tuple[str, ...] = PrivateAttr(default=())
 
-    schema_version: int = MANIFEST_VERSION
-    signature: str
-    judge: dict[str, Any]
-    data: dict[str, Any]
-    environment: dict[str, Any]
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_names(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        part = validate(values)
+        if isinstance(values, Mapping):
+            part._names = tuple(values)
+        return part
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = serialize(self)
+        return {name: values[name] for name in self._names}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AsWritten) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The JSON values that a manifest has of it."""
+        return self.model_dump(mode="json")
+
+    def changed(self, **values: Any) -> Self:
+        """The same with other values."""
+        return type(self)(**{name: getattr(self, name) for name in self._names} | values)
 
 
 class Part(Record):
@@ -83,6 +114,12 @@ class Part(Record):
     seed: int = 0
     shard: str | None = None
 
+    @classmethod
+    def of(cls, settings: Record, samples: int, whole: int) -> Self | None:
+        """The part that settings of a run have chosen; None if it is all of the data."""
+        chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
+        return None if samples == whole else cls(samples=samples, whole=whole, **chosen)
+
     def __str__(self) -> str:
         """`10 of 306 samples, drawn by seed 0`."""
         of = f"{self.samples:,} of {self.whole:,} samples"
@@ -90,14 +127,6 @@ class Part(Record):
             return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
         chosen = f" of {self.sample:,} drawn by seed {self.seed}" if self.sample is not None else ""
         return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"
-
-
-def chosen_part(settings: Mapping[str, Any], samples: int, whole: int) -> Part | None:
-    """The part that settings of a run have chosen; None if it is all of the data."""
-    if samples == whole:
-        return None
-    chosen = {name: settings[name] for name in Part.model_fields if name in settings}
-    return validated(Part, {"samples": samples, "whole": whole, **chosen}, "manifest.json: samples_read")
 
 
 class Difference(Record):
@@ -108,87 +137,14 @@ class Difference(Record):
     after: Any
 
 
-def judge_part(
-    engine_identity: Mapping[str, Any],
-    judge_identity: Mapping[str, Any],
-    segmenter_identity: Mapping[str, str],
-    metrics: Sequence[Metric],
-    rule: VerdictRule,
-) -> dict[str, Any]:
-    """All that can move a number except the data."""
-    return {
-        "engine": dict(engine_identity),
-        "judge": dict(judge_identity),
-        "segmenter": dict(segmenter_identity),
-        "metrics": {
-            metric.name: {
-                "version": metric.version,
-                **options_of(metric),
-                **({"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}),
-            }
-            for metric in metrics
-        },
-        "threshold": rule.threshold,
-        **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
-        **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
-        "versions": {package: version(package) for package in _PACKAGES},
-    }
-
-
-def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
-
-    The rest decides what is asked, which is in the key of a request, or what is made of an answer.
-    """
-    part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
-    if isinstance(asks := part["judge"], Mapping):
-        part["judge"] = {name: value for name, value in asks.items() if name != "special_tasks"}
-    return part
-
-
-def data_part(
-    fingerprint: str, rows: int, clusters_sha256: str | None, largest_draw: int | None = None
-) -> dict[str, Any]:
-    """The samples, the groups that they belong to and how they were drawn, which move the intervals."""
-    part = {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters_sha256}
-    return part if largest_draw is None else {**part, "largest_draw": largest_draw}
-
-
-def whole_data(manifest: Manifest) -> dict[str, Any]:
-    """The data part of all that a run drew its samples from: of a run that did not stop early its own."""
-    return dict(manifest.environment.get("drawn_from") or manifest.data)
-
-
-def part_of(manifest: Manifest) -> Part | None:
-    """Which part of the data a run is about; None if it is all of it."""
-    environment = manifest.environment
-    return chosen_part(environment["settings"], manifest.data["rows"], environment["samples_read"])
-
-
-def finished_part(manifest: Manifest | None) -> dict[str, Any]:
-    """What a manifest says of a finished run: it stays there while the run is begun once more."""
-    environment = manifest.environment if manifest else {}
-    return {name: environment[name] for name in ("answers", "files") if name in environment}
-
-
-def with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
-    """The manifest, of whose environment more is known."""
-    return manifest.model_copy(update={"environment": {**manifest.environment, **more}})
-
-
-def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Both parts on one line, eight hexadecimal digits each."""
-    return f"judge:{canonical_sha256(judge)[:_DIGITS]}|data:{canonical_sha256(data)[:_DIGITS]}"
-
-
 def host() -> dict[str, Any]:
     """The machine and the interpreter, to look for the reason of a difference."""
     return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+def differences(before: Mapping[str, Any] | AsWritten, after: Mapping[str, Any] | AsWritten) -> list[Difference]:
     """Ingredients that differ between two parts of manifests, named by their path: `engine.n_ctx`."""
-    old, new = _leaves(before), _leaves(after)
+    old, new = (_leaves(part.as_json if isinstance(part, AsWritten) else part) for part in (before, after))
     return [
         Difference(ingredient=name, before=old.get(name), after=new.get(name))
         for name in sorted(old.keys() | new.keys())
@@ -199,16 +155,6 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 def only_rounds(change: Difference) -> bool:
     """Whether the ingredient moves the last digits of a probability alone."""
     return _ROUNDING.fullmatch(change.ingredient) is not None
-
-
-def refuse_other_run(directory: Path, there: Manifest, here: Manifest) -> None:
-    """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one, or goes on as this."""
-    if different := differences(whole_data(there), whole_data(here)) + differences(there.judge, here.judge):
-        raise RunDirectoryError(
-            f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {here.signature}):"
-            f"{format_differences(different)}",
-            hint=f"name another directory with {option('out')}, or omit it",
-        )
 
 
 def format_differences(different: Sequence[Difference]) -> str:
@@ -273,8 +219,8 @@ class Calibration(Record):
 
     `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
     that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
-    value, and why. `judge` is the `measured_part` of the run with the signature `run`. `fit_for` are the uses that the
-    labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
+    value, and why. `judge` is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` are the uses that
+    the labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -315,20 +261,6 @@ class Calibration(Record):
         different = differences(self.judge, measured)
         rounding = list(filter(only_rounds, different))
         return [change for change in different if change not in rounding], rounding
-
-
-def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
-    """What of a judge part makes the answers to the question of the metric; of combined runs, the same of each judge.
-
-    Of a metric that is not built in, its definition, too: a criterion of the same name may ask something else.
-    """
-    if "combined" in judge:
-        return {"judges": {name: measured_part(part, metric) for name, part in judge["combined"]["judges"].items()}}
-    special = judge["judge"].get("special_tasks", {})
-    words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
-    own = {} if catalog.is_ours(metric.name) else {metric.name: judge["metrics"][metric.name]}
-    parts = {**answering_part(judge), "special_tasks": words, "metrics": own}
-    return {name: part for name, part in parts.items() if part}
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
@@ -385,46 +317,198 @@ def save_calibration(calibration: Calibration) -> None:
     resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
 
 
-def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
-    """Those in a manifest. Raises RunDirectoryError for what is not one: no file is read that it may name."""
-    values = manifest.environment["settings"].get("calibration", ())
-    return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
+class EngineIdentity(AsWritten):
+    """What an engine says of itself: all that can move an answer, of which these names are known to all."""
+
+    engine: str
+    model: str | None = None
+    model_sha256: str | None = None
+    model_size: int | None = None
+    quantisation: str | None = None
+    n_ctx: int | None = None
+    batching: str | None = None
+    host: str | None = None
+
+    @property
+    def is_unproved(self) -> bool:
+        """Whether a model answers that is known by a name alone: nobody has seen its bytes."""
+        return self.model is not None and self.model_sha256 is None
+
+    def card(self, name: str) -> JudgeCard:
+        """Who judges, as every result says it; a caution of the packaged registry comes before one of the user's."""
+        sha256 = str(self.model_sha256)
+        model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
+        return JudgeCard(
+            name=name,
+            sha256=self.model_sha256,
+            size=self.model_size,
+            quantisation=self.quantisation,
+            caution=(model.caution or None) if model else UNPROVED if self.is_unproved else None,
+        )
 
 
-def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
-    """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
-    values, where = manifest.environment["settings"].get("criteria", ()), "manifest.json: a criterion"
-    try:
-        criteria = [Criterion.model_validate(words, context=where) for words in values]
-    except InputError as error:
-        raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
-    return {criterion.name: criterion for criterion in criteria}
+class PromptsIdentity(AsWritten):
+    """How the judge is asked; `special_tasks` are the words and answers of questions that only some metrics ask."""
+
+    profile: str | None = None
+    profile_sha256: str | None = None
+    reasons: str | None = None
+    protocol: str | None = None
+    special_tasks: dict[str, dict[str, str]] = Field(default_factory=dict)
+
+    @property
+    def of_answers(self) -> dict[str, Any]:
+        """What can move an answer: special tasks are in the keys of their requests."""
+        return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
 
 
-def kept_rubrics(manifest: Manifest) -> frozenset[str]:
-    """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
-    return rubrics(kept_criteria(manifest).values())
+class MetricIdentity(AsWritten):
+    """A metric: its version and its options; of a criterion the checksum."""
+
+    version: int | str
+    criterion_sha256: str | None = None
 
 
-class ShardedData(Record):
-    """The data that all shards make, by its fingerprint and its number of samples."""
+class JudgeIdentity(AsWritten):
+    """All that can move a number except the data."""
+
+    engine: EngineIdentity
+    judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
+    segmenter: dict[str, str] = Field(default_factory=dict)
+    metrics: dict[str, MetricIdentity]
+    threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    min_legal_mass: float = 0.0
+    versions: dict[str, str] = Field(default_factory=dict)
+    calibrations: dict[str, str] = Field(default_factory=dict)
+    combined: "CombinedJudges | None" = None
+
+    @classmethod
+    def of(
+        cls,
+        engine: Mapping[str, Any],
+        prompts: Mapping[str, Any],
+        segmenter: Mapping[str, str],
+        metrics: Sequence[Metric],
+        rule: VerdictRule,
+        **more: Any,
+    ) -> Self:
+        """The identity of an engine that is asked by these prompts; `more` are calibrations or the judges combined."""
+        values: dict[str, Any] = {
+            "engine": engine,
+            "judge": prompts,
+            "segmenter": dict(segmenter),
+            "metrics": {
+                metric.name: {
+                    "version": metric.version,
+                    **options_of(metric),
+                    **({"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}),
+                }
+                for metric in metrics
+            },
+            "threshold": rule.threshold,
+            **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
+            **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
+            "versions": {package: version(package) for package in _PACKAGES},
+        }
+        return cls.model_validate(values | more)
+
+    @property
+    def answering(self) -> dict[str, Any]:
+        """What can move an answer: the engine, its prompts and grammars, the versions of the packages.
+
+        The rest decides what is asked, which is in the key of a request, or what is made of an answer.
+        """
+        return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
+
+    @property
+    def each(self) -> dict[str, "JudgeIdentity"]:
+        """The judges of a combined run by their ids; of another run nothing."""
+        return self.combined.judges if self.combined else {}
+
+    def measured(self, metric: Metric) -> dict[str, Any]:
+        """What makes the answers to the question of the metric; of combined runs, the same of each judge.
+
+        Of a metric that is not built in, its definition, too: a criterion of the same name may ask something else.
+        """
+        if self.each:
+            return {"judges": {name: judge.measured(metric) for name, judge in self.each.items()}}
+        special = self.judge.special_tasks
+        words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
+        own = {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
+        parts = {**self.answering, "special_tasks": words, "metrics": own}
+        return {name: part for name, part in parts.items() if part}
+
+
+class CombinedJudges(AsWritten):
+    """The judges of combined runs by their ids, and the rule that makes one verdict of theirs."""
+
+    rule: Literal["mean log odds"]
+    judges: dict[str, JudgeIdentity]
+
+
+class DataIdentity(AsWritten):
+    """The samples, the groups that they belong to and how they were drawn, which move the intervals."""
 
     sha256: str
     rows: int = Field(ge=0)
+    clusters_sha256: str | None = None
+    largest_draw: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def of(cls, sha256: str, rows: int, groups: Mapping[str, str] | None, largest_draw: int | None = None) -> Self:
+        """The identity of samples with this fingerprint."""
+        clusters = None if groups is None else canonical_sha256(groups)
+        drawn = {} if largest_draw is None else {"largest_draw": largest_draw}
+        return cls(sha256=sha256, rows=rows, clusters_sha256=clusters, **drawn)
 
 
-def shard_of(manifest: Manifest) -> ShardedData:
-    """What a shard is one of. Raises RunDirectoryError if its manifest does not say."""
-    return validated(ShardedData, manifest.environment.get("shard_of"), "manifest.json: shard_of")
+class KeptSettings(AsWritten):
+    """The settings of a run, of which these are used without a judge."""
+
+    max_failed: NonNegativeInt
+    cluster_by: str | None = None
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    shard: str | None = None
+    until: tuple[str, ...] = Field(default=(), strict=False)
+    width: float | None = None
+    criteria: tuple[Criterion, ...] = Field(default=(), strict=False)
+    calibration: tuple[Calibration, ...] = Field(default=(), strict=False)
 
 
-def shard_in(manifest: Manifest) -> Shard | None:
-    """Which shard a run is; None if it is not one. Raises InputError if its manifest names one that cannot be."""
-    name = manifest.environment["settings"].get("shard")
-    return Shard.read(name) if name is not None else None
+class Effort(AsWritten):
+    """What a process spent."""
+
+    seconds_total: FiniteFloat | None = Field(default=None, ge=0)
 
 
-class CombinedRun(Record):
+class Session(AsWritten):
+    """One process that worked on a run; one that was killed says nothing of what it did."""
+
+    started: str = ""
+    finished: str | None = None
+    asked: NonNegativeInt | None = None
+    effort: Effort | None = None
+
+
+class IndexLevel(AsWritten):
+    """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
+
+    column: str
+    name: str | None
+    dtype: str
+
+
+class AnswersUsed(AsWritten):
+    """How many answers the run asked for, and how many came from elsewhere."""
+
+    asked: int
+    reused: dict[str, int]
+
+
+class CombinedRun(AsWritten):
     """A run that was combined: its directory and signature, the id of its judge, and the judge's name in results."""
 
     name: str
@@ -433,81 +517,123 @@ class CombinedRun(Record):
     signature: str
 
 
-class _JudgePart(Record):
-    model_config = ConfigDict(extra="ignore", strict=True)
+class Environment(AsWritten):
+    """What moves no number: where the judge and the data came from, the settings, the machine, the processes.
 
-    engine: dict[str, Any]
-    judge: dict[str, Any]
+    `combined` are the runs of a combined run, `shard_of` is the data that all shards make.
+    """
+
+    judge: str | None = None
+    combined: tuple[CombinedRun, ...] = Field(default=(), strict=False)
+    sources: tuple[str, ...] = Field(default=(), strict=False)
+    samples_read: NonNegativeInt
+    skipped_rows: NonNegativeInt = 0
+    mapping: dict[str, str] = Field(default_factory=dict)
+    settings: KeptSettings
+    shard_of: DataIdentity | None = None
+    index: tuple[IndexLevel, ...] = Field(default=(), strict=False)
+    stopped: str | None = None
+    drawn_from: DataIdentity | None = None
+    host: dict[str, Any] = Field(default_factory=dict)
+    sessions: tuple[Session, ...] = Field(strict=False)
+    answers: AnswersUsed | None = None
+    files: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_its_whole(self) -> Self:
+        if self.settings.shard is not None and self.shard_of is None:
+            raise ValueError("shard_of is missing: it is a shard of unknown data")
+        return self
 
 
-class Combination(Record):
-    """Which runs were combined, and how."""
+class Manifest(Record):
+    """The file `manifest.json`."""
 
     model_config = ConfigDict(extra="ignore")
 
-    runs: tuple[CombinedRun, ...]
-    rule: Literal["mean log odds"]
-    judges: dict[str, _JudgePart]
+    schema_version: int = MANIFEST_VERSION
+    signature: str
+    judge: JudgeIdentity
+    data: DataIdentity
+    environment: Environment
+
+    @classmethod
+    def of(cls, judge: JudgeIdentity, data: DataIdentity, environment: Mapping[str, Any]) -> Self:
+        """The manifest of these parts, with its signature."""
+        made = Environment.model_validate(environment)
+        return cls(signature=signature(judge, data), judge=judge, data=data, environment=made)
 
     @model_validator(mode="after")
     def _of_these_judges(self) -> Self:
-        if not self.runs or {run.judge for run in self.runs} != self.judges.keys():
-            raise ValueError("its runs are not those of its judges")
+        if {run.judge for run in self.environment.combined} != self.judge.each.keys():
+            raise ValueError("combined: its runs are not those of its judges")
         return self
 
     @property
     def card(self) -> JudgeCard:
-        """All judges as one, and what has to be said of each."""
-        cards = [judge_card(run.name, self.judges[run.judge].engine) for run in self.runs]
+        """Who judged: of a combined run all judges as one, and what has to be said of each."""
+        engine, environment = self.judge.engine, self.environment
+        if self.judge.combined is None:
+            return engine.card(engine.model or Path(environment.judge or engine.engine).stem)
+        cards = [self.judge.each[run.judge].engine.card(run.name) for run in environment.combined]
         return JudgeCard(
-            name=f"{' + '.join(card.name for card in cards)} by {self.rule}",
+            name=f"{' + '.join(card.name for card in cards)} by {self.judge.combined.rule}",
             caution="; ".join(f"{card.name}: {card.caution}" for card in cards if card.caution) or None,
         )
 
     @property
-    def ids(self) -> dict[str, str]:
-        """The ids of the judges by the names that results show."""
-        return {run.name: run.judge for run in self.runs}
+    def whole_data(self) -> DataIdentity:
+        """The data that a run drew its samples from: of a run that did not stop early its own."""
+        return self.environment.drawn_from or self.data
+
+    @property
+    def part(self) -> Part | None:
+        """Which part of the data a run is about; None if it is all of it."""
+        return Part.of(self.environment.settings, self.data.rows, self.environment.samples_read)
+
+    @property
+    def shard(self) -> Shard | None:
+        """Which shard a run is; None if it is not one. Raises InputError if its manifest names one that cannot be."""
+        name = self.environment.settings.shard
+        return None if name is None else Shard.read(name)
+
+    @property
+    def criteria(self) -> dict[str, Criterion]:
+        """The criteria of the run by their names."""
+        return {criterion.name: criterion for criterion in self.environment.settings.criteria}
+
+    @property
+    def rubrics(self) -> frozenset[str]:
+        """Names of the run's metrics whose verdicts are levels."""
+        return rubrics(self.criteria.values())
+
+    def metric(self, name: str) -> Metric:
+        """The metric of this name: a criterion of the run, or one that the catalogue finds. Raises InputError."""
+        return self.criteria.get(name) or catalog.get(name)
+
+    def with_environment(self, **more: Any) -> Self:
+        """The manifest, with more known of its environment."""
+        return self.model_copy(update={"environment": self.environment.changed(**more)})
+
+    def refuse_other_run(self, directory: Path, there: "Manifest") -> None:
+        """Raise RunDirectoryError, naming what differs, unless the run there is this one, or goes on as this."""
+        if different := differences(there.whole_data, self.whole_data) + differences(there.judge, self.judge):
+            raise RunDirectoryError(
+                f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {self.signature}):"
+                f"{format_differences(different)}",
+                hint=f"name another directory with {option('out')}, or omit it",
+            )
 
 
-def combination_of(manifest: Manifest) -> Combination | None:
-    """Which runs were combined, and how; None for another run. Raises RunDirectoryError if it is not of its judges."""
-    if "combined" not in manifest.judge:
-        return None
-    values = {**manifest.judge["combined"], "runs": manifest.environment.get("combined")}
-    return validated(Combination, values, "manifest.json: combined")
+def finished_part(manifest: Manifest | None) -> dict[str, Any]:
+    """What a manifest says of a finished run: it stays there while the run is begun once more."""
+    environment = manifest.environment.as_json if manifest else {}
+    return {name: environment[name] for name in ("answers", "files") if name in environment}
 
 
-def judge_parts(judge: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The judge part of a run; of a combined run that of each of its runs."""
-    return list(judge["combined"]["judges"].values()) if "combined" in judge else [judge]
-
-
-def card_of(manifest: Manifest) -> JudgeCard:
-    """Who judged, as the manifest says it."""
-    if combination := combination_of(manifest):
-        return combination.card
-    engine = manifest.judge.get("engine", {})
-    source = manifest.environment.get("judge") or engine.get("engine")
-    return judge_card(str(engine.get("model") or Path(str(source)).stem), engine)
-
-
-def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
-    """Who judges, as every result says it; a caution of the packaged registry comes before one of the user's own."""
-    sha256 = engine.get("model_sha256")
-    model = model_registry.packaged_as(str(sha256)) or model_registry.registered_as(str(sha256))
-    return JudgeCard(
-        name=name,
-        sha256=sha256,
-        size=engine.get("model_size"),
-        quantisation=engine.get("quantisation"),
-        caution=(model.caution or None) if model else UNPROVED if is_unproved(engine) else None,
-    )
-
-
-def is_unproved(engine: Mapping[str, Any]) -> bool:
-    """Whether a model answers that is known by a name alone: nobody has seen its bytes."""
-    return "model" in engine and "model_sha256" not in engine
+def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
+    """Both parts on one line, eight hexadecimal digits each."""
+    return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"
 
 
 class Examination(NamedTuple):
@@ -524,15 +650,15 @@ class Examination(NamedTuple):
         return f"fit for: {uses} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
 
 
-def remember_examination(part: Mapping[str, Any], examination: Examination) -> None:
-    """Remember it of the judge with this `engine` and `judge`; nothing of a model without a checksum."""
-    if file := _examination_file(part):
+def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:
+    """Remember it of the judge; nothing of a model without a checksum."""
+    if file := _examination_file(engine, prompts):
         resources.remember(file, str(examination))
 
 
-def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
+def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     """The card of a run's judge with what this machine found it fit for."""
-    file, words = _examination_file(manifest.judge), None
+    file, words = _examination_file(judge.engine, judge.judge), None
     if file and file.exists():
         words = file.read_text()
     elif file and not card.caution:
@@ -540,7 +666,6 @@ def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
     return card.model_copy(update={"examined": words})
 
 
-def _examination_file(part: Mapping[str, Any]) -> Path | None:
-    sha256 = part.get("engine", {}).get("model_sha256")
-    key = canonical_sha256({"model_sha256": sha256, "judge": answering_part(part)["judge"]})
-    return resources.state_directory() / "examined" / f"{key}.txt" if sha256 else None
+def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
+    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.of_answers})
+    return resources.state_directory() / "examined" / f"{key}.txt" if engine.model_sha256 else None

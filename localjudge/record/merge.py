@@ -25,10 +25,10 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_keys, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Totals, write_manifest
-from localjudge.record.manifest import Manifest, differences, format_differences, shard_of
+from localjudge.record.manifest import DataIdentity, Manifest, differences, format_differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
-from localjudge.record.store import COPIES, Store, canonical_sha256, reading
+from localjudge.record.store import COPIES, Store, reading
 from localjudge.types import Answer, NoAnswer
 from localjudge.words import option
 
@@ -54,38 +54,32 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
-            manifests.refuse_other_run(path, there, manifest)
-        write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
+            manifest.refuse_other_run(path, there)
+        write_manifest(directory, manifest.with_environment(**manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(progress.close)
         for run in runs:
             store.add_samples(stored_rows(run.directory / STORE), groups)
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        totals = Totals(
-            list(first.summary.metrics),
-            first.summary,
-            groups,
-            manifests.kept_rubrics(first.manifest),
-            None,
-            first.max_failed,
-        )
-        rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data["rows"])
+        names, rubrics = list(first.summary.metrics), first.manifest.rubrics
+        totals = Totals(names, first.summary, groups, rubrics, None, first.max_failed)
+        rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data.rows)
         while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(some)
             results.add(some)
         reused = store.reused_from()
         answers = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
         summary = totals.summary(manifest.signature, first.summary.judge, first.summary.skipped_rows)
-        manifest = results.finish(summary, manifests.with_environment(manifest, {"answers": answers}))
+        manifest = results.finish(summary, manifest.with_environment(answers=answers))
     return Run(path, summary, manifest)
 
 
 def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest:
-    whole, judge = shard_of(runs[0].manifest), runs[0].manifest.judge
-    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
-    signature = manifests.signature(judge, data)
-    return Manifest(signature=signature, judge=judge, data=data, environment=_environment(runs))
+    whole = _whole(runs[0])
+    return Manifest.of(
+        runs[0].manifest.judge, DataIdentity.of(whole.sha256, whole.rows, groups or None), _environment(runs)
+    )
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
@@ -106,11 +100,18 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
 
 
 def _shard(run: Run) -> Shard:
-    shard = manifests.shard_in(run.manifest)
+    shard = run.manifest.shard
     if shard is None:
         hint = f"a shard is made with {option('shard', '1/4')}"
         raise InputError(f"{run.directory} is not a shard of a run", hint=hint)
     return shard
+
+
+def _whole(shard: Run) -> DataIdentity:
+    """The data that all shards make."""
+    whole = shard.manifest.environment.shard_of
+    assert whole is not None, "a manifest of a shard names it"
+    return whole
 
 
 def _check_same_run(runs: Sequence[Run]) -> None:
@@ -124,15 +125,15 @@ def _check_same_run(runs: Sequence[Run]) -> None:
 
 
 def _in_common(run: Run) -> dict[str, Any]:
-    settings = run.manifest.environment["settings"]
+    environment = run.manifest.environment
     return {
-        **run.manifest.judge,
+        **run.manifest.judge.as_json,
         "shards": _shard(run).of,
-        "data": shard_of(run.manifest).model_dump(),
-        "samples_read": run.manifest.environment["samples_read"],
+        "data": _whole(run).as_json,
+        "samples_read": environment.samples_read,
         "skipped_rows": run.summary.skipped_rows,
         "order of metrics": list(run.summary.metrics),
-        **{name: settings.get(name) for name in _SAME_SETTINGS},
+        **{name: getattr(environment.settings, name) for name in _SAME_SETTINGS},
     }
 
 
@@ -140,7 +141,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
     """The group of each sample. Raises RunDirectoryError unless the shards come to the data that they are shards of."""
     hashes: list[bytes] = []
     groups: dict[str, str] = {}
-    whole = shard_of(runs[0].manifest)
+    whole = _whole(runs[0])
     for run in runs:
         groups |= run.cluster_of or {}
         hashes += map(sample_hash, count_with_progress(run.iter_samples(), progress, "reading", run.summary.samples))
@@ -154,13 +155,13 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 
 def _environment(runs: Sequence[Run]) -> dict[str, Any]:
     """What the manifest says that moves no number: as of the first shard, and when each was judged."""
-    environments = [run.manifest.environment for run in runs]
-    sessions = chain.from_iterable(environment["sessions"] for environment in environments)
+    sessions = chain.from_iterable(run.manifest.environment.sessions for run in runs)
+    first = runs[0].manifest.environment
     return {
-        **{name: value for name, value in environments[0].items() if name != "shard_of"},
-        "settings": {**environments[0]["settings"], "shard": None},
+        **{name: value for name, value in first.as_json.items() if name != "shard_of"},
+        "settings": first.settings.changed(shard=None),
         "host": manifests.host(),
-        "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
+        "sessions": sorted(sessions, key=lambda session: session.started),
     }
 
 

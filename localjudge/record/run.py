@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import AliasPath, Field, FiniteFloat, TypeAdapter
+from pydantic import TypeAdapter
 
 from localjudge import model_registry
 from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
@@ -42,9 +42,9 @@ from localjudge.record.files import (
     Totals,
     rows_so_far,
 )
-from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part
+from localjudge.record.manifest import MANIFEST_VERSION, IndexLevel, Manifest, Part
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
-from localjudge.types import JudgeCard, Record, Sample, VerdictRule
+from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
@@ -57,51 +57,6 @@ def file_sha256(path: Path) -> str:
     """Sha256 (hexadecimal) of a regular file. Raises RunDirectoryError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class IndexLevel(Record):
-    """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
-
-    column: str
-    name: str | None
-    dtype: str
-
-
-def _at(*path: str, **options: Any) -> Any:
-    return Field(validation_alias=AliasPath(*path), **options)
-
-
-class _Ingredients(Record, extra="ignore", strict=True):
-    """What this program relies on in a manifest, among other values."""
-
-    engine: dict[str, Any] = _at("judge", "engine")
-    metrics: dict[str, dict[str, Any]] = _at("judge", "metrics")
-    threshold: float = _at("judge", "threshold")
-    thresholds: dict[str, float] = _at("judge", "thresholds", default={})
-    combined: dict[str, Any] | None = _at("judge", "combined", default=None)
-    rows: int = _at("data", "rows")
-    largest_draw: int | None = _at("data", "largest_draw", default=None, ge=1)
-    drawn_from: dict[str, Any] | None = _at("environment", "drawn_from", default=None)
-    stopped: str | None = _at("environment", "stopped", default=None)
-    sessions: list[dict[str, Any]] = _at("environment", "sessions")
-    samples_read: int = _at("environment", "samples_read", ge=0)
-    files: dict[str, str] = _at("environment", "files", default={})
-    sources: list[str] = _at("environment", "sources", default=[])
-    opened_as: str | None = _at("environment", "judge", default=None)
-    index: list[IndexLevel] = _at("environment", "index", default=[])
-    max_failed: int = _at("environment", "settings", "max_failed", ge=0)
-    shard: str | None = _at("environment", "settings", "shard", default=None)
-    seed: int = _at("environment", "settings", "seed", default=0)
-    until: list[str] = _at("environment", "settings", "until", default=[])
-    criteria: list[dict[str, Any]] = _at("environment", "settings", "criteria", default=[])
-    calibration: list[dict[str, Any]] = _at("environment", "settings", "calibration", default=[])
-
-
-class _Session(Record, extra="ignore"):
-    """One process that worked on a run; one that was killed says nothing of what it did."""
-
-    asked: int | None = Field(default=None, ge=0)
-    seconds: FiniteFloat | None = _at("effort", "seconds_total", default=None, ge=0)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -144,11 +99,11 @@ class Run(Mapping[str, MetricSummary]):
 
     @classmethod
     def _so_far(cls, path: Path, manifest: Manifest, so_far: RowsSoFar) -> Self:
-        judge, card = manifest.judge, manifests.card_of(manifest)
-        rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
+        judge, card = manifest.judge, manifest.card
+        rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
-        rubrics = manifests.kept_rubrics(manifest)
-        totals = Totals(list(judge["metrics"]), rule, run.cluster_of, rubrics, run.largest_draw, run.max_failed)
+        names, rubrics = list(judge.metrics), manifest.rubrics
+        totals = Totals(names, rule, run.cluster_of, rubrics, run.largest_draw, run.max_failed)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -161,20 +116,19 @@ class Run(Mapping[str, MetricSummary]):
         summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
         sha256, caution = summary.judge.sha256, summary.judge.caution
         packaged = model_registry.packaged_as(str(sha256))
-        metrics = judge["metrics"].items()
-        sums = {name: part["criterion_sha256"] for name, part in metrics if "criterion_sha256" in part}
-        criteria = {name: criterion.sha256 for name, criterion in manifests.kept_criteria(manifest).items()}
-        calibrations = {kept.question: kept.sha256 for kept in manifests.kept_calibrations(manifest)}
+        sums = {name: metric.criterion_sha256 for name, metric in judge.metrics.items() if metric.criterion_sha256}
+        criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
+        calibrations = {kept.question: kept.sha256 for kept in manifest.environment.settings.calibration}
         parts = {
             "signature": (summary.signature, manifest.signature),
-            "threshold": (summary.threshold, judge["threshold"]),
-            "thresholds": (summary.thresholds, judge.get("thresholds", {})),
-            "number of samples": (summary.samples, manifest.data["rows"]),
-            "metrics": (sorted(summary.metrics), sorted(judge["metrics"])),
-            "sha256 of the judge": (sha256, judge["engine"].get("model_sha256")),
+            "threshold": (summary.threshold, judge.threshold),
+            "thresholds": (summary.thresholds, judge.thresholds),
+            "number of samples": (summary.samples, manifest.data.rows),
+            "metrics": (sorted(summary.metrics), sorted(judge.metrics)),
+            "sha256 of the judge": (sha256, judge.engine.model_sha256),
             "caution about the judge": (caution, caution or ((packaged and packaged.caution) or None)),
             "criteria": (criteria, sums),
-            "calibrations": (calibrations, judge.get("calibrations", {})),
+            "calibrations": (calibrations, judge.calibrations),
             "signature of its parts": (manifests.signature(judge, manifest.data), manifest.signature),
         }
         for name, (value, in_manifest) in parts.items():
@@ -182,34 +136,34 @@ class Run(Mapping[str, MetricSummary]):
                 problem = f"{name}: {excerpt(value)}, and {excerpt(in_manifest)} by manifest.json"
                 raise RunDirectoryError(f"the files in {self.directory} are not of one run: {problem}", hint=_VERIFY)
         for name in (SUMMARY, *ROW_FILES):
-            if file_sha256(self.directory / name) != manifest.environment.get("files", {}).get(name):
+            if file_sha256(self.directory / name) != manifest.environment.files.get(name):
                 problem = "was changed: its sha256 is not the one in manifest.json"
                 raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
 
     @property
     def judge(self) -> JudgeCard:
         """Who judged, with what `doctor` found it fit for on this machine."""
-        return manifests.with_examination(self.summary.judge, self.manifest)
+        return manifests.with_examination(self.summary.judge, self.manifest.judge)
 
     @property
     def part(self) -> Part | None:
         """Which part of the data was scored; None if it was all of it."""
-        return manifests.part_of(self.manifest)
+        return self.manifest.part
 
     @property
     def largest_draw(self) -> int | None:
         """Of a run that scores stopped, the samples of the largest group; None where no score chose how many it has."""
-        return self.manifest.data.get("largest_draw")
+        return self.manifest.data.largest_draw
 
     @property
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
-        return int(self.manifest.environment["settings"]["max_failed"])
+        return self.manifest.environment.settings.max_failed
 
     @property
-    def index(self) -> list[IndexLevel]:
+    def index(self) -> tuple[IndexLevel, ...]:
         """The index of the pandas frame that was evaluated; nothing of other data, and of rows that are counted."""
-        return [IndexLevel.model_validate(level) for level in self.manifest.environment.get("index", ())]
+        return self.manifest.environment.index
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.summary.metrics)
@@ -361,10 +315,9 @@ def seconds_per_verdict(run: Run) -> float | None:
     asked or timed: in a run that reused all answers, and in a combined one. Raises RunDirectoryError for a
     damaged manifest.
     """
-    listed = run.manifest.environment["sessions"]
-    sessions = [validated(_Session, session, "manifest.json: sessions") for session in listed]
+    sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
-    seconds = sum(session.seconds or 0 for session in sessions)
+    seconds = sum(session.effort.seconds_total or 0 for session in sessions if session.effort)
     return seconds / asked if asked and seconds else None
 
 
@@ -373,10 +326,7 @@ def read_manifest(directory: Path) -> Manifest | None:
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None
-    manifest = _read_object(file, Manifest, MANIFEST_VERSION)
-    validated(_Ingredients, manifest.model_dump(), str(file))
-    manifests.combination_of(manifest)  # refused here, and not where it is used
-    return manifest
+    return _read_object(file, Manifest, MANIFEST_VERSION)
 
 
 def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:

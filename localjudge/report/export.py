@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from localjudge.dataset.rows import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.record.manifest import combination_of
 from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
@@ -139,8 +138,8 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
         case "scores" | "verdicts":
             row = ScoreRow if rows == "scores" else VerdictRow
             kinds |= {field.name: _KINDS.get(field.name, "text") for field in fields(row) if field.name != "judges"}
-            if rows == "verdicts" and (combination := combination_of(run.manifest)):
-                kinds |= {f"p_yes of {name}": "number" for name in combination.ids}
+            if rows == "verdicts":
+                kinds |= {f"p_yes of {judged.name}": "number" for judged in run.manifest.environment.combined}
         case "samples":
             for metric in run.summary.metrics:
                 kinds |= {metric: "number", f"{metric}_status": "text"}
@@ -193,7 +192,7 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
     frame = pandas.DataFrame(columns)
     if rows != "samples" or not run.index:
         return frame
-    ids = run.manifest.environment["mapping"].get("id")
+    ids = run.manifest.environment.mapping.get("id")
     levels = []
     for level in run.index:  # which were read as columns
         values = frame["sample_id" if level.column == ids else table.own[level.column]]

@@ -18,7 +18,6 @@ from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
-from localjudge.record.manifest import kept_criteria
 from localjudge.record.run import Run
 from localjudge.record.verification import last_verification
 from localjudge.report import tables
@@ -49,12 +48,12 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
     """The values of the template that stand for the run, its labels, its gates and its comparison."""
     environment, verification = run.manifest.environment, last_verification(run.directory)
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
-    aims = map(parse_gate, environment["settings"].get("until", ()))
+    aims = map(parse_gate, environment.settings.until)
     metrics = list(_metrics(run, checked.labels, [*dict.fromkeys([*gates, *aims])]))
     sentences = [metric for metric in metrics if metric["sentence"]]
     return {
-        "title": title or ", ".join(Path(source).name for source in environment.get("sources", ())),
-        "day": str(next((session.get("started", "") for session in environment["sessions"]), ""))[:10],
+        "title": title or ", ".join(Path(source).name for source in environment.sources),
+        "day": next((session.started for session in environment.sessions), "")[:10],
         "samples": _samples(run),
         "ended": _ended(run),
         "how_to_label": how_to_label(run) if run.largest_draw else "",
@@ -140,7 +139,7 @@ def _meaning(name: str, run: Run) -> str:
     """What the metric tells, as a question; nothing of a metric whose words are not known."""
     if words := getattr(catalog.ours(name), "of_100", None):
         return f"Of 100 {words.format('how many')}?{' Lower is better.' if catalog.lower_is_better(name) else ''}"
-    criterion = kept_criteria(run.manifest).get(name)
+    criterion = run.manifest.criteria.get(name)
     return criterion.question if criterion else ""
 
 

@@ -15,14 +15,14 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
 from localjudge.record.directory import open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY
-from localjudge.record.manifest import judge_parts, kept_criteria
+from localjudge.record.manifest import EngineIdentity
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run, file_sha256
 from localjudge.record.store import canonical_sha256
@@ -87,7 +87,7 @@ class _Redaction:
     def __init__(self, run: Run, salt: bytes) -> None:
         self._run = run
         self._salt = salt
-        own = kept_criteria(run.manifest)
+        own = run.manifest.criteria
         self._metric = {
             name: name if catalog.is_ours(name) and name not in own and "(" not in name else f"metric-{place}"
             for place, name in enumerate(run.summary.metrics, 1)
@@ -103,9 +103,9 @@ class _Redaction:
             "salt_check": _keyed(self._salt, "salt", "") if self._salt else None,
             "signature": signature.partition("|")[0] if self._salt else signature,
             "data": {
-                "sha256": self._hashed("data", data.get("sha256")),
-                "rows": data["rows"],
-                "clusters_sha256": self._hashed("data", data.get("clusters_sha256")),
+                "sha256": self._hashed("data", data.sha256),
+                "rows": data.rows,
+                "clusters_sha256": self._hashed("data", data.clusters_sha256),
             },
             "judge": self._judge(),
             "files": {name: self._hashed("file", file_sha256(directory / name)) for name in (*ROW_FILES, SUMMARY)},
@@ -144,16 +144,14 @@ class _Redaction:
     def _judge(self) -> dict[str, Any]:
         """The models without what their names or paths could say, and how their verdicts become those of the run."""
         judge = self._run.manifest.judge
-        combined, versions, thresholds = (judge.get(name) or {} for name in ("combined", "versions", "thresholds"))
+        thresholds = judge.thresholds
         return {
-            "sha256": canonical_sha256(judge),
-            "models": [_of_model(part["engine"]) for part in judge_parts(judge)],
-            "threshold": judge["threshold"],
-            **({"rule": combined["rule"]} if combined else {}),
+            "sha256": canonical_sha256(judge.as_json),
+            "models": [_of_model(part.engine) for part in judge.each.values() or [judge]],
+            "threshold": judge.threshold,
+            **({"rule": judge.combined.rule} if judge.combined else {}),
             "thresholds": {self._metric[name]: thresholds[name] for name in self._metric if name in thresholds},
-            "versions": {name: _only(_VERSION, versions.get(name)) for name in _LIBRARIES}
-            if isinstance(versions, dict)
-            else {},
+            "versions": {name: _only(_VERSION, judge.versions.get(name)) for name in _LIBRARIES},
         }
 
     def _sample(self, sample_id: str) -> str:
@@ -165,10 +163,12 @@ class _Redaction:
         return _keyed(self._salt, kind, digest) if digest and self._salt else digest
 
 
-def _of_model(engine: Mapping[str, Any]) -> dict[str, Any]:
-    sizes = {name: engine.get(name) if isinstance(engine.get(name), int) else None for name in ("model_size", "n_ctx")}
-    texts = {"model_sha256": _HASH, "quantisation": _QUANTISATION}
-    return sizes | {name: _only(pattern, engine.get(name)) for name, pattern in texts.items()}
+def _of_model(engine: EngineIdentity) -> dict[str, Any]:
+    texts = {
+        "model_sha256": _only(_HASH, engine.model_sha256),
+        "quantisation": _only(_QUANTISATION, engine.quantisation),
+    }
+    return {"model_size": engine.model_size, "n_ctx": engine.n_ctx, **texts}
 
 
 def _only(pattern: re.Pattern[str], value: Any) -> str | None:

@@ -22,7 +22,6 @@ from localjudge.metrics.catalog import question_of
 from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
-from localjudge.record.manifest import kept_calibrations, kept_rubrics
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
 from localjudge.report.terminal import Table, View, number, safe_text
@@ -148,7 +147,7 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     if run.summary.skipped_rows:
         yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
     if run.so_far:
-        planned = run.manifest.data["rows"]
+        planned = run.manifest.data.rows
         yield f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
     if run.summary.how_it_ended:
         yield run.summary.how_it_ended
@@ -161,7 +160,7 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     verdicts = run.summary.verdicts
     if metric is not None:
         rows = (row for row in run.iter_verdicts() if row.metric == metric)
-        levels = metric in kept_rubrics(run.manifest)
+        levels = metric in run.manifest.rubrics
         verdicts = verdict_summary(rows, None if levels else run.summary.threshold_of(metric))
     yield decidedness_line(verdicts)
     yield from _warnings(run, verdicts, metric)
@@ -188,7 +187,7 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
     """Of each calibration that decides the metrics, or one: which, how good the judge was then, and on how many."""
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
-    for calibration in kept_calibrations(run.manifest):
+    for calibration in run.manifest.environment.settings.calibration:
         if decided := [name for name in names if question_of(name) == calibration.question]:
             line = f"{calibration.name}: threshold {number(calibration.threshold)} for {', '.join(decided)}"
             if accuracy := calibration.held_out.get("balanced_accuracy"):

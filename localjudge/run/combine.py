@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.errors import InputError
-from localjudge.metrics import catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, count_with_progress
 from localjudge.record import manifest as manifests
@@ -30,7 +29,7 @@ from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.label_rows import now
-from localjudge.record.manifest import MEAN_LOG_ODDS, CombinedRun, Manifest
+from localjudge.record.manifest import MEAN_LOG_ODDS, CombinedRun, JudgeIdentity, Manifest
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256
@@ -59,8 +58,8 @@ def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress:
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
-            manifests.refuse_other_run(path, there, manifest)
-        write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
+            manifest.refuse_other_run(path, there)
+        write_manifest(directory, manifest.with_environment(**manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(noted.close)
         store.add_samples(stored_rows(first.directory / STORE), first.cluster_of)
@@ -82,19 +81,16 @@ class CombinedRuns:
         _check_same_work(self.runs)
         self._first = first = self.runs[0]
         settings = settings_of(first.manifest, reuse=())
-        own = manifests.kept_criteria(first.manifest)
-        self._metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
+        self._metrics = [first.manifest.metric(name) for name in first.summary.metrics]
         self._rule = settings.rule_for(self._metrics)
         self._sentences = settings.sentences
-        judge = manifests.judge_part({"engine": "combined"}, {}, self._sentences.identity, self._metrics, self._rule)
         judges = {_judge_id(run): run.manifest.judge for run in self.runs}
-        judge["combined"] = {"rule": MEAN_LOG_ODDS, "clip": _CLIP, "judges": judges}
-        data, environment = first.manifest.data, first.manifest.environment
-        self.manifest = Manifest(
-            signature=manifests.signature(judge, data),
-            judge=judge,
-            data=data,
-            environment={
+        combined = {"rule": MEAN_LOG_ODDS, "clip": _CLIP, "judges": judges}
+        sentences, environment = self._sentences.identity, first.manifest.environment.as_json
+        self.manifest = Manifest.of(
+            JudgeIdentity.of({"engine": "combined"}, {}, sentences, self._metrics, self._rule, combined=combined),
+            first.manifest.data,
+            {
                 "combined": self._sources(),
                 **{name: environment[name] for name in _OF_THE_DATA if name in environment},
                 "settings": settings.model_dump(mode="json"),
@@ -102,17 +98,14 @@ class CombinedRuns:
                 "sessions": [{"started": now()}],
             },
         )
-        combination = manifests.combination_of(self.manifest)
-        assert combination is not None, "its judge part says what was combined"
-        self.combination = combination
 
-    def _sources(self) -> list[dict[str, Any]]:
-        names, sources = Counter(run.summary.judge.name for run in self.runs), []
+    def _sources(self) -> list[CombinedRun]:
+        names, sources = Counter(run.summary.judge.name for run in self.runs), list[CombinedRun]()
         for run in self.runs:
             name, place = run.summary.judge.name, str(run.directory.absolute())
             name = name if names[name] == 1 else f"{name} {_judge_id(run)}"
-            source = CombinedRun(name=name, judge=_judge_id(run), run=place, signature=run.manifest.signature)
-            sources.append(source.model_dump())
+            signature = run.manifest.signature
+            sources.append(CombinedRun(name=name, judge=_judge_id(run), run=place, signature=signature))
         return sources
 
     def totals(self) -> Totals:
@@ -144,14 +137,15 @@ class CombinedRuns:
 
     def summary(self, totals: Totals) -> Summary:
         """The summary of the combined run."""
-        return totals.summary(self.manifest.signature, self.combination.card, self._first.summary.skipped_rows)
+        return totals.summary(self.manifest.signature, self.manifest.card, self._first.summary.skipped_rows)
 
     def _verdict(
         self, task: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
     ) -> Verdict | NoAnswer:
         """The verdict from those of the judges; there is none if one of them has none."""
         verdicts: dict[str, Verdict | NoAnswer] = {}
-        for run, name, units in zip(self.runs, self.combination.ids, judged, strict=True):
+        names = [source.name for source in self.manifest.environment.combined]
+        for run, name, units in zip(self.runs, names, judged, strict=True):
             unit = units.get((task.sample_id, task.metric, task.position))
             if unit is None or unit.unit != task.task.unit:
                 message = f"{run.directory} did not judge what {task.metric} now asks about {excerpt(task.sample_id)}"
@@ -198,16 +192,16 @@ def _check_same_work(runs: Sequence[Run]) -> None:
         raise InputError("nothing to combine", hint="name the runs of two judges or more")
     first = runs[0]
     for run in runs:
-        if manifests.combination_of(run.manifest):
+        if run.manifest.judge.combined:
             raise InputError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
         if run.summary.thresholds:
             message = f"{run.directory} has calibrated thresholds, which fit its own judge and not a combination"
             raise InputError(message, hint=f"rescore it with {option('threshold', ONE_HALF)}, and combine that run")
-        if (shard := manifests.shard_in(run.manifest)) is not None:
+        if (shard := run.manifest.shard) is not None:
             hint = "merge the shards of each judge first: localjudge merge"
             raise InputError(f"{run.directory} is shard {shard} of a run", hint=hint)
         different = manifests.differences(first.manifest.data, run.manifest.data)
-        before, after = ({name: part.manifest.judge.get(name) for name in _THE_SAME} for part in (first, run))
+        before, after = ({name: part.manifest.judge.as_json.get(name) for name in _THE_SAME} for part in (first, run))
         different += manifests.differences(before, after)
         if different:
             how = manifests.format_differences(different)
@@ -220,5 +214,5 @@ def _check_same_work(runs: Sequence[Run]) -> None:
 
 def _judge_id(run: Run) -> str:
     """The beginning of the checksum of the judge's model, or of the engine's identity."""
-    engine = run.manifest.judge["engine"]
-    return str(engine.get("model_sha256") or canonical_sha256(engine))[:_ID_DIGITS]
+    engine = run.manifest.judge.engine
+    return (engine.model_sha256 or canonical_sha256(engine.as_json))[:_ID_DIGITS]

@@ -22,6 +22,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory, refuse_held
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
 from localjudge.record.label_rows import now
+from localjudge.record.manifest import Session
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, introduce, use_judge
@@ -76,7 +77,7 @@ def rescore_run(
             hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
             raise InputError(message, hint=hint)
     before = as_run(run)
-    if manifests.combination_of(before.manifest):
+    if before.manifest.judge.combined:
         message = f"{before.directory} was combined from other runs, and has no answers of its own"
         raise InputError(message, hint="rescore those, and combine them again")
     if before.largest_draw and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
@@ -84,7 +85,7 @@ def rescore_run(
         raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")
     chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
-    wanted = wanted_metrics(asked_for, chosen.criteria, manifests.kept_criteria(before.manifest))
+    wanted = wanted_metrics(asked_for, chosen.criteria, before.manifest.criteria)
     changed = {**options, "reuse": (str(before.directory), *chosen.reuse)}
     changed |= _thresholds(before, options, chosen, wanted.names or ())
     planned = plan_from_run(before, wanted, settings_of(before.manifest, **changed))
@@ -96,7 +97,7 @@ def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, na
     """The threshold in place of calibrations, or those of the run that decide one of these metrics and the new ones."""
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
-    asked, kept = {question_of(name) for name in names}, manifests.kept_calibrations(before.manifest)
+    asked, kept = {question_of(name) for name in names}, before.manifest.environment.settings.calibration
     of_questions = {calibration.question: calibration for calibration in kept if calibration.question in asked}
     of_questions |= {calibration.question: calibration for calibration in chosen.calibration}
     return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
@@ -106,7 +107,7 @@ def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, na
 class _Job:
     plan: Plan
     judge: OpenJudge
-    judge_part: dict[str, Any]
+    judge_part: manifests.JudgeIdentity
     progress: Noted
     baseline: Run | None = None
 
@@ -117,18 +118,18 @@ class _Job:
     def _take(self, plan: Plan) -> None:
         """Go on by this plan, whose samples are what the signature says."""
         self.plan = plan
-        self._data_part = self.plan.data_part
+        self._data_part = self.plan.identity
         self._signature = manifests.signature(self.judge_part, self._data_part)
         self._drawn = self.plan.drawn or Drawn()
 
     def run(self, out: str | Path | None) -> Run:
         plan, progress = self.plan, self.progress
-        path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part, self._data_part)))
+        path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part)))
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self.judge, self.judge_part, plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
             if (before := read_manifest(path)) is not None:
-                manifests.refuse_other_run(path, before, self._manifest([]))
+                self._manifest([]).refuse_other_run(path, before)
             stopping = self._stopping(path, before)
             sessions = self._begin(directory, before)
             store = stack.enter_context(closing(Store(path / STORE)))
@@ -146,14 +147,14 @@ class _Job:
                 done = {}
             write_manifest(directory, self._manifest(sessions, **done))
             changed = self._store_data(store)
-            if self.plan.drawn or (before and "drawn_from" in before.environment):
+            if self.plan.drawn or (before and before.environment.drawn_from):
                 store.keep_samples(row.id for row in self.plan.dataset.table.rows())
             summary, results = None if changed else self._finished(path), None
             if summary is None:
                 results = stack.enter_context(closing(ResultFiles(directory)))
                 summary = self._judge(judging, results)
             work, when = self.judge.engine.stats.since(stats), now()
-            sessions[-1] |= {"finished": when, "asked": judging.asked, "effort": work.model_dump()}
+            sessions[-1] = sessions[-1].changed(finished=when, asked=judging.asked, effort=work.model_dump())
             remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
@@ -165,11 +166,11 @@ class _Job:
         self._say_what_was_done(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
-    def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[dict[str, Any]]:
+    def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[Session]:
         """Note in the manifest that a process works on the run; returns all that did, of the last nothing more yet."""
-        session = {"started": now(), "finished": None, "asked": None, "effort": None}
-        sessions = [*(before.environment["sessions"] if before else ()), session]
-        begun = manifests.with_environment(before, {"sessions": sessions}) if before else self._manifest(sessions)
+        session = Session(started=now(), finished=None, asked=None, effort=None)
+        sessions = [*(before.environment.sessions if before else ()), session]
+        begun = before.with_environment(sessions=sessions) if before else self._manifest(sessions)
         write_manifest(directory, begun)
         return sessions
 
@@ -181,18 +182,18 @@ class _Job:
         settings, finished = self.plan.settings, None
         if not settings.stops_by:
             return None
-        if before and (os.path.lexists(path / SUMMARY) or "drawn_from" in before.environment):  # or killed as it wrote
+        if before and (os.path.lexists(path / SUMMARY) or before.environment.drawn_from):  # or killed as it wrote
             finished = before
         if finished and finished.data == self._data_part:
             self.progress.note("all samples are judged already: there is nothing to stop")
             return None
-        stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and "largest_draw" in before.data))
+        stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and before.data.largest_draw))
         if finished:
-            seed = finished.environment["settings"]["seed"]
+            seed = finished.environment.settings.seed
             if seed != settings.seed:
                 hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
                 raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
-            stopping.at_least = finished.data["rows"]
+            stopping.at_least = finished.data.rows
         return stopping
 
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
@@ -231,20 +232,18 @@ class _Job:
         summary = totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
         return summary.model_copy(update={"stopped": self._drawn.stopped})
 
-    def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
+    def _manifest(self, sessions: Sequence[Session], **done: Any) -> manifests.Manifest:
         planned, dataset = self.plan, self.plan.dataset
-        parent = planned.parent and planned.parent.model_dump()
         where_it_applies: dict[str, Any] = {
-            "shard_of": parent,
+            "shard_of": planned.parent,
             "index": list(planned.frame_index),
             "stopped": self._drawn.stopped,
             "drawn_from": self._drawn.source,
         }
-        return manifests.Manifest(
-            signature=self._signature,
-            judge=self.judge_part,
-            data=self._data_part,
-            environment={
+        return manifests.Manifest.of(
+            self.judge_part,
+            self._data_part,
+            {
                 "judge": self.judge.source,
                 "sources": list(dataset.sources),
                 "samples_read": planned.whole,
@@ -265,7 +264,8 @@ class _Job:
                 first = next(row.detail for row in run.iter_scores() if row.metric == name)
                 say(f"{name} failed on every sample: {first}")
         say(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
-        for source, count in run.manifest.environment["answers"]["reused"].items():
+        answers = run.manifest.environment.answers
+        for source, count in (answers.reused if answers else {}).items():
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self.plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")

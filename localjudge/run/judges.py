@@ -7,7 +7,7 @@ name or the path that it was called by, and not on who opened it.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
@@ -19,7 +19,7 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
 from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, open_cache
-from localjudge.record.manifest import UNPROVED, format_differences, is_unproved, judge_card, judge_part, measured_part
+from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity, format_differences
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import option, option_name
@@ -89,36 +89,36 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
     `chosen` is the profile that was decided before the engine was opened; of one that was brought along it is decided
     here. Raises as `profile_for` does, and ModelError if the chat template cannot be rendered.
     """
-    registered = model_registry.registered_as(str(engine.identity.get("model_sha256")))
+    identity = EngineIdentity(**engine.identity)
+    registered = model_registry.registered_as(str(identity.model_sha256))
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = chosen or profile_for(registered.profile if registered else None, metadata, settings)
     judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons, protocol=settings.protocol)
-    unproved = is_unproved(engine.identity)
-    card = judge_card(engine.name or str(engine.identity["engine"]), engine.identity)
+    card = identity.card(engine.name or identity.engine)
     note = f": {registered.note}" if registered and registered.note else ""
-    advice = f"; name a larger model with {option('judge')}" if card.caution and not unproved else ""
-    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if unproved else ""
+    advice = f"; name a larger model with {option('judge')}" if card.caution and not identity.is_unproved else ""
+    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if identity.is_unproved else ""
     asked_by = f"profile {profile.name}, {why}: " if why and not note else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     costly = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
     slow = "" if engine.shares_prefixes else costly
     lines = [f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"]
-    if host := engine.identity.get("host"):
-        lines.append(f"the texts go to {host}, unencrypted")
+    if identity.host:
+        lines.append(f"the texts go to {identity.host}, unencrypted")
     for name in engine.ignored_settings if isinstance(engine, RemoteEngine) else ():
         if getattr(settings, name) is not None:
             lines.append(f"{option_name(name)} has no effect on {card.name}: its server says how it runs")
     return OpenJudge(judge, engine, card, "\n".join(lines))
 
 
-def judge_part_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
+def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
     """The judge's part of the signature of a run with these metrics and settings."""
     words, rule = judge.judge.identity_for(special_tasks_of(metrics)), settings.rule_for(metrics)
-    part = judge_part(judge.engine.identity, words, settings.sentences.identity, metrics, rule)
-    return part | settings.calibrations_used
+    engine, sentences = judge.engine.identity, settings.sentences.identity
+    return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
 
 
-def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> dict[str, Any]:
+def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
     """Tell the progress who judges and what calibrations decide; returns the judge's part of the signature.
 
     Raises InputError for a metric whose questions the judge has no words for, and as `check_calibrations` does.
@@ -129,13 +129,13 @@ def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
     if names:
         message = f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}"
         raise InputError(message, hint=f"name a model that can with {option('judge')}, or leave out {names}")
-    part = judge_part_of(judge, metrics, settings)
+    part = identity_of(judge, metrics, settings)
     check_calibrations(part, metrics, settings, progress)
     return part
 
 
 @contextmanager
-def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
+def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
     """What the judge of this part has answered before: in the runs to reuse, then in the cache if it is on.
 
     No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
@@ -147,13 +147,13 @@ def earlier_answers(judge: OpenJudge, part: Mapping[str, Any], settings: RunSett
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity
         mebibytes = DEFAULT_MIB if settings.cache is True else int(settings.cache)
-        if mebibytes and judge.source and proved and (cache := open_cache(part, mebibytes)):
+        if mebibytes and judge.source and proved and (cache := open_cache(part.answering, mebibytes)):
             earlier.append(stack.enter_context(closing(cache)))
         yield earlier
 
 
 def check_calibrations(
-    judge: Mapping[str, Any], metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+    judge: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
 ) -> None:
     """Tell what the calibrations decide. Raises InputError for one of another judge, or of what no metric asks."""
     for calibration in settings.calibration:
@@ -162,7 +162,7 @@ def check_calibrations(
             of_question = f"the calibration {calibration.name} is of {calibration.question}"
             hint = f"leave out {option('calibration', calibration.name)}, or calibrate what is asked"
             raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
-        different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
+        different, rounding = calibration.differences_of_judge(judge.measured(decided[0]))
         if different:
             message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
             raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")

@@ -30,10 +30,9 @@ from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metri
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
-from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import ShardedData, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import DataIdentity, IndexLevel, JudgeIdentity, Part
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
@@ -69,8 +68,8 @@ class Plan(NamedTuple):
     whole: int
     left_out: Mapping[str, frozenset[str]] = MappingProxyType({})
     cluster_of: Mapping[str, str] | None = None
-    frame_index: Sequence[Mapping[str, Any]] = ()
-    parent: ShardedData | None = None
+    frame_index: Sequence[IndexLevel] = ()
+    parent: DataIdentity | None = None
     drawn: "Drawn | None" = None
 
     def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
@@ -79,15 +78,14 @@ class Plan(NamedTuple):
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)
         settings = self.settings if is_whole else self.settings.model_copy(update={"sample": len(positions)})
-        drawn = Drawn(largest_draw, stopped, self.data_part)
+        drawn = Drawn(largest_draw, stopped, self.identity)
         return self._replace(dataset=dataset, cluster_of=groups, settings=settings, drawn=drawn)
 
     @property
-    def data_part(self) -> dict[str, Any]:
+    def identity(self) -> DataIdentity:
         """What the signature says of the data."""
-        groups = None if self.cluster_of is None else canonical_sha256(self.cluster_of)
         rows, largest_draw = len(self.dataset.samples), self.drawn.largest if self.drawn else None
-        return manifests.data_part(self.dataset.fingerprint, rows, groups, largest_draw)
+        return DataIdentity.of(self.dataset.fingerprint, rows, self.cluster_of, largest_draw)
 
 
 class Drawn(NamedTuple):
@@ -95,7 +93,7 @@ class Drawn(NamedTuple):
 
     largest: int | None = None
     stopped: str | None = None
-    source: Mapping[str, Any] | None = None
+    source: DataIdentity | None = None
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -121,7 +119,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     elif settings.sample is not None:
         dataset = whole.draw(settings.sample, settings.seed)
     if settings.shard is not None:
-        parent = ShardedData(sha256=dataset.fingerprint, rows=len(dataset.samples))
+        parent = DataIdentity(sha256=dataset.fingerprint, rows=len(dataset.samples))
         dataset = dataset.in_shard(Shard.read(settings.shard))
     chosen, left_out = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
@@ -132,27 +130,26 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     """The same for the samples that a run stored, with the groups that it gave them; raises InputError as `plan`."""
     settings = wanted.in_settings(settings)
     environment = run.manifest.environment
-    mapping = environment.get("mapping")
     rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
     dataset = from_samples(
         ((row.position, sample, columns) for row, sample, (_, columns) in rows),
-        sources=[str(source) for source in environment.get("sources") or ("rows",)],
-        mapping={field: str(column) for field, column in mapping.items()} if isinstance(mapping, Mapping) else {},
+        sources=environment.sources or ("rows",),
+        mapping=environment.mapping,
         skipped=run.summary.skipped_rows,
     )
     clusters = run.cluster_of
-    if settings.cluster_by and settings.cluster_by != environment["settings"].get("cluster_by"):
+    if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
-    parent = None if shard_in(run.manifest) is None else shard_of(run.manifest)
-    whole = part.whole if (part := part_of(run.manifest)) else len(dataset.samples)
-    index = [level.model_dump() for level in run.index]
+    whole = part.whole if (part := run.part) else len(dataset.samples)
     drawn = None
     if run.largest_draw:
         when = (run.summary.stopped or "").partition(": ")[0]
         drawn = Drawn(run.largest_draw, when and f"{when}: by the scores of the run that was rescored")
     settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
-    return Plan(dataset, chosen, settings, whole, left_out, clusters, index, parent=parent, drawn=drawn)
+    return Plan(
+        dataset, chosen, settings, whole, left_out, clusters, run.index, parent=environment.shard_of, drawn=drawn
+    )
 
 
 class WantedMetrics(NamedTuple):
@@ -232,15 +229,15 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
     return tuple(sorted(distinct, key=lambda metric: catalog.place(metric.name))), left_out
 
 
-def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
+def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
     """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`, of a shard with `-shard-2-of-4`."""
-    end = ""
+    data, end = planned.identity.as_json, ""
     if planned.parent and planned.settings.shard:
-        data = {**planned.parent.model_dump(), "cluster_by": planned.settings.cluster_by}
+        data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
     name = _ENDINGS.sub("", Path(planned.dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
-    return below_runs(f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}")
+    return below_runs(f"{stem}-{canonical_sha256([judge.as_json, data])[:_DIGITS]}{end}")
 
 
 def below_runs(name: str) -> Path:
@@ -252,7 +249,7 @@ def below_runs(name: str) -> Path:
     return path
 
 
-def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
+def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     """A pandas frame whose index says something, with its levels as columns, and what they are; other data as it is."""
     index = getattr(data, "index", None)
     if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "columns") or index is None:
@@ -266,8 +263,8 @@ def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
             column = f"{column}_index"
         taken.add(column)
         dtype = str(index.get_level_values(number).dtype)
-        levels.append({"column": column, "name": None if name is None else str(name), "dtype": dtype})
-    return data.reset_index(names=[level["column"] for level in levels]), levels
+        levels.append(IndexLevel(column=column, name=None if name is None else str(name), dtype=dtype))
+    return data.reset_index(names=[level.column for level in levels]), levels
 
 
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
@@ -375,7 +372,7 @@ def _listed(fields: Iterable[str]) -> str:
 
 def _data_remarks(planned: Plan) -> Iterator[str]:
     dataset, samples = planned.dataset, len(planned.dataset.samples)
-    if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
+    if part := Part.of(planned.settings, samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
     if dataset.table.contexts_each:

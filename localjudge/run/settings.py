@@ -268,11 +268,9 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     # Calibrations take the place of the run's threshold, which is then one half.
     calibrated = changed.get("calibration")
     typed = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
-    settings = manifest.environment["settings"]
+    settings = dict(manifest.environment.settings)
     before = {name: settings[name] for name in SETTINGS if name in settings and name not in NOT_IN_FILES}
-    before["criteria"] = tuple(manifests.kept_criteria(manifest).values())
-    before["calibration"] = manifests.kept_calibrations(manifest)
-    before["n_ctx"] = manifest.judge["engine"].get("n_ctx", before.get("n_ctx"))
+    before["n_ctx"] = manifest.judge.engine.n_ctx or before.get("n_ctx")
     values = before | {name: getattr(typed, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
@@ -283,7 +281,7 @@ def judge_of(run: Run, *, needed: bool = True) -> str:
     A run's directory may come from anybody, and the address of a server is where the texts would go: raises InputError
     for one that is not this machine's by its very address, and where no judge is named; not if a judge is not `needed`.
     """
-    judge = run.manifest.environment.get("judge")
+    judge = run.manifest.environment.judge
     if judge is None and needed:
         message = f"{run.directory} does not say which judge it was made with"
         raise InputError(message, hint=f"name it with {option('judge')}")

@@ -21,7 +21,7 @@ from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
-from localjudge.metrics import Metric, catalog
+from localjudge.metrics import Metric
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import directory as run_directory
@@ -30,13 +30,12 @@ from localjudge.record.archive import altered_requests, stored_answers, stored_i
 from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
 from localjudge.record.label_rows import LABELS
-from localjudge.record.manifest import Difference, differences
+from localjudge.record.manifest import DataIdentity, Difference, differences
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
-from localjudge.record.store import canonical_sha256
 from localjudge.record.verification import VERIFICATION, Result, keep_verification
 from localjudge.run.combine import CombinedRuns
-from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, use_judge
+from localjudge.run.judges import JudgeName, OpenJudge, identity_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
@@ -147,16 +146,16 @@ def verify_run(
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
     with closing(progress):
-        if combination := manifests.combination_of(run.manifest):
-            verification = _verify_combined(run, [as_run(source.run) for source in combination.runs], progress)
+        if sources := run.manifest.environment.combined:
+            verification = _verify_combined(run, [as_run(source.run) for source in sources], progress)
         else:
             settings = settings_of(run.manifest, **{"threads": None, **where})
             settings = settings.model_copy(update={"threshold": run.summary.threshold})
             named = judge or judge_of(run, needed=engine is None)
             if judge is None and engine is None:
                 _require_in_place(str(named), run)
-            own = {**manifests.kept_criteria(run.manifest), **{metric.name: metric for metric in metrics}}
-            computed = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
+            own = {metric.name: metric for metric in metrics}
+            computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
             with use_judge(named, engine, settings, progress) as opened:
                 for line in opened.announcement.splitlines():
                     progress.note(line)
@@ -216,7 +215,7 @@ class _Replay:
     def __post_init__(self) -> None:
         self._store = self.run.directory / STORE
         self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
-        engine = self.run.manifest.judge["engine"]
+        engine = self.run.manifest.judge.engine.as_json
         self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=engine)
 
     def verification(self) -> Verification:
@@ -239,11 +238,11 @@ class _Replay:
             verdicts_moved=sum(row.moved for row in self.rows),
             largest_move=max((row.distance for row in self.rows), default=0.0),
             rows=tuple(sorted(self.rows, key=lambda row: (not row.moved, -row.distance))),
-            altered_requests=altered_requests(self._store, manifest.judge["engine"], self._wording.keys.shapes),
+            altered_requests=altered_requests(self._store, manifest.judge.engine.as_json, self._wording.keys.shapes),
             files=files,
-            judge_changes=tuple(differences(manifest.judge, judge_part_of(self.judge, self.metrics, self.settings))),
+            judge_changes=tuple(differences(manifest.judge, identity_of(self.judge, self.metrics, self.settings))),
             data_changes=_data_changes(run),
-            isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
+            isolated=not (manifest.judge.engine.batching or "").startswith("not isolated"),
         ).decide()
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
@@ -271,13 +270,13 @@ class _Replay:
     def _summary(self, totals: Totals) -> Summary:
         """The summary that the run would have; a copy of its model in another place may have another name."""
         manifest = self.run.manifest
-        card, source = manifests.card_of(manifest), self.judge.source
-        if (source and source == manifest.environment.get("judge")) or self.run.judge.name != card.name:
+        card, source = manifest.card, self.judge.source
+        if (source and source == manifest.environment.judge) or self.run.judge.name != card.name:
             card = card.model_copy(update={"name": self.judge.card.name})
         signature = manifests.signature(manifest.judge, manifest.data)
-        summary = totals.summary(signature, card, manifest.environment["skipped_rows"])
-        thresholds = {"threshold": manifest.judge["threshold"], "thresholds": manifest.judge.get("thresholds", {})}
-        return summary.model_copy(update={**thresholds, "stopped": manifest.environment.get("stopped")})
+        summary = totals.summary(signature, card, manifest.environment.skipped_rows)
+        thresholds = {"threshold": manifest.judge.threshold, "thresholds": manifest.judge.thresholds}
+        return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
 
 
 def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Verification:
@@ -285,7 +284,7 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
     return Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
-        judge=combined.combination.card,
+        judge=combined.manifest.card,
         files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary)
         | _changed_labels(run),
         judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
@@ -305,8 +304,7 @@ def _changed_labels(run: Run) -> dict[str, tuple[str, ...]]:
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
-    groups = None if run.cluster_of is None else canonical_sha256(run.cluster_of)
-    part = manifests.data_part(fingerprint(run.iter_samples()), rows, groups, run.largest_draw)
+    part = DataIdentity.of(fingerprint(run.iter_samples()), rows, run.cluster_of, run.largest_draw)
     return tuple(differences(run.manifest.data, part))
 
 

@@ -95,7 +95,7 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}
     assert "reference_contexts, retrieved_contexts: ids and no texts, documents are compared by id" in stream.getvalue()
-    assert result.manifest.judge["metrics"]["document_mrr(compare_by=id)"] == {"version": 1, "compare_by": "id"}
+    assert result.manifest.judge.metrics["document_mrr(compare_by=id)"].as_json == {"version": 1, "compare_by": "id"}
     assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 

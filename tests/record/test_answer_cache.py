@@ -14,6 +14,7 @@ import pytest
 
 from localjudge.errors import InputError
 from localjudge.record.cache import AnswerCache, open_cache
+from localjudge.record.manifest import JudgeIdentity
 from localjudge.types import Answer, NoAnswer
 
 JUDGE: dict[str, Any] = {"engine": {"engine": "one"}, "judge": {"profile": "p"}, "versions": {"localjudge": "1"}}
@@ -22,6 +23,7 @@ WRITE = f"""
 import itertools, sys
 from contextlib import closing
 from localjudge.record.cache import open_cache
+
 from localjudge.types import Answer
 with closing(open_cache({JUDGE!r})) as cache:
     for number in itertools.count() if sys.argv[1] == "all" else range(600):
@@ -38,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def opened(judge: dict[str, Any] = JUDGE) -> AnswerCache:
-    cache = open_cache(judge)
+    cache = open_cache(JudgeIdentity(**{"metrics": {}, "threshold": 0.5, **judge}).answering)
     assert cache is not None
     return cache
 
@@ -68,7 +70,7 @@ def test_an_answer_comes_back_to_the_last_digit_and_no_error_is_kept(folder: Pat
         ({"engine": {"engine": "two"}}, {}),
         ({"judge": {"profile": "q"}}, {}),
         ({"versions": {"localjudge": "2"}}, {}),
-        ({"threshold": 0.3, "min_legal_mass": 0.1, "segmenter": {}, "metrics": {"m": {}}}, {"a": ANSWER}),
+        ({"threshold": 0.3, "min_legal_mass": 0.1, "segmenter": {}, "metrics": {"m": {"version": 1}}}, {"a": ANSWER}),
     ],
 )
 def test_an_answer_crosses_only_what_cannot_move_it(other: dict[str, Any], answers: dict[str, Answer]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.compare import compare
-from localjudge.record.manifest import signature
+from localjudge.record.manifest import DataIdentity, JudgeIdentity, signature
 from tests.cli.conftest import called
 from tests.record.conftest import Stopped, edited, in_store
 from tests.report.whole_files import exported
@@ -43,7 +43,9 @@ def in_manifest(change: Callable[[dict[str, Any]], Any], *, signed: bool = True)
         manifest, summary = (json.loads((directory / f"{name}.json").read_text()) for name in ("manifest", "summary"))
         change(manifest)
         if signed:
-            manifest["signature"] = summary["signature"] = signature(manifest["judge"], manifest["data"])
+            manifest["signature"] = summary["signature"] = signature(
+                JudgeIdentity(**manifest["judge"]), DataIdentity(**manifest["data"])
+            )
         for name, value in (("manifest", manifest), ("summary", summary)):
             (directory / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
 

@@ -44,6 +44,11 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return run
 
 
+def remember(run: Run) -> None:
+    judge = run.manifest.judge
+    remember_examination(judge.engine, judge.judge, UNFIT)
+
+
 def everywhere(run: Run, folder: Path) -> dict[str, str]:
     """All that shows numbers of a run."""
     checks = Checks({"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"})
@@ -64,13 +69,13 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
 def test_it_stands_with_every_number(make: Make, tmp_path: Path) -> None:
     run = make()
     assert {name for name, text in everywhere(run, tmp_path).items() if NOT_EXAMINED not in text} == set()
-    remember_examination(run.manifest.judge, UNFIT)
+    remember(run)
     assert {name for name, text in everywhere(run, tmp_path).items() if SAID not in text} == set()
 
 
 def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
     before = make("before")
-    remember_examination(before.manifest.judge, UNFIT)
+    remember(before)
     after = make("after")
     assert after.manifest.signature == before.manifest.signature
     for name in ("summary.json", "scores.jsonl", "verdicts.jsonl"):
@@ -78,7 +83,7 @@ def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
 
 
 def test_another_way_of_asking_is_another_judge(make: Make) -> None:
-    remember_examination(make("plain").manifest.judge, UNFIT)
+    remember(make("plain"))
     assert make("with reasons", reasons="before").judge.examined == NOT_EXAMINED
     assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
 

@@ -17,7 +17,7 @@ from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
-from localjudge.record.manifest import Manifest, differences, judge_part, signature
+from localjudge.record.manifest import DataIdentity, JudgeIdentity, Manifest, differences, signature
 from localjudge.types import ChatEnds, VerdictRule
 from tests.cli.conftest import OWN_PROMPT
 
@@ -78,7 +78,7 @@ INGREDIENTS = {
 
 @pytest.mark.engine
 def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
-    assert INGREDIENTS - leaves(made.judge) == set()
+    assert INGREDIENTS - leaves(made.judge.as_json) == set()
 
 
 @pytest.mark.engine
@@ -132,8 +132,8 @@ class NextContextRecall(ContextRecall):
     version = 2
 
 
-def part(judge: PromptWriter, metric: Metric | None = None) -> dict[str, Any]:
-    return judge_part({}, judge.identity, {}, [metric or ContextRecall()], RULE)
+def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
+    return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
 def test_a_chat_template_moves_the_judge() -> None:
@@ -164,21 +164,22 @@ def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
 def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge() -> dict[str, Any]:
-        return judge_part({}, {}, {}, [ContextRecall()], RULE)
+    def judge() -> JudgeIdentity:
+        return JudgeIdentity.of({"engine": "x"}, {}, {}, [ContextRecall()], RULE)
 
     before = judge()
     monkeypatch.setattr(
         "localjudge.record.manifest.version", lambda name: "99" if name == package else metadata.version(name)
     )
     assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]
-    assert signature(before, {}) != signature(judge(), {})
+    data = DataIdentity.of("", 0, None)
+    assert signature(before, data) != signature(judge(), data)
 
 
 def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -> None:
     run = manifest(tmp_path, engine=ENGINE)
-    assert {"host", "sessions", "settings", "sources", "mapping"} <= run.environment.keys()
-    assert "threads" not in json.dumps([run.judge, run.data])
+    assert {"host", "sessions", "settings", "sources", "mapping"} <= run.environment.as_json.keys()
+    assert "threads" not in json.dumps([run.judge.as_json, run.data.as_json])
 
 
 def test_a_directory_of_another_run_is_refused_in_words(tmp_path: Path) -> None:

@@ -139,8 +139,8 @@ def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
     whole, merged = Run.open(folder / "whole"), Run.open(folder / "merged")
     assert results(merged) == results(whole)
     assert b"a logit is not a number" in results(whole)["verdicts.jsonl"]
-    assert len(merged.manifest.environment["sessions"]) == 3
-    assert merged.manifest.environment["answers"] == whole.manifest.environment["answers"]
+    assert len(merged.manifest.environment.sessions) == 3
+    assert merged.manifest.environment.answers == whole.manifest.environment.answers
     assert (merged.part, merged.summary.signature) == (None, whole.summary.signature)
     checked = verify(merged, engine=Engine())
     assert (checked.result, checked.stored_requests) == ("bit-identical", len(stored(whole)["request"]))
@@ -178,7 +178,7 @@ def test_rescored_shards_are_shards(tmp_path: Path) -> None:
     ]
     merged = merge(shards, out=tmp_path / "merged")
     assert results(merged) == results(again)
-    answers = merged.manifest.environment["answers"]
+    answers = merged.manifest.environment.as_json["answers"]
     assert len(answers["reused"]) == 3
     assert answers["asked"] + sum(answers["reused"].values()) == len(stored(whole)["request"])
 

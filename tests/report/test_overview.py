@@ -232,7 +232,7 @@ def test_a_page_with_a_baseline_never_speaks_of_a_and_b(scripted_run: ScriptedRu
 
 def test_the_day_is_that_on_which_the_run_was_begun(run: Run) -> None:
     sessions = [{"started": "2026-03-01T23:59:00+00:00"}, {"started": "2026-03-02T00:10:00+00:00"}]
+    begun: Any
     for begun, day in ((sessions, "2026-03-01"), ([{}], ""), ([], "")):
-        environment = {**run.manifest.environment, "sessions": begun}
-        manifest = run.manifest.model_copy(update={"environment": environment})
+        manifest = run.manifest.with_environment(sessions=begun)
         assert overview(Run(run.directory, run.summary, manifest), check(run))["day"] == day

@@ -45,9 +45,7 @@ def hostile_page(tmp_path: Path) -> str:
     rows = [{**row, "doc": "</script><b>group"}]
     run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc")
     card = run.judge.model_copy(update={"name": HOSTILE[0], "caution": HOSTILE[2]})
-    manifest = run.manifest.model_copy(
-        update={"environment": {**run.manifest.environment, "sources": ["dir/<script>owned()<\\script>\u202e.jsonl"]}}
-    )
+    manifest = run.manifest.with_environment(sources=["dir/<script>owned()<\\script>\u202e.jsonl"])
     name = f"{HOSTILE[0]}\u202e"
     metrics = {**run.summary.metrics, name: run.summary.metrics["context_recall"]}
     summary = run.summary.model_copy(update={"judge": card, "metrics": metrics})

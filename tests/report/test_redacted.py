@@ -110,7 +110,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def secrets(run: Run) -> list[str]:
     """What was put in, and what the run adds of this machine and this user."""
     environment = run.manifest.environment
-    added = [environment["sources"], str(run.directory), environment["host"]["node"], environment["host"]["system"]]
+    added = [list(environment.sources), str(run.directory), environment.host["node"], environment.host["system"]]
     details = [row.detail for row in run.scores if row.detail]
     put_in = [*texts(DATA), *texts(CRITERION.model_dump(mode="json")), REASON, ERROR, JUDGE]
     return [*put_in, *texts(added), *details, "Abernathy-Smythe."]
@@ -126,7 +126,7 @@ def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:
     names = ("manifest.json", "summary.json", "scores.jsonl", "verdicts.jsonl")
     inside = "".join((run.directory / name).read_text() for name in names)
     assert all(text in inside for text in (REASON, ERROR, JUDGE, CRITERION.question))
-    assert run.manifest.environment["host"]["node"] in inside
+    assert run.manifest.environment.host["node"] in inside
     private = [text for text in secrets(run) if text not in FIXED]
     assert len(private) > 30
     assert leaked(out, private) == set()
@@ -195,7 +195,7 @@ def test_with_a_salt_no_hash_of_texts_can_be_tried(run: Run) -> None:
     """Those of the data and of the files, which anybody could work out who guesses what is in them, are keyed, too."""
     out = "".join(redacted_lines(run, SALT))
     files = [(run.directory / name).read_bytes() for name in ("scores.jsonl", "verdicts.jsonl")]
-    hashes = [run.manifest.data["sha256"], run.manifest.data["clusters_sha256"]]
+    hashes = [run.manifest.data.sha256, run.manifest.data.clusters_sha256 or ""]
     hashes += [hashlib.sha256(content).hexdigest() for content in files]
     assert [digest for digest in hashes if digest[:32] in out] == []
     assert all(digest in "".join(redacted_lines(run)) for digest in hashes)

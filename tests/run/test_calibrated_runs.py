@@ -14,7 +14,8 @@ from localjudge import Run, ScriptedEngine, combine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
-from localjudge.record.manifest import Calibration, Manifest, kept_calibrations
+from localjudge.record.directory import validated
+from localjudge.record.manifest import Calibration, KeptSettings
 from localjudge.report.tables import calibration_lines
 from localjudge.run.verify import verify_run as verify
 
@@ -78,7 +79,7 @@ def test_a_calibration_moves_the_signature_and_none_leaves_it(calibration: Calib
     plain, with_it = judged("plain"), judged("with", calibration=calibration)
     other = judged("other", calibration=calibration.model_copy(update={"threshold": 0.41}))
     assert len({run.manifest.signature for run in (plain, with_it, other)}) == 3
-    assert not {"thresholds", "calibrations"} & plain.manifest.judge.keys()
+    assert not {"thresholds", "calibrations"} & plain.manifest.judge.as_json.keys()
     renamed = judged("renamed", calibration=calibration.model_copy(update={"name": "x", "created": "later"}))
     assert renamed.manifest.signature == with_it.manifest.signature
 
@@ -102,7 +103,7 @@ def test_rescoring_takes_a_calibration_and_a_threshold_takes_its_place(calibrati
     without = with_it.rescore(threshold=0.3, engine=engine, out="without")
     assert (without.summary.threshold, without.summary.thresholds) == (0.3, {})
     other = with_it.rescore(metrics=["context_relevancy"], engine=engine, out="other")
-    assert (other.summary.thresholds, other.manifest.environment["settings"]["calibration"]) == ({}, [])
+    assert (other.summary.thresholds, other.manifest.environment.settings.calibration) == ({}, ())
     assert engine.asked == ()
 
 
@@ -156,12 +157,12 @@ def test_a_calibration_that_was_changed_by_hand_is_a_contradiction(
 @given(st.lists(st.recursive(st.none() | st.floats() | st.text(max_size=3), st.lists, max_leaves=3)))
 def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: object) -> None:
     """No file is read that it may name, and nothing falls over."""
-    manifest = Manifest(signature="", judge={}, data={}, environment={"settings": {"calibration": kept}})
+    settings = {"max_failed": 0, "calibration": kept}
     if kept == []:
-        assert kept_calibrations(manifest) == ()
+        assert validated(KeptSettings, settings, "").calibration == ()
         return
     with pytest.raises(RunDirectoryError):
-        kept_calibrations(manifest)
+        validated(KeptSettings, settings, "")
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:

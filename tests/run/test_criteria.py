@@ -79,7 +79,7 @@ def test_its_words_are_in_the_signature_and_the_run_needs_no_file(tmp_path: Path
     assert judge["metrics"]["kind"] == {"version": 1, "criterion_sha256": KIND.sha256}
     assert judge["judge"]["special_tasks"].keys() == {"criterion", "rubric"}
     plain = localjudge.evaluate(ROWS, out=tmp_path / "plain", engine=engine(), metrics=["faithfulness"]).manifest.judge
-    assert "special_tasks" not in plain["judge"], "their words are signed only where they are asked"
+    assert not plain.judge.special_tasks, "their words are signed only where they are asked"
     verification = Run.open(tmp_path / "file").verify(engine=engine())
     assert (verification.result, verification.judge_changes, verification.files) == ("bit-identical", (), {})
     again = engine()
@@ -113,9 +113,9 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
     [
         ([], "criteria: "),
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criteria: "),
-        (["/etc/hostname"], "settings.criteria"),
+        (["/etc/hostname"], "the criterion cannot be asked"),
         ({"kind": 1}, "settings.criteria"),
-        ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
+        ([{"name": "kind"}], "manifest.json cannot be read: the criterion cannot be asked: question"),
     ],
 )
 def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:

@@ -70,7 +70,7 @@ def test_the_same_call_again_asks_nothing_and_leaves_the_same_bytes(tmp_path: Pa
     second = engine()
     run(tmp_path, engine=second)
     assert (second.asked, written(tmp_path)) == ((), before)
-    assert len(Run.open(tmp_path).manifest.environment["sessions"]) == 2
+    assert len(Run.open(tmp_path).manifest.environment.sessions) == 2
 
 
 def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:

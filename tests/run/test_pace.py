@@ -100,7 +100,7 @@ def test_the_last_run_is_remembered_with_its_verdicts_and_its_day(tmp_path: Path
     pace = latest_pace(SHA256)
     assert pace is not None
     assert (pace.seconds_per_verdict, pace.seconds_per_token, pace.verdicts) == (2.5, 0.0625, 20)
-    finished = Run.open(tmp_path / "run").manifest.environment["sessions"][0]["finished"]
+    finished = Run.open(tmp_path / "run").manifest.environment.sessions[0].finished or ""
     assert str(pace) == f"2.5 s a verdict here (20 verdicts on {finished[:10]})"
     [file] = (home / "paces").iterdir()
     assert file.stat().st_mode & 0o077 == 0
@@ -126,7 +126,7 @@ def test_only_what_this_process_asked_counts(tmp_path: Path) -> None:
     pace = latest_pace(SHA256)
     assert pace is not None
     assert (pace.verdicts, pace.seconds_per_verdict) == (20, 2.5)
-    assert both.manifest.environment["sessions"][0]["effort"]["seconds_total"] == 50
+    assert both.manifest.environment.as_json["sessions"][0]["effort"]["seconds_total"] == 50
     assert "asked 20 verdicts in 50.0 s" in both.notes
     assert seconds_per_verdict(both) == 2.5
     reused = run(20, tmp_path / "reused", engine, reuse=(str(tmp_path / "both"),))
@@ -153,7 +153,7 @@ def test_a_killed_process_has_no_pace_and_the_one_that_resumes_has_its_own(tmp_p
         localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path, progress=Stop())
     resumed = localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path)
     again = localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path)
-    asked = [session["asked"] for session in again.manifest.environment["sessions"]]
+    asked = [session.asked for session in again.manifest.environment.sessions]
     assert asked == [None, 24, 0]
     assert seconds_per_verdict(resumed) == seconds_per_verdict(again) == 2.5
 
@@ -170,7 +170,7 @@ def test_a_manifest_that_was_written_by_hand_is_refused_and_not_believed(tmp_pat
     run(20, tmp_path / "run", Timed())
     file = tmp_path / "run" / "manifest.json"
     file.write_text(file.read_text().replace('"seconds_total": 50.0', '"seconds_total": "soon"'))
-    with pytest.raises(RunDirectoryError, match="sessions cannot be read"):
+    with pytest.raises(RunDirectoryError, match=r"effort\.seconds_total: "):
         seconds_per_verdict(Run.open(tmp_path / "run"))
 
 
@@ -192,7 +192,7 @@ def test_the_next_run_says_how_long_before_it_asks(tmp_path: Path) -> None:
 
 
 def latest_before(run: Run) -> str:
-    return f"2.5 s a verdict here (20 verdicts on {run.manifest.environment['sessions'][0]['finished'][:10]})"
+    return f"2.5 s a verdict here (20 verdicts on {str(run.manifest.environment.sessions[0].finished)[:10]})"
 
 
 def test_a_dry_run_of_a_known_judge_asks_nothing_and_of_another_says_that_it_tries(tmp_path: Path) -> None:

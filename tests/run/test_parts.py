@@ -128,5 +128,5 @@ def test_a_shard_goes_on_and_can_be_rescored(tmp_path: Path) -> None:
         judge(tmp_path / "run", engine, shard="2/2")
     again = run.rescore(threshold=0.9, out=tmp_path / "again", engine=engine)
     assert (engine.asked, again.part) == ((), run.part)
-    assert again.manifest.environment["shard_of"] == run.manifest.environment["shard_of"]
+    assert again.manifest.environment.shard_of == run.manifest.environment.shard_of
     assert again.verify(engine=engine).result == "bit-identical"

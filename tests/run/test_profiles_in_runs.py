@@ -1,6 +1,7 @@
 """A profile in a run: named, signed, announced, verified; what it has no words for is refused before all work."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> 
     asked = "".join(piece.text for node in engine.asked[0].path for piece in node)
     assert asked.startswith("<|im_start|>system\nDetermine whether the provided claim")
     assert asked.endswith("\nClaim: It opened in 1889.<|im_end|>\n<|im_start|>assistant\n")
-    assert found.manifest.judge["judge"]["profile"] == "minicheck"
-    assert found.manifest.judge["judge"]["profile_sha256"] == prompts.load_profile("minicheck").sha256
+    assert found.manifest.judge.judge.profile == "minicheck"
+    assert found.manifest.judge.judge.profile_sha256 == prompts.load_profile("minicheck").sha256
     assert found.scores[0].score == 1.0
     assert verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
@@ -83,12 +84,15 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     script = {"It opened in 1889.": 0.9}
     found = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")
-    assert found.manifest.judge["judge"]["profile"] == "house"
+    assert found.manifest.judge.judge.profile == "house"
     shutil.rmtree("house")
     monkeypatch.chdir("/")
     assert verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
-    found.manifest.environment["settings"]["profile"]["files"]["attribution.toml"] += "# another\n"
-    again = verify(found, engine=ScriptedEngine(script))
+    settings = found.manifest.environment.settings
+    words = settings.as_json["profile"]
+    words["files"]["attribution.toml"] += "# another\n"
+    manifest = found.manifest.with_environment(settings=settings.changed(profile=words))
+    again = verify(replace(found, manifest=manifest), engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 

@@ -44,7 +44,7 @@ def results(run: Run) -> dict[str, bytes]:
 
 def answers(run: Run) -> Any:
     """Where the answers are from, as the manifest says it."""
-    return run.manifest.environment["answers"]
+    return run.manifest.environment.as_json["answers"]
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
     assert results(again) == results(first)
     assert again.summary.metrics["context_recall"].clusters == 2
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
-    settings = [run.manifest.environment["settings"] for run in (first, again)]
+    settings = [run.manifest.environment.settings.as_json for run in (first, again)]
     assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
 
 
@@ -174,6 +174,6 @@ def test_runs_are_reused_like_their_directories(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", engine())
     for number, reuse in enumerate((run, [run], str(run.directory), [run.directory])):
         again = judged(tmp_path / str(number), engine(), reuse=reuse)
-        assert again.manifest.environment["answers"]["reused"] == {str(run.directory): 5}
+        assert again.manifest.environment.as_json["answers"]["reused"] == {str(run.directory): 5}
     with pytest.raises(InputError, match="reuse takes runs or their directories, got 3"):
         judged(tmp_path / "wrong", engine(), reuse=3)

@@ -56,6 +56,6 @@ def test_abbreviations_are_read_into_the_run_and_signed_by_their_words(tmp_path:
     assert [len(run.verdicts) for run in (plain, read, named)] == [2, 1, 1]
     assert read.summary.signature == named.summary.signature
     assert len({run.summary.signature for run in (plain, read, other)}) == 3
-    assert read.manifest.environment["settings"]["abbreviations"] == ["Exkmt", "Pat"]
+    assert read.manifest.environment.settings.as_json["abbreviations"] == ["Exkmt", "Pat"]
     file.unlink()
     assert Run.open(read.directory).verify(engine=ScriptedEngine({}, default=1.0)).result == "bit-identical"

@@ -186,7 +186,7 @@ def test_a_kill_moves_no_byte(stopped: Run, tmp_path: Path) -> None:
     run = judge(tmp_path / "run", rest, until=GATE)
     assert bytes_of(run) == bytes_of(stopped)
     assert len(rest.asked) == 2 * run.summary.samples - 25
-    assert len(run.manifest.environment["sessions"]) == 2
+    assert len(run.manifest.environment.sessions) == 2
 
 
 @pytest.mark.engine
@@ -423,7 +423,7 @@ def test_a_directory_of_other_data_that_says_it_is_drawn_from_these_leaves_no_sa
     fresh = judge(tmp_path / "fresh")
     file = tmp_path / "other" / "manifest.json"
     manifest = json.loads(file.read_text())
-    manifest["environment"]["drawn_from"] = fresh.manifest.data
+    manifest["environment"]["drawn_from"] = fresh.manifest.data.as_json
     file.write_text(json.dumps(manifest))
     run = judge(tmp_path / "other")
     assert bytes_of(run) == bytes_of(fresh)

@@ -140,7 +140,7 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
         keys = [key for (key,) in store.execute("SELECT key FROM request ORDER BY key")]
     engine = same()
     verify(run, engine=engine, count=3, seed=4)
-    of = RequestKeys(run.manifest.judge["engine"])
+    of = RequestKeys(run.manifest.judge.engine.as_json)
     assert {of.keyed(request).key for request in engine.asked} == set(random.Random(4).sample(keys, 3))
     assert verify(run, engine=same(), count=1000).asked_again == 5
 

@@ -199,7 +199,7 @@ def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: 
     assert run.judge.name == "made-up"
     assert run.judge.sha256 is None
     assert "bytes not proved" in str(run.judge)
-    assert run.manifest.environment["judge"] == fake.url
+    assert run.manifest.environment.judge == fake.url
     assert verify(run).result == "bit-identical"
     before = len(fake.asked)
     again = evaluate(fake, tmp_path / "again", reuse=str(tmp_path / "run"))

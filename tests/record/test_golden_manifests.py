@@ -1,0 +1,41 @@
+"""Manifests that earlier versions wrote are read, and written again, byte for byte, and keep their signatures."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from localjudge.record.directory import MANIFEST, RunDirectory
+from localjudge.record.files import write_manifest
+from localjudge.record.manifest import Manifest, signature
+from localjudge.record.run import read_manifest
+
+FILES = sorted((Path(__file__).parent / "manifests").glob("*.json"))
+
+
+def read(file: Path, directory: Path) -> Manifest:
+    (directory / MANIFEST).write_bytes(file.read_bytes())
+    manifest = read_manifest(directory)
+    assert manifest is not None
+    return manifest
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_manifest_is_written_as_it_was_read_and_keeps_its_signature(file: Path, tmp_path: Path) -> None:
+    manifest = read(file, tmp_path)
+    with closing(RunDirectory(tmp_path)) as directory:
+        write_manifest(directory, manifest)
+    assert (tmp_path / MANIFEST).read_bytes() == file.read_bytes()
+    assert signature(manifest.judge, manifest.data) == manifest.signature
+
+
+def test_an_ingredient_that_is_not_known_stays_in_file_and_signature(tmp_path: Path) -> None:
+    """A later version may sign more; its order in the file stays, too."""
+    file = tmp_path / "later.json"
+    text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
+    file.write_text(
+        text.replace('"segmenter": {', '"later": {"b": 1, "a": 2.50},\n    "segmenter": {'), encoding="utf-8"
+    )
+    manifest = read(file, tmp_path)
+    assert list(manifest.judge.as_json)[:3] == ["engine", "judge", "later"]
+    assert signature(manifest.judge, manifest.data) != manifest.signature
