@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from localjudge.arguments import check_arguments
 from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
@@ -22,7 +23,7 @@ from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.report.export import column_types
-from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for, runs_in
+from localjudge.result import Output, Run, directory_for, named_settings, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
@@ -31,7 +32,7 @@ from localjudge.run.settings import checked
 from localjudge.words import option_name
 
 
-@check_names
+@check_arguments
 def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     data: Data,
     *,
@@ -164,7 +165,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         return Run.of(run, folder, column_types(data))
 
 
-@check_names
+@check_arguments
 def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
     """Make one run of all shards of it. No model is opened.
 
@@ -179,7 +180,7 @@ def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
         return Run.of(merge_shards(runs_in(shards), out, shown))
 
 
-@check_names
+@check_arguments
 def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
     """Combine runs of different judges on the same data.
 
@@ -193,7 +194,7 @@ def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
         return Run.of(combine_runs(runs_in(runs), out, progress=shown))
 
 
-@check_names
+@check_arguments
 def calibrate(  # noqa: PLR0913 # as for `evaluate`
     labels: RunLike | Sequence[RunLike],
     *,
@@ -230,7 +231,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     options = named_settings(locals())
     options |= {"metrics": metrics, "out": out, "engine": engine}
     single = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
-    sources = [labels] if isinstance(labels, RunLike) else [*labels]
+    sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
         calibrations = measure_judges(sources, options, judges=judges, name=name, single=single, progress=shown)

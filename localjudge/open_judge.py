@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any, NoReturn, Self
 
+from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import CustomPrompt, ProfileFolder
@@ -31,7 +32,7 @@ from localjudge.record import run as record
 from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
 from localjudge.report.export import column_types
-from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
+from localjudge.result import Output, Run, directory_for, named_settings, progress_for
 from localjudge.run import judges
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
@@ -59,7 +60,7 @@ class Judge:
         self._open = True
 
     @classmethod
-    @check_names
+    @check_arguments
     def open(  # noqa: PLR0913 # each by its name, so that editors offer them
         cls,
         judge: JudgeName = DEFAULT_JUDGE,
@@ -142,6 +143,7 @@ class Judge:
                 raise InputError(f"{name} cannot be changed while the judge is open", hint=hint)
         return settings
 
+    @check_arguments
     def evaluate(
         self,
         data: Data,
@@ -163,8 +165,8 @@ class Judge:
         metrics: object,
         options: Mapping[str, Any],
         *,
-        out: object,
-        progress: object,
+        out: Output,
+        progress: Progress | bool | None,
         baseline: record.Run | None = None,
     ) -> Run:
         settings = self.settings_with(options)

@@ -157,10 +157,15 @@ def assert_score(
         Raises DataError for a sample that cannot be used, InputError for an unknown metric.
         """
         __tracebackhide__ = True
+        from localjudge.errors import InputError
         from localjudge.record.result_rows import score_rows, verdict_rows
         from localjudge.report.export import explained
+        from localjudge.types import Sample
         from localjudge.words import printable
 
+        if not isinstance(sample, Mapping | Sample):
+            hint = "a mapping or a localjudge.Sample; assert_gates takes a data set"
+            raise InputError(f"assert_score takes one sample, got {sample!r:.80}", hint=hint)
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identify(fields, request.node.nodeid)
         evaluated = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]

@@ -11,20 +11,19 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
-from functools import wraps
 from importlib.util import find_spec
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
 from localjudge.analysis.label_sheet import write_sheet
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import CorrectedMean, RunLabels, labels_of
+from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.metrics import Metric
@@ -43,7 +42,6 @@ from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
 from localjudge.run.settings import RunSettings
 from localjudge.run.verify import Verification, verify_run
-from localjudge.words import suggestion
 
 if TYPE_CHECKING:
     import pandas
@@ -51,22 +49,6 @@ if TYPE_CHECKING:
 
 Output = str | Path | Literal[False] | None
 """A directory, None for one under `runs/`, False for one that goes with the result."""
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
-
-def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """A function that raises InputError for an argument that it does not have, with the name that may be meant."""
-    names = signature(function).parameters
-
-    @wraps(function)
-    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
-        for name in options:
-            if name not in names:
-                raise InputError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
-        return function(*arguments, **options)
-
-    return call
 
 
 class MetricResult(MetricSummary):
@@ -137,6 +119,7 @@ class Run(record.Run):
         """As `to_pandas`, with null where there is no score. Raises InputError if polars is not installed."""
         return polars_frame(self, rows, self.types)
 
+    @check_arguments
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
         """What changed from the baseline to this run, by paired intervals, corrected by labels of both if they suffice.
 
@@ -160,7 +143,7 @@ class Run(record.Run):
             raise InputError(f"gates must be a list of texts, got {gates!r:.80}", hint="such as 'context_recall>=0.8'")
         return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, undecided=undecided)))
 
-    @check_names
+    @check_arguments
     def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
         self,
         *,
@@ -188,7 +171,7 @@ class Run(record.Run):
         options = {"seed": seed, "metrics": metrics, **named_settings(locals())}
         return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **options)
 
-    @check_names
+    @check_arguments
     def rescore(  # noqa: PLR0913 # each by its name, so that editors offer them
         self,
         metrics: str | Metric | Sequence[str | Metric] | None = None,
@@ -220,6 +203,7 @@ class Run(record.Run):
             run = rescore_run(self, metrics, options, out=directory, judge=judge, engine=engine, progress=shown)
         return Run.of(run, folder, self.types)
 
+    @check_arguments
     def report(
         self,
         out: str | Path | None = None,
@@ -238,6 +222,7 @@ class Run(record.Run):
         checked = self.check(gates, baseline=before, undecided=undecided)
         return write_report(self, checked, before, out, title=title)
 
+    @check_arguments
     def export(
         self,
         file: str | Path,
@@ -273,13 +258,14 @@ class Run(record.Run):
         """
         return labels_of(self)
 
+    @check_arguments
     def label(  # each by its name, so that editors offer them
         self,
         out: str | Path,
         *,
         n: int | None = None,
         minutes: float | None = None,
-        metrics: Sequence[str] | None = None,
+        metrics: str | Sequence[str] | None = None,
         seed: int = 0,
         labeller: str | None = None,
         again: bool = False,
@@ -291,13 +277,15 @@ class Run(record.Run):
         judge, and for a file that is there already.
         """
         path = Path(out).expanduser()
-        labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=metrics, seed=seed, again=again)
+        names = [metrics] if isinstance(metrics, str) else metrics
+        labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=names, seed=seed, again=again)
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:
             write_sheet(path, labelling.rows_to_send())
         return path
 
+    @check_arguments
     def read_labels(self, file: str | Path, labeller: str | None = None) -> LabelsRead:
         """Take the labels of a sheet, of what the page gave, or of another run's directory: how many are new.
 
@@ -309,25 +297,22 @@ class Run(record.Run):
         return as_html(summary_view(self))
 
 
-def directory_for(out: object) -> tuple[Path | None, _Folder | None]:
+def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
     """The directory of a new run, and its folder where it goes with the run. Raises InputError for what names none."""
     if out is None:
         return None, None
     if out is False:
         folder = _Folder()
         return folder.path / "run", folder
-    if not isinstance(out, str | Path):
-        raise InputError(f"out must be a directory, None or False, got {out!r:.80}", hint="False leaves none behind")
+    if "\0" in str(out):
+        raise InputError(f"{out!r:.80} is not the name of a directory", hint="False leaves none behind")
     return Path(out).expanduser(), None
 
 
-def progress_for(progress: object) -> Progress:
-    """What shows the progress. Raises InputError for anything else."""
+def progress_for(progress: Progress | bool | None) -> Progress:
+    """What shows the progress."""
     if isinstance(progress, Progress):
         return progress
-    if progress not in (None, True, False):
-        message = f"progress must be True, False, None or a localjudge.progress.Progress, got {progress!r:.80}"
-        raise InputError(message, hint="leave it out for a bar in notebooks and on terminals")
     ipython = sys.modules.get("IPython")
     in_notebook = type(ipython and ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
     if not (progress or (progress is None and (in_notebook or sys.stderr.isatty()))):
@@ -344,7 +329,8 @@ def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs_in(runs: object) -> list[RunLike]:
-    """The runs in a list. Raises InputError for a single run, and for what is not a list."""
-    if isinstance(runs, record.Run | str | Path) or not isinstance(runs, Iterable):
+    """Return the runs in a list. Raises InputError for a single run, and for anything else."""
+    some = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, RunLike) else []
+    if not some or not all(isinstance(run, RunLike) for run in some):
         raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
-    return list(runs)
+    return some

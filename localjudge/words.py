@@ -61,6 +61,11 @@ def declare(settings: Mapping[str, Setting]) -> None:
     _settings.update(settings)
 
 
+def is_setting(name: str) -> bool:
+    """Whether an argument of this name is a setting of a run."""
+    return name in _settings
+
+
 @contextmanager
 def as_typed() -> Iterator[None]:
     """Name options in command-line form until the end of the block."""
@@ -96,6 +101,7 @@ def option(name: str, value: Any = _UNNAMED) -> str:
     if value is _UNNAMED or value is True:
         return flag(name)
     values = [f"{key}={item}" for key, item in value.items()] if isinstance(value, Mapping) else [str(value)]
+    values = [",".join(value)] if isinstance(value, list) else values
     return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in values)
 
 

@@ -110,12 +110,16 @@ def test_typo(assert_score):
 def test_gate(assert_gates):
     assert_gates([S], "faithfulnes>=0.5")
 
+def test_list(assert_score):
+    assert_score([S], "faithfulness")
+
 def test_other(assert_score):
     assert_score(S, "faithfulness", at_most=0.9)
 """
     (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
     done = session(folder, "--localjudge-out", "left")
-    assert "2 failed, 2 passed in" in done.stdout, done.stdout
+    assert "3 failed, 2 passed in" in done.stdout, done.stdout
+    assert "InputError: assert_score takes one sample, got" in done.stdout
     assert '>       assert_score(S, "faithfulnes", at_least=0.5)\n' in done.stdout
     assert "E       localjudge.errors.InputError: no metric is called 'faithfulnes'" in done.stdout
     assert ".py:" not in done.stdout.replace("test_it.py:", ""), done.stdout

@@ -41,6 +41,13 @@ class Half:
         """Ask nothing."""
 
 
+class Own(Half):
+    """A metric with wrong parts."""
+
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update({"name": "own", "version": 1, "required_fields": frozenset[str](), **parts})
+
+
 class Whole(Half):
     """A metric called like one of ours."""
 
@@ -50,14 +57,17 @@ class Whole(Half):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda _: evaluate(judge=3, engine=None), "a judge must be a name or a path, got 3"),
+        (lambda _: evaluate(judge=3, engine=None), "judge cannot be 3"),
         (lambda _: evaluate(judge=Judge.open(engine=rain())), "an open judge has its engine"),
-        (lambda _: Judge.open(3), "a judge must be a name"),  # type: ignore[arg-type]
-        (lambda run: run.verify(judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: run.verify(engine=rain(), progress="yes"), "progress must be True, False, None"),
+        (lambda _: Judge.open(3), "judge cannot be 3\n  hint: it takes a text or a path$"),  # type: ignore[arg-type]
+        (lambda run: run.verify(judge=Judge.open(engine=rain())), "judge cannot be <Judge scripted>"),
+        (
+            lambda run: run.verify(engine=rain(), progress="yes"),
+            "progress cannot be 'yes'\n  hint: it takes Progress, True or False or None",
+        ),
         (lambda run: run.verify(engine=rain(), count=-1), "count must be at least 1"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
-        (lambda run: run.compare(3), "3 is not a run"),
+        (lambda run: run.compare(3), "baseline cannot be 3\n  hint: it takes Run, a text or a path"),
         (lambda run: run.check(3), "gates must be a list of texts, got 3"),
         (lambda run: run.check([3]), "gates must be a list of texts"),
         (
@@ -65,10 +75,32 @@ class Whole(Half):
             "undecided must be 'pass' or 'fail', got 'Pass'",
         ),
         (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
+        (lambda run: run.compare(run, by=["a"]), "by cannot be"),
+        (lambda run: run.compare(run, moved="x"), "moved cannot be 'x'"),
+        (lambda run: run.compare(run, moved=-1), "moved must be at least 0, got -1"),
+        (lambda run: run.export(3), "file cannot be 3"),
+        (lambda _: Run.open(None), "directory cannot be None"),  # type: ignore[arg-type]
+        (lambda run: run.label("x.csv", n="9"), "n cannot be '9'"),
+        (lambda run: run.label("x.docx"), "ends in .jsonl, .csv, .xlsx or .html"),
+        (lambda run: run.read_labels(pd.DataFrame()), "file cannot be"),
+        (lambda _: localjudge.calibrate(3), "runs must be a list of runs or directories, got 3"),  # type: ignore[arg-type]
+        (lambda _: localjudge.calibrate(pd.DataFrame()), "runs must be a list of runs"),
+        (lambda _: localjudge.calibrate([{}]), "runs must be a list of runs"),  # type: ignore[list-item]
+        (lambda _: evaluate(engine=3), "engine cannot be 3"),
+        (lambda _: evaluate(out="a\0b"), "'a.x00b' is not the name of a directory"),
+        (lambda _: evaluate(cluster_by="retrieved_contexts"), "no column .*\n  hint: the columns are id, response$"),
+        (lambda _: evaluate(metrics="faithfulness refusal"), r"hint: metrics=\['faithfulness', 'refusal'\]"),
+        (lambda _: evaluate(metrics="faithfulness,refusal"), r"hint: metrics=\['faithfulness', 'refusal'\]"),
+        (lambda _: evaluate(metrics=[Own(required_fields=["response"])]), "required_fields must be a frozenset"),
+        (lambda _: evaluate(metrics=[Own(version="1")]), "version must be a whole number, got '1'"),
+        (lambda _: evaluate(metrics=[Own(name="Bad Name!")]), "its name must be one word, got 'Bad Name!'"),
+        (lambda _: ScriptedEngine([1]), "a script maps texts"),  # type: ignore[arg-type]
+        (lambda _: evaluate(engine=ScriptedEngine({})), "the script holds no answer for 'It rains.'"),
+        (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
         (lambda run: run.to_pandas("rows"), "there are no rows 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
         (lambda _: localjudge.combine(3, out="x"), "runs must be a list"),  # type: ignore[arg-type]
-        (lambda _: evaluate(out=3), "out must be a directory, None or False, got 3"),
+        (lambda _: evaluate(out=3), "out cannot be 3\n  hint: it takes a text, a path, False or None"),
         (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
         (lambda _: evaluate(gates=["a>=1"]), "there is no option 'gates'"),
         (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),

@@ -337,6 +337,8 @@ def compare(
     warning. Raises RunDirectoryError for a directory without a finished run, InputError for a column `by` that the new
     run does not hold, or that has no single values, or too many.
     """
+    if moved < 0:
+        raise InputError(f"moved must be at least 0, got {moved}", hint="leave it out for 5 samples of each metric")
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))

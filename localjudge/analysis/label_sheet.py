@@ -77,7 +77,8 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     another ending, a workbook without openpyxl, or a text that is to be read back from a workbook and is too long.
     """
     if (ending := path.suffix.lower()) not in ENDINGS:
-        raise InputError(f"{path} is not a sheet", hint=f"name a file that ends in {', '.join(ENDINGS)}")
+        hint = f"name a file that ends in {', '.join(ENDINGS)} or .html, which is a page"
+        raise InputError(f"{path} is not a sheet", hint=hint)
     if path.exists() or path.is_symlink():
         raise InputError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
     if ending == ".jsonl":

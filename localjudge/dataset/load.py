@@ -181,7 +181,9 @@ class Dataset:
                 )
             values.append(distinct.setdefault((type(value), value), value))
         if not exists:
-            known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
+            known = sorted(
+                {shown(column) for extra in self.extras for column in extra} | {"id"} | (self.fields & _COLUMN_FIELDS)
+            )
             raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
         return tuple(values)
 

@@ -56,11 +56,12 @@ class EngineSettings(Record):
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, field: ValidationInfo) -> object:
-        """Refuse digits as text and truth values."""
+        """Refuse digits as text, truth values, and 1.0 for a whole number."""
         kind = cls.model_fields[str(field.field_name)].annotation
         kinds = {kind, *get_args(kind)}
         for number, error in _NOT_A_NUMBER.items():
-            if number in kinds and (isinstance(value, str) or (isinstance(value, bool) and bool not in kinds)):
+            wrong = {str} | ({bool} - kinds) | ({float} if number is int else set())
+            if number in kinds and type(value) in wrong:
                 raise PydanticKnownError(error)
         return value
 
@@ -142,6 +143,7 @@ class TokenCounter(Protocol):
         """Free all resources. The object cannot be used afterwards."""
 
 
+@runtime_checkable
 class Engine(TokenCounter, Protocol):
     """Answer requests. An open engine keeps a model in memory, so close it after use."""
 

@@ -35,7 +35,7 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises KeyError for a unit missing in the mapping without `default`, InputError for a value that is not `Scripted`.
+    Raises InputError for a unit missing in the mapping without `default`, and for a value that is not `Scripted`.
     Stores requests in `asked`; use `remember=False` for constant memory.
     """
 
@@ -50,6 +50,10 @@ class ScriptedEngine:
         capacity: int = 1_000_000,
         remember: bool = True,
     ) -> None:
+        if not (callable(script) or isinstance(script, Mapping)):
+            raise InputError(
+                f"a script maps texts to answers, got {script!r:.80}", hint="{'It rains.': 0.9}, or a function"
+            )
         self._remember = remember
         self._script = script
         self._default = default
@@ -136,7 +140,7 @@ class ScriptedEngine:
             if text in self._script:
                 return self._script[text]
         if self._default is None:
-            raise KeyError(f"the script holds no answer for {unit!r}")
+            raise InputError(f"the script holds no answer for {unit!r:.80}", hint="add it, or give a default")
         return self._default
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from localjudge.errors import InputError, LocaljudgeError, SampleError
 from localjudge.metrics import metric as naming
@@ -36,8 +36,8 @@ from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
 from localjudge.metrics.metric import About, Metric, Sentences, Steps, share_of
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.types import Failed, Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
-from localjudge.words import suggestion
+from localjudge.types import Failed, Outcome, Relevance, Sample, Scored, Span, Task, Undefined, Unit, context_texts
+from localjudge.words import option, suggestion
 
 _QUESTIONS = (
     ("context_recall", "context_relevancy_chunk"),
@@ -59,13 +59,14 @@ def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
 
 
 _LONGEST_MESSAGE = 300
+_NAME = re.compile(r"[^\s<>=(),]+(\([^()]*\))?")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
 
 
 def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
     """The metric's steps; what they raise becomes a SampleError that says what and where."""
     try:
-        outcome = yield from metric.steps(sample, sentences)
+        outcome = yield from _checked_tasks(metric.steps(sample, sentences))
     except (LocaljudgeError, MemoryError):
         raise
     except Exception as error:  # the package's own code may raise anything
@@ -75,6 +76,33 @@ def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps
     if not isinstance(outcome, Scored | Undefined | Failed):
         raise SampleError(f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed")
     return outcome
+
+
+def _checked_tasks(steps: Steps) -> Steps:
+    try:
+        tasks = next(steps)
+        while True:
+            if wrong := [task for task in tasks if not isinstance(task, Task)]:
+                raise SampleError(f"the metric asked {wrong[0]!r:.80}, which is no task")
+            tasks = steps.send((yield tasks))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+def flaw_of(metric: Any) -> str | None:
+    """Return what keeps an object from being a metric; None for a metric."""
+    if lacks := [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]:
+        return f"it lacks {', '.join(lacks)}"
+    if isinstance(metric, type):
+        return "it is a class"
+    if not isinstance(metric.required_fields, frozenset | set):
+        return f"required_fields must be a frozenset, got {metric.required_fields!r:.80}"
+    if not isinstance(metric.version, int):
+        return f"version must be a whole number, got {metric.version!r:.80}"
+    if not isinstance(metric.name, str) or not _NAME.fullmatch(metric.name):
+        return f"its name must be one word, got {metric.name!r:.80}"
+    return None
 
 
 def _message(error: Exception) -> str:
@@ -255,17 +283,18 @@ def _installed_metric(name: str) -> Metric:
     if name not in installed and base in installed:
         raise InputError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
     if name not in installed:
-        hint = f"separate names by commas: {','.join(name.split())}" if " " in name.strip() else None
-        raise InputError(f"no metric is called {name!r}", hint=hint or suggestion(base, names(), "the metrics"))
+        several = re.split(r"[\s,]+", name.strip())
+        hint = suggestion(base, names(), "the metrics") if len(several) == 1 else option("metrics", several)
+        raise InputError(f"no metric is called {name!r}", hint=hint)
     point = installed[name]
     try:
         metric: Metric = point.load()
     except Exception as error:  # the package's own code may raise anything
         problem = f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}"
         raise InputError(problem, hint="repair or remove the package that installs it") from error
-    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
-    if isinstance(metric, type) or lacks or metric.name != point.name:
-        problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"
+    flaw = flaw_of(metric)
+    if flaw or metric.name != point.name:
+        problem = flaw or f"expected an object whose name is {point.name!r}"
         hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
         raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
     return metric

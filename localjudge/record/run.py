@@ -16,7 +16,8 @@ from typing import Any, Self, TypeVar
 from pydantic import TypeAdapter
 
 from localjudge import model_registry
-from localjudge.errors import InputError, RunDirectoryError, UnfinishedRun
+from localjudge.arguments import check_arguments
+from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
@@ -75,6 +76,7 @@ class Run(Mapping[str, MetricSummary]):
     notes: tuple[str, ...] = ()
 
     @classmethod
+    @check_arguments
     def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
         """Read the run in a directory; an `unfinished` one as it is so far, while it is written or was stopped.
 
@@ -303,8 +305,6 @@ def as_run(run: RunLike, *, check: bool = True) -> Run:
     """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, InputError for no path."""
     if isinstance(run, Run):
         return run
-    if not isinstance(run, str | Path):
-        raise InputError(f"{run!r:.80} is not a run", hint="give a Run, or the directory of one")
     return Run.open(run, check=check)
 
 

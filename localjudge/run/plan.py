@@ -190,12 +190,10 @@ def wanted_metrics(
 
 
 def _add(own: dict[str, Metric], metric: Any) -> str:
-    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
-    if lacks or isinstance(metric, type):
-        problem = f": it lacks {', '.join(lacks)}" if lacks else ""
+    if flaw := catalog.flaw_of(metric):
         kinds = f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria"
         hint = "a complete metric is shown by: python -m pydoc localjudge.metrics"
-        raise InputError(f"{kinds}, got {metric!r:.80}{problem}", hint=hint)
+        raise InputError(f"{kinds}, got {metric!r:.80}: {flaw}", hint=hint)
     name: str = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
         kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"

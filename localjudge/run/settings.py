@@ -85,7 +85,7 @@ class RunSettings(EngineSettings):
     skip_bad_rows: Annotated[bool, Setting(data=True)] = False
     """Skip and count rows that cannot be used, instead of stopping."""
     cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, rescorable=True, calibration=True)] = (
-        None
+        Field(default=None, min_length=1)
     )
     """Column that groups samples, such as a document: intervals are then over the groups."""
     max_failed: Annotated[int, Setting(rescorable=True)] = Field(default=0, ge=0)
@@ -254,7 +254,10 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         return RunSettings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        words = first["msg"].replace("Input should be", f"{option_name(str(first['loc'][0]))} must be")
+        place = ".".join([option_name(str(first["loc"][0])), *map(str, first["loc"][1:])])
+        words = re.sub(
+            "^Input should be|^(?=String)", lambda match: f"{place} must be" if match[0] else f"{place}: ", first["msg"]
+        )
         words = words.replace("less than or equal to", "at most").replace("greater than or equal to", "at least")
         raise InputError(f"{words}, got {first['input']!r:.80}") from error
 

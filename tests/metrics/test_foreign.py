@@ -78,6 +78,12 @@ def test_what_it_raises_fails_the_sample_with_the_place() -> None:
     assert good.outcome == Scored(value=1)
 
 
+@pytest.mark.parametrize("tasks", ["x", [3]])
+def test_what_is_no_task_fails_the_sample(tasks: Any) -> None:
+    """It ended the run: a text has no `unit`."""
+    assert reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
+
+
 def test_what_it_raises_between_two_rounds_fails_the_sample() -> None:
     """What was judged before stays listed."""
 
