@@ -9,6 +9,9 @@ Units come from a pool: of a made-up judge, or of real verdicts on statements th
     labels alone    drawn at random, units all as likely: their mean, without a judge
     PPI++           drawn at random: the judge's mean and the mean of its errors, weighted by lambda
     corrected       as localjudge draws and corrects
+
+These are intervals of a single look. `looked_at` labels on and looks again and again, at planned numbers of labels
+(`localjudge.stats.looks`) or with an ordinary interval after every five labels.
 """
 
 import json
@@ -20,6 +23,7 @@ import numpy as np
 
 from localjudge.analysis.labelled_texts import read_labelled_texts
 from localjudge.stats.corrected import (
+    DrawnUnits,
     JudgedUnits,
     draw,
     inclusion_probabilities,
@@ -28,7 +32,8 @@ from localjudge.stats.corrected import (
     strata_by_score,
     uncertainty,
 )
-from localjudge.stats.interval import Floats
+from localjudge.stats.interval import CONFIDENCE, Floats, Indices
+from localjudge.stats.looks import PLANNED
 
 UNITS_OF_A_SAMPLE = (0.30, 0.35, 0.20, 0.08, 0.04, 0.03)
 _GROUP = 4
@@ -38,6 +43,12 @@ _STRATA = 10
 _THRESHOLD = 0.5
 _MORE_LABELS = (1.0, 1.25, 1.5, 2.0, 3.0)
 WAYS = ("labels alone", "PPI++", "corrected")
+LABELS_AT = 50
+"""The look with the width that is compared."""
+_MOST_LABELS = 150
+ORDINARY = dict.fromkeys(range(15, _MOST_LABELS + 1, 5), CONFIDENCE)
+"""Labels after which somebody looks at an ordinary interval."""
+AS_PLANNED = {look.labels: 1 - look.error for look in PLANNED if look.labels <= _MOST_LABELS}
 
 
 class Pool(NamedTuple):
@@ -108,7 +119,57 @@ def labels_for(width: float, way: str, setting: Setting, pool: Pool, *, repeats:
     return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(counts))))
 
 
-def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+class Misses(NamedTuple):
+    """Share of runs in which some interval missed the truth, and the mean width of the interval at 50 labels."""
+
+    share: float
+    width: float
+
+
+def looked_at(setting: Setting, pool: Pool, looks: Mapping[int, float], *, repeats: int, seed: int) -> Misses:
+    """What happens with an interval after each of these numbers of labels, of this confidence."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    limits = np.array([_limits_at(looks, _made_run(setting, pool, generator), generator) for _ in range(repeats)])
+    missed = (limits[:, :, 0] > setting.truth) | (setting.truth > limits[:, :, 1])
+    return Misses(
+        float(missed.any(axis=1).mean()), float(np.ptp(limits[:, list(looks).index(LABELS_AT)], axis=1).mean())
+    )
+
+
+def _limits_at(looks: Mapping[int, float], run: "_Run", generator: np.random.Generator) -> list[tuple[float, float]]:
+    drawing = run.draw(max(looks), generator)
+    units = ((run.units(drawing, labels), confidence) for labels, confidence in looks.items())
+    return [prediction_powered(*powered).limits or (0.0, 1.0) for powered in units]
+
+
+class _Run(NamedTuple):
+    """Units of a made-up run: what the judge and people say, weights and clusters."""
+
+    p_yes: Floats
+    human: Floats
+    weights: Floats
+    clusters: Indices
+
+    @property
+    def _shares(self) -> Floats:
+        return self.weights * uncertainty(self.p_yes)
+
+    def draw(self, labels: int, generator: np.random.Generator) -> DrawnUnits:
+        return draw(self._shares, strata_by_score(self.p_yes, _STRATA), labels, int(generator.integers(2**31)))
+
+    def units(self, drawing: DrawnUnits, labels: int) -> JudgedUnits:
+        """The units with the first labels of a drawing."""
+        taken, shares, drawn = drawing.taken[:labels], self._shares, np.zeros_like(self.weights)
+        chances = inclusion_probabilities(shares[taken] / shares.sum(), int(drawing.turns[:labels].max()))
+        drawn[taken] = self.weights[taken] / chances
+        return self.labelled(drawn, strata_by_score(self.p_yes))
+
+    def labelled(self, drawn: Floats, strata: Indices) -> JudgedUnits:
+        judged, certain = (self.p_yes >= _THRESHOLD).astype(np.float64), np.zeros(len(drawn), dtype=np.bool_)
+        return JudgedUnits(judged, self.weights, self.human, drawn, strata, self.clusters, certain)
+
+
+def _made_run(setting: Setting, pool: Pool, generator: np.random.Generator) -> _Run:
     sizes = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), setting.samples, p=UNITS_OF_A_SAMPLE)
     sample = np.repeat(np.arange(setting.samples), sizes)
     clusters = sample // _GROUP if setting.clustered else sample
@@ -116,18 +177,15 @@ def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> 
     is_one, size = generator.random(len(sample)) < rates[clusters], len(sample)
     ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
     chosen = np.where(is_one, generator.choice(ones, size), generator.choice(zeros, size))
-    p_yes, human, weights = pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples)
-    judged, nothing = (p_yes >= _THRESHOLD).astype(np.float64), np.zeros(size)
+    return _Run(pool.p_yes[chosen], pool.human[chosen], 1 / (sizes[sample] * setting.samples), clusters)
 
-    at_random, drawn, certain = nothing.copy(), nothing.copy(), np.zeros(size, dtype=np.bool_)
+
+def _intervals(setting: Setting, pool: Pool, generator: np.random.Generator) -> list[tuple[float, float]]:
+    run = _made_run(setting, pool, generator)
+    size, at_random = len(run.weights), np.zeros_like(run.weights)
     taken = generator.permutation(size)[: setting.labels]
-    at_random[taken] = weights[taken] * size / len(taken)
-    shares = weights * uncertainty(p_yes)
-    drawing = draw(shares, strata_by_score(p_yes, _STRATA), setting.labels, int(generator.integers(2**31)))
-    chances = inclusion_probabilities(shares[drawing.taken] / shares.sum(), int(drawing.turns.max()))
-    drawn[drawing.taken] = weights[drawing.taken] / chances
-
-    random_units = JudgedUnits(judged, weights, human, at_random, certain.astype(np.intp), clusters, certain)
-    units = JudgedUnits(judged, weights, human, drawn, strata_by_score(p_yes), clusters, certain)
+    at_random[taken] = run.weights[taken] * size / len(taken)
+    random_units = run.labelled(at_random, np.zeros(size, dtype=np.intp))
+    units = run.units(run.draw(setting.labels, generator), setting.labels)
     means = labels_alone(random_units), prediction_powered(random_units), prediction_powered(units)
     return [mean.limits or (0.0, 1.0) for mean in means]

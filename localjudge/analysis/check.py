@@ -111,6 +111,16 @@ class _Basis(NamedTuple):
     failed: int
     unpaired: int = 0
 
+    def labels_needed(self, threshold: float) -> int | None:
+        """How many labels in all would decide an undecided gate; None without labels, and if no number would."""
+        if not (self.interval and self.judge and self.corrected):
+            return None
+        # A difference takes as many labels of each run, and some may be of statements in both.
+        labels, statements = self.corrected.labels, self.corrected.statements
+        at = self.corrected.look if isinstance(self.corrected, CorrectedDifference) else labels
+        needed = labels_needed(self.interval, self.judge, threshold, at, round(statements * at / labels))
+        return needed and round(needed * labels / at)
+
 
 def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Basis:
     summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
@@ -135,17 +145,17 @@ def decide_gate(
 
     `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
     """
-    interval, judge, corrected, failed, unpaired = _basis_of(gate, run, comparison, labels)
+    basis = _basis_of(gate, run, comparison, labels)
+    interval, judge, corrected, failed, unpaired = basis
     decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
         decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
     elif interval and judge:
         decision = decide(interval, gate.comparison, gate.threshold)
-        if decision.samples_needed and corrected:
-            more = labels_needed(interval, judge, gate.threshold, corrected.labels, corrected.statements)
+        more = basis.labels_needed(gate.threshold) if decision.samples_needed else None
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
-        reason = _reason(gate, interval, decision, corrected.labels if corrected else 0, more, pace)
+        reason = _reason(gate, interval, decision, corrected, more, pace)
         if labels and not corrected:
             reason = f"by the judge alone: {reason}"
         elif labels:
@@ -171,22 +181,27 @@ def decide_gate(
 
 
 def _reason(
-    gate: Gate, interval: Interval, decision: Decision, labels: int, needed_labels: int | None, pace: float
+    gate: Gate,
+    interval: Interval,
+    decision: Decision,
+    corrected: CorrectedMean | CorrectedDifference | None,
+    needed_labels: int | None,
+    pace: float,
 ) -> str:
     shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
     mean, low, high = map(shape, interval[:3])
     samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
         return f"{mean}, {samples}, all in one group: more groups are needed to decide"
-    by = f"corrected by {numbered(labels, 'label')}: " if labels else ""
+    by = f"corrected by {corrected.in_words}: " if corrected else ""
     reason = f"{by}{mean}, 95 % interval {low} to {high}, {samples}"
     if decision.outcome != "undecided":
         return reason
     if decision.samples_needed is None:
         return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    few, needed = "too few", f"{decision.samples_needed:,}{', with labels in proportion,' if labels else ''}"
-    if needed_labels:
-        minutes = math.ceil((needed_labels - labels) * pace / 60)
+    few, needed = "too few", f"{decision.samples_needed:,}{', with labels in proportion,' if corrected else ''}"
+    if needed_labels and corrected:
+        minutes = math.ceil((needed_labels - corrected.labelled) * pace / 60)
         few, needed = "too few labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
     return f"{reason}: {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
 

@@ -11,11 +11,12 @@ drawn from the statements of the run (`localjudge.analysis.labels`), or all if e
 
 from collections.abc import Mapping, Sequence, Set
 
-from localjudge.analysis.labels import NO_SHARE, Decisions, labelled_units
-from localjudge.analysis.units import unit_frames
+from localjudge.analysis.labels import NO_SHARE, Decisions, LabelledUnits, labelled_units, labels_in_words
+from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.record.label_rows import stored_labels
 from localjudge.record.run import Run
 from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, prediction_powered
+from localjudge.stats.looks import PLANNED, Look
 from localjudge.types import Record
 from localjudge.words import numbered
 
@@ -24,8 +25,9 @@ class CorrectedDifference(Record):
     """Means of the same samples in both runs, and their difference with its 95 % interval, as labels correct them.
 
     `ci95` is None where there are too few labels, or none that can; `remark` says why. Of the `statements` of both runs
-    `labels` count, each once: `labels_before` are of some in the baseline, `labels_after` of some in the new run, in
-    `clusters` samples, or groups of samples, at least.
+    `labelled` have a label, and `labels` count, each once: `labels_before` are of some in the baseline, `labels_after`
+    of some in the new run, in `clusters` samples, or groups of samples, at least. Both runs are taken at one `look`: as
+    many labels of each, where not all statements have one.
     """
 
     before: float | None = None
@@ -35,9 +37,16 @@ class CorrectedDifference(Record):
     labels_before: int = 0
     labels_after: int = 0
     labels: int = 0
+    labelled: int = 0
+    look: int = 0
     statements: int = 0
     clusters: int = 0
     remark: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """`50 labels`, or `50 of 63 labels` between two looks."""
+        return labels_in_words(self.labels, self.labelled)
 
 
 class BothLabels:
@@ -48,7 +57,7 @@ class BothLabels:
         rows = () if stopped else (*stored_labels(before.directory), *stored_labels(after.directory))
         self._decisions = Decisions(rows)
         self._frames = [unit_frames(run) if rows else {} for run in (before, after)]
-        self._chances = [self._decisions.chances(frames) for frames in self._frames]
+        self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
 
     def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:
         """The corrected difference of a metric; None if none of its statements has a label.
@@ -62,23 +71,40 @@ class BothLabels:
         labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
         if not any(labelled) or not all(frame.share_of for frame in frames):
             return CorrectedDifference(remark=NO_SHARE) if any(labelled) else None
-        sides = zip(frames, self._chances, strict=True)
-        units, counted = zip(
-            *(labelled_units(of_run, self._decisions, chances) for of_run, chances in sides), strict=True
-        )
+        sides, look = self._at_one_look(frames)
+        counted = [side.counted for side in sides]
         corrected = CorrectedDifference(
             labels_before=len(counted[0]),
             labels_after=len(counted[1]),
             labels=len(counted[0] | counted[1]),
+            labelled=len(sides[0].labelled | sides[1].labelled),
+            look=look.labels,
             statements=len(frames[0].by_key.keys() | frames[1].by_key.keys()),
         )
         if not all(counted):
             return corrected.model_copy(update={"remark": _missing(labelled, 1 if counted[0] else 0)})
-        change, (before, after) = corrected_difference(*units), map(prediction_powered, units)
+        old, new = (side.units for side in sides)
+        change, (before, after) = corrected_difference(old, new, look.confidence), map(prediction_powered, (old, new))
         few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of each run need labels, {change.clusters} have some"
+        if look.confidence is None:
+            few = f"each run needs {PLANNED[0].labels} labels, {min(map(len, counted))} have some"
         remark = None if change.limits else few
         values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
+
+    def _at_one_look(self, frames: Sequence[UnitFrame]) -> tuple[list[LabelledUnits], Look]:
+        """Both sides at the last look that both have reached.
+
+        Where all statements of a side have labels, they count from the look on that has as many.
+        """
+        of_runs = zip(frames, self._drawings, strict=True)
+        inputs = [(frame, self._decisions.human, drawings[frame.metric]) for frame, drawings in of_runs]
+        sides = [labelled_units(*side) for side in inputs]
+        going_on = [side.look for side in sides if side.look.next is not None]
+        if not going_on or not all(side.counted for side in sides):
+            return sides, max((side.look for side in sides), key=lambda look: look.labels)
+        look = min(going_on, key=lambda look: look.labels)
+        return [labelled_units(*side, look.labels) for side in inputs], look
 
 
 def _missing(labelled: Sequence[Set[str]], side: int) -> str:

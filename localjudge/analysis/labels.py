@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from localjudge.stats.corrected import (
     worth_in_labels,
 )
 from localjudge.stats.interval import Floats
+from localjudge.stats.looks import Look, look_at
 from localjudge.types import Label, Record
 from localjudge.words import numbered, option_name
 
@@ -53,6 +54,11 @@ TOO_SMALL = f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of sam
 NO_SAVING = "this judge saves no labels: they alone say as much"
 
 
+def labels_in_words(counted: int, labelled: int) -> str:
+    """`50 labels`, or `50 of 63 labels` where not all count."""
+    return f"{counted:,} of {labelled:,} labels" if counted < labelled else numbered(counted, "label")
+
+
 class LabelsAlone(Record):
     """The mean of the labels without the judge, and its 95 % interval."""
 
@@ -63,15 +69,19 @@ class LabelsAlone(Record):
 class CorrectedMean(Record):
     """A mean as labels correct it, with its 95 % interval: None where there are too few, or none that can.
 
-    The judge is worth `worth_labels` labels: they alone would need so many more for an interval as narrow. `labels` are
-    of its `statements`, in `clusters` samples or groups of samples; `needed` more are missing until there is an
-    interval, which take about `minutes`. `power` is how much weight the judge gets, from 0 to 1; `sensitivity` and
-    `specificity` are the shares of 1 and of 0 that it gets right; `remark` says what else is to be known.
+    The interval is computed at planned numbers of labels (`localjudge.stats.looks`): `labels` count of the `labelled`
+    among its `statements`, and it is computed again at `next_look` labels. The judge is worth `worth_labels` labels:
+    they alone would need so many more for an interval as narrow. `labels` are of `clusters` samples or groups of
+    samples; `needed` more are missing until there may be an interval, which take about `minutes`. `power` is how much
+    weight the judge gets, from 0 to 1; `sensitivity` and `specificity` are the shares of 1 and of 0 that it gets right;
+    `remark` says what else is to be known.
     """
 
     mean: float | None = None
     ci95: tuple[float, float] | None = None
     labels: int = 0
+    labelled: int = 0
+    next_look: int | None = None
     statements: int = 0
     worth_labels: int | None = None
     labels_alone: LabelsAlone | None = None
@@ -82,6 +92,11 @@ class CorrectedMean(Record):
     sensitivity: float | None = None
     specificity: float | None = None
     remark: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """`50 labels`, or `50 of 63 labels` between two looks."""
+        return labels_in_words(self.labels, self.labelled)
 
 
 class Agreement(Record):
@@ -121,6 +136,14 @@ class RunLabels(Record):
         return (f"{left} than the others",) if self.passed_over else ()
 
 
+class _Drawn(NamedTuple):
+    """A labelled statement as it was drawn."""
+
+    turn: int
+    share: float
+    key: str
+
+
 class Decisions:
     """The decisions that count: of each annotator the latest about a statement, and which drawing it was for.
 
@@ -131,14 +154,18 @@ class Decisions:
         self.rows = sorted(rows, key=lambda row: row.moment)
         self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
         """By statement, then by person; None where somebody could not tell."""
-        self.drawn: dict[tuple[str, str], dict[str, tuple[float, int]]] = defaultdict(dict)
-        """By name and frame of the drawing: share and turn of each statement."""
+        self.drawn: dict[tuple[str, str], dict[str, _Drawn]] = defaultdict(dict)
+        """By name and frame of the drawing, then by statement."""
+        drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
         for row in self.rows:
             self.of[row.key].pop(row.labeller, None)
             if row.human is not None:
                 self.of[row.key][row.labeller] = None if row.human == "?" else row.human
             if row.draw and row.frame and row.share and row.turn:
-                self.drawn[row.draw, row.frame][row.key] = row.share, row.turn
+                self.drawn[row.draw, row.frame][row.key] = _Drawn(row.turn, row.share, row.key)
+                drawing_of.setdefault((row.key, row.labeller, row.when), (row.draw, row.frame))
+        self._begun = list(dict.fromkeys(drawing_of.values()))
+        """Drawings by their first label that was not carried over from an earlier drawing."""
         self.human: dict[str, float] = {
             key: sum(labels) / len(labels)
             for key, people in self.of.items()
@@ -146,58 +173,86 @@ class Decisions:
         }
         """The label of each statement that has one: the mean of people's."""
 
-    def chances(self, frames: Mapping[str, UnitFrame]) -> dict[str, dict[str, float]]:
-        """For each metric, what a labelled statement stands for, over its share: (share of all labels) / probability.
+    def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[_Drawn]]]:
+        """For each metric the labelled statements of each drawing of these frames, in the order of drawing.
 
-        That is a sum over the drawings of these frames that reached it; those of other frames are left out. A drawing
-        of other metrics says nothing about one: it could not reach all of its statements.
+        Drawings of other frames are left out. A drawing of other metrics says nothing about one: it could not reach all
+        of its statements. Drawings are in the order in which people began them.
         """
-        reached: dict[str, list[dict[str, float]]] = defaultdict(list)
-        for (name, frame), statements in self.drawn.items():
-            metrics = metrics_of(name)
-            labelled = {key: drawn for key, drawn in statements.items() if key in self.human}
-            if labelled and frames.keys() >= set(metrics) and frame == frame_of(frames[name] for name in metrics):
-                shares, turns = zip(*labelled.values(), strict=True)
-                probabilities = inclusion_probabilities(np.array(shares), max(turns)).tolist()
-                by_key = list(zip(labelled, probabilities, strict=True))
+        drawings: dict[str, list[list[_Drawn]]] = defaultdict(list)
+        for name, frame in self._begun:
+            metrics, statements = metrics_of(name), self.drawn[name, frame]
+            if frames.keys() >= set(metrics) and frame == frame_of(frames[name] for name in metrics):
+                labelled = sorted(statements[key] for key in statements.keys() & self.human.keys())
                 for metric in metrics:
-                    reached[metric].append({key: pi for key, pi in by_key if key in frames[metric].by_key})
-        chances: dict[str, dict[str, float]] = defaultdict(dict)
-        for metric, drawings in reached.items():
-            count = sum(map(len, drawings))
-            for drawing in drawings:
-                for key, probability in drawing.items():
-                    chances[metric][key] = chances[metric].get(key, 0.0) + len(drawing) / count / probability
-        return chances
+                    drawings[metric].append([drawn for drawn in labelled if drawn.key in frames[metric].by_key])
+        return drawings
+
+
+def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dict[str, float]:
+    """What each of the first `most` labelled statements stands for, over its share: (share of labels) / probability.
+
+    That is a sum over the drawings that reached it.
+    """
+    keys, reached = set[str](), list[list[_Drawn]]()
+    for drawing in drawings:
+        reached.append([])
+        for drawn in drawing:
+            if len(keys) >= most:
+                break
+            keys.add(drawn.key)
+            reached[-1].append(drawn)
+    stands_for, count = dict[str, float](), sum(map(len, reached))
+    for statements in filter(None, reached):
+        shares = np.array([drawn.share for drawn in statements])
+        probabilities = inclusion_probabilities(shares, statements[-1].turn).tolist()
+        for drawn, probability in zip(statements, probabilities, strict=True):
+            stands_for[drawn.key] = stands_for.get(drawn.key, 0.0) + len(statements) / count / probability
+    return stands_for
+
+
+class LabelledUnits(NamedTuple):
+    """The units of one metric with what labels say of them, and the look.
+
+    Of the `labelled` statements that correct the mean, the `counted` ones do so at this look.
+    """
+
+    units: JudgedUnits
+    counted: Set[str]
+    labelled: Set[str]
+    look: Look
 
 
 def labelled_units(
-    frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]]
-) -> tuple[JudgedUnits, Set[str]]:
-    """The units of one metric with what labels say of them, and the keys of the statements whose labels count.
+    frame: UnitFrame, human: Mapping[str, float], drawings: Sequence[Sequence[_Drawn]], most: int | None = None
+) -> LabelledUnits:
+    """The units of one metric with the labels of `human` that count: of at most `most` statements.
 
-    Labels of all its statements count in full; else those that were drawn count.
+    Labels of all its statements count in full; else the first that were drawn, up to a planned look.
     """
-    stands_for = chances.get(frame.metric, {})
-    human, drawn = np.zeros(len(frame.judged)), np.zeros(len(frame.judged))
-    keys = frame.by_key.keys() & decisions.human.keys()
-    every = len(keys) == len(frame.by_key)
-    counted = keys if every else keys & stands_for.keys()
+    keys, stands_for = frame.by_key.keys() & human.keys(), chances(drawings)
+    every = len(keys) == len(frame.by_key) and (most is None or most >= len(keys) or len(stands_for) < len(keys))
+    labelled = keys if every else stands_for.keys()
+    look = look_at(len(labelled) if most is None else min(len(labelled), most), len(frame.by_key))
+    if not every and look.labels < len(labelled):
+        stands_for = chances(drawings, look.labels)
+    counted = keys if every else stands_for.keys()
+    labels, drawn = np.zeros(len(frame.judged)), np.zeros(len(frame.judged))
     for key in counted:
         indices = frame.by_key[key]
-        human[indices] = decisions.human[key]
+        labels[indices] = human[key]
         # One label, however many samples have the statement: its first unit stands for all of them.
         drawn[indices[0]] = frame.weights[indices].sum() * (1.0 if every else stands_for[key])
     certain = np.isnan(frame.p_yes)
-    human[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
-    strata = np.zeros(len(human), dtype=np.intp)
+    labels[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
+    strata = np.zeros(len(labels), dtype=np.intp)
     if not certain.all():
         scores = frame.p_yes[~certain]
         strata[~certain] = strata_by_score(scores, max(1, min(STRATA, len(counted)))) + int(certain.any())
-    units = JudgedUnits(frame.judged, frame.weights, human, drawn, strata, frame.clusters, certain)
+    units = JudgedUnits(frame.judged, frame.weights, labels, drawn, strata, frame.clusters, certain)
     if frame.share_of == "zeros":
         units = units._replace(judged=1 - units.judged, human=1 - units.human)
-    return units, counted
+    return LabelledUnits(units, counted, labelled, look)
 
 
 def check_labels_allowed(run: Run) -> None:
@@ -235,7 +290,7 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
     decisions = Decisions(row for row in rows if row.key in known)
     if not decisions.human:
         return None
-    seconds, chances = pace(decisions.rows), decisions.chances(frames)
+    seconds, drawings = pace(decisions.rows), decisions.drawings(frames)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
     people = Counter(name for labels in decisions.of.values() for name, label in labels.items() if label is not None)
     return RunLabels(
@@ -248,49 +303,52 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
         agreement=_agreement(decisions),
         seconds_a_label=seconds,
         corrected={
-            name: _corrected(run, frame, decisions, chances, seconds) for name, frame in frames.items() if frame.by_key
+            name: _corrected(run, frame, decisions, drawings[name], seconds)
+            for name, frame in frames.items()
+            if frame.by_key
         },
     )
 
 
 def _corrected(
-    run: Run, frame: UnitFrame, decisions: Decisions, chances: Mapping[str, Mapping[str, float]], seconds: float
+    run: Run, frame: UnitFrame, decisions: Decisions, drawings: Sequence[Sequence[_Drawn]], seconds: float
 ) -> CorrectedMean:
     if frame.metric in run.summary.failed_beyond(run.max_failed):
         return CorrectedMean(remark="too many of its samples failed")
     if frame.share_of is None:
         return CorrectedMean(remark=NO_SHARE)
-    units, counted = labelled_units(frame, decisions, chances)
+    units, counted, labelled, look = labelled_units(frame, decisions.human, drawings)
+    numbers: dict[str, Any] = {"labels": len(counted), "labelled": len(labelled), "statements": len(frame.by_key)}
+    numbers["next_look"] = look.next
     if not counted:
-        known = frame.by_key.keys() & decisions.human.keys()
-        return CorrectedMean(remark=NOT_DRAWN if known else None, **_missing(frame, 0, seconds))
-    corrected, alone = prediction_powered(units), labels_alone(units)
+        remark = NOT_DRAWN if frame.by_key.keys() & decisions.human.keys() else None
+        return CorrectedMean(remark=remark, **numbers, **_missing(frame, look, len(labelled), seconds))
+    corrected, alone = prediction_powered(units, look.confidence), labels_alone(units, look.confidence)
     worth, remark = worth_in_labels(corrected, alone, len(counted)), None
     if corrected.limits is None:
+        numbers |= _missing(frame, look, len(labelled), seconds)
         few = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
-        remark = cannot_correct(frame) or few
+        remark = cannot_correct(frame) or (few if look.confidence else "too few labels for an interval")
     elif not worth and len(counted) < len(frame.by_key):
         remark = NO_SAVING
     return CorrectedMean(
         mean=corrected.mean,
         ci95=corrected.limits,
-        labels=len(counted),
-        statements=len(frame.by_key),
         worth_labels=worth,
         labels_alone=LabelsAlone(mean=alone.mean, ci95=alone.limits),
         clusters=corrected.clusters,
         power=corrected.power,
         remark=remark,
-        **_missing(frame, corrected.clusters, seconds),
+        **numbers,
         **_rates(units, *(("specificity", "sensitivity") if frame.share_of == "zeros" else ())),
     )
 
 
-def _missing(frame: UnitFrame, clusters: int, seconds: float) -> dict[str, Any]:
-    """How many labels are missing, and how long they take; nothing where labels of all would not do."""
-    missing = FEWEST_CLUSTERS - clusters
-    if missing <= 0 or _clusters_to_label(frame) < FEWEST_CLUSTERS:
+def _missing(frame: UnitFrame, look: Look, labelled: int, seconds: float) -> dict[str, Any]:
+    """How many labels are missing until the next look, and how long they take; nothing where labels of all are few."""
+    if cannot_correct(frame) or look.next is None:
         return {}
+    missing = look.next - labelled
     return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
 
 
@@ -342,7 +400,7 @@ def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
     """How many statements were drawn before one that is labelled, and have no label."""
     keys: set[str] = set()
     for (name, frame), statements in decisions.drawn.items():
-        last = max((turn for key, (_, turn) in statements.items() if key in decisions.human), default=0)
+        last = max((drawn.turn for key, drawn in statements.items() if key in decisions.human), default=0)
         drawing = draw_again(name, frames, last) if last else None
         if drawing and drawing.frame == frame:
             keys.update(drawn.key for drawn in drawing.statements if drawn.turn <= last)

@@ -20,7 +20,7 @@ import numpy as np
 
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
-from localjudge.analysis.labels import Decisions, check_labels_allowed, labels_of
+from localjudge.analysis.labels import Decisions, chances, check_labels_allowed, labels_of
 from localjudge.analysis.units import UnitFrame, UnitPlace, unit_frames, verdicts_at
 from localjudge.dataset import load
 from localjudge.dataset.problems import lookup
@@ -173,7 +173,7 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
         check_labels_allowed(run)
     rows = [row for run in runs for row in stored_labels(run.directory)]
     frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
-    drawn = next(filter(None, map(decisions.chances, frames)), dict[str, dict[str, float]]())
+    drawn = next(filter(None, map(decisions.drawings, frames)), dict[str, Any]())
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
     for asked in dict.fromkeys(map(question_of, metrics)):
         names_of = {name for name in metrics if question_of(name) == asked}
@@ -198,7 +198,7 @@ def _of_verdicts(
     frames = [frame for _, of_run in runs for frame in of_run]
     every = all(frame.by_key.keys() <= decisions.human.keys() for frame in frames)
     metrics = {} if every else dict.fromkeys(frame.metric for frame in frames)
-    weights = {key: chance for metric in metrics for key, chance in drawn.get(metric, {}).items()}
+    weights = {key: chance for metric in metrics for key, chance in chances(drawn.get(metric, ())).items()}
     for run, of_run in runs:
         groups, places = run.cluster_of or {}, dict[UnitPlace, Any]()
         for frame in of_run:

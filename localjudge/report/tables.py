@@ -63,7 +63,7 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
     corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
-    used = (f"{corrected.labels:,}" if corrected else "",) if labels else ()
+    used = (corrected.in_words.removesuffix(" labels") if corrected else "",) if labels else ()
     if corrected is None or corrected.ci95 is None:
         yield name, *judge, *used, *counts
         return
@@ -80,11 +80,14 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
             continue
         named = {"sensitivity": corrected.sensitivity, "specificity": corrected.specificity}
         rates = ", ".join(f"{word} {100 * rate:.0f} %" for word, rate in named.items() if rate is not None)
-        worth, minutes = corrected.worth_labels, numbered(corrected.minutes or 0, "minute")
+        worth, more = corrected.worth_labels, ""
+        if corrected.needed:
+            more = f" ({corrected.needed:,} more, about {numbered(corrected.minutes or 0, 'minute')})"
         parts = (
-            f"corrected; the judge is as good as {numbered(worth, 'label')} more" if worth else None,
+            f"corrected by {corrected.in_words}" if corrected.ci95 else None,
+            f"the judge is as good as {numbered(worth, 'label')} more" if worth else None,
             corrected.remark or (None if corrected.labels else "no labels"),
-            f"{corrected.needed:,} more would do, about {minutes}" if corrected.needed else None,
+            f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,
             rates or None,
         )
         yield f"{name}: {'; '.join(filter(None, parts))}"

@@ -101,17 +101,19 @@ class _Estimate(NamedTuple):
     unseen: float
     strata: int
 
-    def half_width(self) -> float | None:
-        """Half of the interval of a normal mean; None where too few clusters have labels."""
-        if self.clusters < FEWEST_CLUSTERS:
+    def half_width(self, confidence: float | None) -> float | None:
+        """Half of the interval of a normal mean; None without a confidence, or if too few clusters have labels."""
+        if confidence is None or self.clusters < FEWEST_CLUSTERS:
             return None
         clusters = len(self.contributions)
         variance = float((self.contributions**2).sum()) * clusters / max(1, clusters - 1) + self.unseen / 2
-        return two_sided_quantile(CONFIDENCE, max(1, self.clusters - self.strata)) * math.sqrt(variance)
+        return two_sided_quantile(confidence, max(1, self.clusters - self.strata)) * math.sqrt(variance)
 
 
-def prediction_powered(units: JudgedUnits) -> PredictionPowered:
+def prediction_powered(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
     """The prediction-powered mean, formulas above; labels that agree with the judge leave the judge's mean.
+
+    `confidence` is that of one look (`localjudge.stats.looks`): None gives no interval.
 
         judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 say 1 0 0 0, each stands for 1/4
         lambda   H mean .25, L mean .5: (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
@@ -120,15 +122,16 @@ def prediction_powered(units: JudgedUnits) -> PredictionPowered:
     Raises DataError for no label.
     """
     estimate = _estimate(units)
-    half_width, least = estimate.half_width(), math.sqrt(estimate.unseen) / 2
+    half_width, least = estimate.half_width(confidence), math.sqrt(estimate.unseen) / 2
     limits = None if half_width is None else _logit_limits(estimate.mean, half_width, least)
     return PredictionPowered(min(1.0, max(0.0, estimate.mean)), limits, estimate.power, estimate.clusters)
 
 
-def labels_alone(units: JudgedUnits) -> PredictionPowered:
+def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
     """The mean of the labels, without the judge. Raises DataError for no label."""
     nothing = np.where(units.certain, units.judged, 0.0)
-    return prediction_powered(units._replace(judged=nothing, strata=np.where(units.certain, 0, units.certain.any())))
+    strata = np.where(units.certain, 0, units.certain.any())
+    return prediction_powered(units._replace(judged=nothing, strata=strata), confidence)
 
 
 def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
@@ -139,7 +142,9 @@ def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labe
     return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
 
 
-def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionPowered:
+def corrected_difference(
+    before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
+) -> PredictionPowered:
     """The corrected mean of `after` minus that of `before`; clusters have the same numbers in both.
 
     A unit that both have, with one label, adds to it only what the judges and the weights make different: where no
@@ -159,7 +164,7 @@ def corrected_difference(before: JudgedUnits, after: JudgedUnits) -> PredictionP
         unseen=new.unseen + old.unseen if np.abs(contributions).max() > _ROUNDING else 0.0,
         strata=max(new.strata, old.strata),
     )
-    half_width, limits = difference.half_width(), None
+    half_width, limits = difference.half_width(confidence), None
     if half_width is not None:
         limits = max(-1.0, difference.mean - half_width), min(1.0, difference.mean + half_width)
     return PredictionPowered(difference.mean, limits, new.power, difference.clusters)

@@ -30,11 +30,12 @@ would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Te
 with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do. Those of a confidence
 sequence shrink faster at first, too, and a run ends at its first decision: the exponent is then 1.6, chosen by
 simulation (`scripts/coverage-table --until`). The arm a of a mean that n labels correct is made of what samples leave
-open, about the arm s of the judge's own interval, and of what labels do:
+open, about the arm s of the judge's own interval, and of what labels do. With c and c' for the normal quantiles of the
+looks at n and at n' labels (`localjudge.stats.looks`), and 1.96 for that of s, the first look with
 
-    labels needed = n * (a^2 - s^2) / (|mean - threshold|^2 - s^2)
+    c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
 
-would decide it, unless s alone reaches the threshold: then only more samples would, with as many labels each.
+would decide it. If s alone reaches the threshold there is none: then only more samples would, with as many labels each.
 """
 
 import math
@@ -47,6 +48,7 @@ from numpy.typing import ArrayLike
 from localjudge.stats import interval as means
 from localjudge.stats import sequence
 from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_quantile
+from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import sequence_interval
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
@@ -92,14 +94,21 @@ def samples_needed(
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
     """How many labels in all would decide an undecided gate, formula above; None where no number of labels would.
 
-    `labels` of the `statements` are behind the corrected interval, `judge` is that without them.
+    `labels` of the `statements` count for the corrected interval, `judge` is that without them.
     """
-    below = corrected.mean > threshold
-    left = (corrected.mean - threshold) ** 2 - _arm(judge, below) ** 2
-    if left <= 0 or labels >= statements:
-        return None
-    needed = labels * (_arm(corrected, below) ** 2 - _arm(judge, below) ** 2) / left
-    return min(statements, max(labels + 1, math.ceil(needed)))
+    below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements)
+
+    def square(arm: float, confidence: float | None) -> float:
+        return (arm / normal.inv_cdf((1 + (confidence or CONFIDENCE)) / 2)) ** 2
+
+    distance, of_samples = abs(corrected.mean - threshold), square(_arm(judge, below), CONFIDENCE)
+    of_labels = max(0.0, square(_arm(corrected, below), look.confidence) - of_samples) * labels
+    while look.next is not None:
+        look = look_at(look.next, statements)
+        left = 0.0 if look.next is None else of_labels / look.labels  # nothing if all statements have a label
+        if of_samples + left < square(distance, look.confidence):
+            return look.labels
+    return None
 
 
 def _arm(interval: Interval, below: bool) -> float:

@@ -89,11 +89,12 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
 
 
 def test_exchanging_the_runs_turns_the_interval_round(scripted_run: ScriptedRun) -> None:
-    a, b = label(run_of(scripted_run, "a"), 40), label(run_of(scripted_run, "b", other, surer=0.1), 30)
+    """Both count at the last planned number of labels that both have reached: 30."""
+    a, b = label(run_of(scripted_run, "a"), 50), label(run_of(scripted_run, "b", other, surer=0.1), 30)
     there, back = corrected(a, b), corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
     assert interval(a, b) == pytest.approx(tuple(-limit for limit in interval(b, a)[::-1]), abs=1e-12)
-    assert (there.labels_before, there.labels_after, there.labels) == (40, 30, back.labels)
+    assert (there.labels_before, there.labels_after, there.labels) == (30, 30, back.labels)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from localjudge import Run
-from localjudge.analysis.check import GateDecision, check
+from localjudge.analysis.check import GateDecision, check, signed
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, labels_of
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
@@ -95,26 +95,27 @@ def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) ->
 
 
 def test_the_page_rests_on_the_labels_that_its_gates_rest_on(scripted_run: ScriptedRun) -> None:
-    """Five labels of its own would correct nothing; with the baseline's there are 60."""
-    before = label(run_of(scripted_run, "a"), 60)
+    """Five labels of its own would correct nothing; with the baseline's there are 50."""
+    before = label(run_of(scripted_run, "a"), 50)
     after = label(run_of(scripted_run, "b", threshold=0.7), 5)
     page = Run.of(after).report(baseline=before, gates=[f"{METRIC}>=0.5"]).read_text(encoding="utf-8")
-    assert "corrected by 60 labels:" in page
-    assert page.count("corrected by 60 labels") > page.count("corrected by 60 labels:")
+    assert "corrected by 50 labels:" in page
+    assert page.count("corrected by 50 labels") > page.count("corrected by 50 labels:")
 
 
 def test_labels_of_the_baseline_serve_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
     """The new run has none of its own: its mean and the difference are corrected where it is checked against A."""
-    before, after = label(run_of(scripted_run, "a"), 60), run_of(scripted_run, "b", threshold=0.7)
+    before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
     result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
     mean, delta = result.decisions
     assert result.comparison is not None
     change = result.comparison.metrics[METRIC].corrected
     assert change is not None
-    assert [decision.labels for decision in result.decisions] == [60, 60]
+    assert change.difference is not None
+    assert [decision.labels for decision in result.decisions] == [50, 50]
     assert (delta.value, delta.ci95, delta.outcome) == (change.difference, change.ci95, "pass")
     assert mean.ci95 is not None
-    assert delta.reason.startswith(f"corrected by 60 labels: {change.difference:+.3f}, 95 % interval -")
+    assert delta.reason.startswith(f"corrected by 50 labels: {signed(change.difference)}, 95 % interval -")
     assert labels_of(after) is None
     assert not decided(after, ">=0.5").corrected
 
@@ -134,7 +135,7 @@ def test_labels_decide_nothing_where_too_many_samples_failed(scripted_run: Scrip
     assert decision.reason == "failed samples: 1, allowed: 0; the others alone decide nothing"
 
 
-@pytest.mark.parametrize("labels", [0, 60])
+@pytest.mark.parametrize("labels", [0, 50])
 def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, labels: int) -> None:
     """And the table of the Markdown has the mean that the gate was decided on."""
     before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b", threshold=0.7)

@@ -25,10 +25,11 @@ from localjudge.analysis.labels import (
     Decisions,
     RunLabels,
     altered_rows,
+    chances,
     labels_of,
     pace,
 )
-from localjudge.analysis.units import correctable
+from localjudge.analysis.units import correctable, unit_frames
 from localjudge.record.files import RowsSoFar
 from localjudge.record.label_rows import LABELS, LabelRow, append_labels, stored_labels
 from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, written
@@ -143,10 +144,10 @@ def test_a_judge_that_says_nothing_saves_no_labels(judged_run: JudgedRun, script
 
 
 def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """Ten samples need labels for an interval. At 18 seconds a label, 6 take 1.8 minutes, so about 2."""
+    """The first interval is one of 20 labels. At 18 seconds a label, 16 take 4.8 minutes, so about 5."""
     mean = corrected(label(judged_run(), n=4))
-    assert (mean.clusters, mean.ci95, mean.needed, mean.minutes) == (4, None, 6, 2)
-    assert "no interval" in (mean.remark or "")
+    assert (mean.clusters, mean.ci95, mean.next_look, mean.needed, mean.minutes) == (4, None, 20, 16, 5)
+    assert "too few labels for an interval" in (mean.remark or "")
     # Of a run of six samples, labels of all would not do.
     few = corrected(label(judged_run("few", samples=6)))
     assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (6, None, None, None, TOO_SMALL)
@@ -158,6 +159,37 @@ def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRu
     script = {row["reference"]: p_yes(n, 0) for n, row in enumerate(rows)}
     groups = corrected(label(scripted_run("groups", rows, script, cluster_by="group", metrics=[METRIC]), n=30))
     assert (groups.clusters, groups.ci95, groups.needed) == (5, None, None)
+
+
+def test_between_two_looks_more_labels_change_no_interval(judged_run: JudgedRun) -> None:
+    """An interval that is computed again after each few labels misses the truth too often: 63 labels count as 50."""
+    run = label(judged_run(samples=100), n=50)
+    at_50 = corrected(run)
+    assert (at_50.labels, at_50.labelled, at_50.next_look, at_50.in_words) == (50, 50, 100, "50 labels")
+    at_63 = corrected(label(run, n=63))
+    assert (at_63.labels, at_63.labelled, at_63.next_look, at_63.in_words) == (50, 63, 100, "50 of 63 labels")
+    assert (at_63.mean, at_63.ci95, at_63.labels_alone) == (at_50.mean, at_50.ci95, at_50.labels_alone)
+    at_100 = corrected(label(run, n=100))
+    assert (at_100.labels, at_100.next_look) == (100, 150)
+    assert at_100.ci95 != at_50.ci95
+    # Labels of all statements are the last look, of whatever number.
+    complete = corrected(label(run))
+    assert (complete.labels, complete.statements, complete.next_look) == (199, 199, None)
+
+
+def test_the_first_labels_of_a_second_drawing_follow_those_of_the_first(judged_run: JudgedRun) -> None:
+    """Forty labels of one drawing, thirty more of another: 50 count, forty of the first and ten of the second."""
+    run = label(judged_run(samples=100), n=40)
+    rows = stored_labels(run.directory)
+    label(run, n=40, labeller="bob", seed=5)
+    label(run, n=70, seed=5)
+    mean = corrected(run)
+    assert (mean.labels, mean.next_look) == (50, 100)
+    assert mean.labelled > 60
+    drawings = Decisions(stored_labels(run.directory)).drawings(unit_frames(run))[METRIC]
+    counted = chances(drawings, 50).keys()
+    assert {row.key for row in rows} < counted
+    assert [drawn.key for drawn in drawings[0]] == [row.key for row in rows]
 
 
 def decision(seconds: float = 0, **values: Any) -> LabelRow:
@@ -232,14 +264,14 @@ def test_labels_of_other_data_do_not_correct_and_that_is_said(judged_run: Judged
     assert read_labels(larger, label(judged_run(), n=30).directory).new == 30
     mean = corrected(larger)
     assert (mean.mean, mean.labels, mean.remark) == (None, 0, NOT_DRAWN)
-    assert mean.needed == 10
+    assert mean.needed == 20
     none = judged_run("none", samples=80, metrics=["faithfulness"])
     with pytest.raises(DataError, match="none of the 30 labels"):
         read_labels(none, larger.directory)
     # Labels of its own correct it, and those that it has already are not asked for again.
     label(larger, n=40)
-    decisions = Decisions(stored_labels(larger.directory))
-    assert corrected(larger).labels == len(decisions.drawn[labels_drawing(larger), next(reversed(decisions.drawn))[1]])
+    drawn = Decisions(stored_labels(larger.directory)).drawn
+    assert corrected(larger).labelled == len(drawn[labels_drawing(larger), next(reversed(drawn))[1]])
 
 
 def labels_drawing(run: Run) -> str:
@@ -256,7 +288,7 @@ def test_what_is_labelled_already_counts_for_a_second_drawing_once(judged_run: J
     second = [row for row in rows if row.draw == labels_drawing(run)]
     assert {row.labeller for row in second} == {"ann", "bob"}
     assert len(second) <= 40
-    assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labels
+    assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labelled
     # Bob says 0, ann 1 and then nothing: what is carried over to the third drawing is bob's.
     run = judged_run("taken")
     [first] = Labelling(run, "none", n=1).rows
@@ -277,7 +309,8 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
     assert read_labels(run, sheet, "ann") == LabelsRead(new=10, unlabelled=10)
     assert read_labels(run, sheet, "ann") == LabelsRead(known=10, unlabelled=10)
     mean = corrected(run)
-    assert corrected(label(judged_run("keys"), n=10)) == mean
+    by_keys = corrected(label(judged_run("keys"), n=10))
+    assert by_keys.model_copy(update={"minutes": mean.minutes}) == mean  # keys are timed
     bobs = written(tmp_path / "bob.jsonl", *[{**row, "labeller": "bob"} for row in filled])
     assert read_labels(run, bobs, "ann") == LabelsRead(new=20)
     assert labels(run).labellers == {"ann": 10, "bob": 20}

@@ -148,9 +148,9 @@ def test_too_few_labels_say_how_many_are_missing(run: Run, call: Call) -> None:
     call("label", "run", "--n", "4", "--out", "s.jsonl")
     fill("s.jsonl", {})
     output = call("label", "run", "--read", "s.jsonl")[1]
-    assert "no interval; 6 more would do, about 2 minutes" in " ".join(output.split())
+    assert "for an interval; next look at 12 labels (8 more, about 3 minutes)" in " ".join(output.split())
     assert "0.667" in output
-    assert (metric(call)["corrected"]["ci95"], metric(call)["corrected"]["needed"]) == (None, 6)
+    assert (metric(call)["corrected"]["ci95"], metric(call)["corrected"]["needed"]) == (None, 8)
 
 
 def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run, scripted_run: ScriptedRun) -> None:

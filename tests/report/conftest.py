@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.labels import CorrectedMean, LabelsAlone
 from localjudge.report.terminal import Table, View, drawn
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
@@ -116,13 +117,12 @@ def check_script(html: str) -> None:
     assert not [word for word in words if word in script]
 
 
-def corrected(**values: Any) -> SimpleNamespace:
+def corrected(**values: Any) -> CorrectedMean:
     """A mean as labels correct it; without values one that they cannot."""
-    nothing = dict.fromkeys(("mean", "ci95", "worth_labels", "labels_alone", "needed", "minutes", "remark"))
-    return SimpleNamespace(**{**nothing, "labels": 0, "sensitivity": None, "specificity": None, **values})
+    return CorrectedMean(**{"labelled": values.get("labels", 0), **values})
 
 
-def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: SimpleNamespace) -> Any:
+def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: CorrectedMean) -> Any:
     """Labels of a run, given on two days."""
     return SimpleNamespace(
         corrected=means,
@@ -140,7 +140,7 @@ ENOUGH = corrected(
     ci95=(0.592, 0.781),
     labels=50,
     worth_labels=31,
-    labels_alone=SimpleNamespace(mean=0.66, ci95=(0.51, 0.79)),
+    labels_alone=LabelsAlone(mean=0.66, ci95=(0.51, 0.79)),
     sensitivity=0.91,
     specificity=0.6,
 )

@@ -71,20 +71,24 @@ def interval(mean: float, low: float, high: float) -> Interval:
 
 
 def test_labels_needed_leave_out_what_samples_leave_open() -> None:
-    """50 labels, arms .1 and .06: 50 (.01 - .0036) / (.08^2 - .0036) = 50 64 / 28 = 114.3 for a threshold .08 away."""
-    corrected, judge = interval(0.6, 0.5, 0.8), interval(0.7, 0.64, 0.9)
-    assert labels_needed(corrected, judge, 0.52, 50, 1_000) == 115
-    assert labels_needed(corrected, judge, 0.55, 50, 1_000) is None  # .05 away, nearer than .06
+    """50 labels, arms .1 and .04: a / c = .1 / 2.118 = .0472, s / 1.96 = .0204; 50 (.0472^2 - .0204^2) = .0905.
+
+    For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and .0076 at 150 (2.722),
+    which is below .09^2 = .0081.
+    """
+    corrected, judge = interval(0.6, 0.5, 0.8), interval(0.7, 0.66, 0.9)
+    assert labels_needed(corrected, judge, 0.51, 50, 1_000) == 150
+    assert labels_needed(corrected, judge, 0.56, 50, 1_000) is None  # .04 away, no farther than s
 
 
 def test_the_arm_that_crosses_the_threshold_counts() -> None:
-    """Above it is .2 long, the judge's .1: 50 (.04 - .01) / (.15^2 - .01) = 50 300 / 125 = 120, .15 away."""
-    assert labels_needed(interval(0.6, 0.5, 0.8), interval(0.7, 0.2, 0.8), 0.75, 50, 1_000) in (120, 121)
+    """Above it is .2 long, the judge's .05: at 100 labels 2.570 sqrt(.0255^2 + .4133 / 100) = .178 is below .19."""
+    assert labels_needed(interval(0.6, 0.5, 0.8), interval(0.7, 0.2, 0.75), 0.79, 50, 1_000) == 100
 
 
 def test_no_more_labels_are_asked_for_than_there_are_statements() -> None:
-    """50 (.08^2 - .03^2) / (.05^2 - .03^2) = 50 55 / 16 = 171.9, and there are 107; if all have one, none is left."""
+    """Of 1,000 statements 500 labels would do. Of 107 all do: samples alone are left, and .03 2.407 / 1.96 is .037."""
     corrected, judge = interval(0.6, 0.52, 0.68), interval(0.6, 0.57, 0.63)
-    assert labels_needed(corrected, judge, 0.55, 50, 1_000) == 172
-    assert labels_needed(corrected, judge, 0.55, 50, 107) == 107
-    assert labels_needed(corrected, judge, 0.55, 107, 107) is None
+    assert labels_needed(corrected, judge, 0.54, 50, 1_000) == 500
+    assert labels_needed(corrected, judge, 0.54, 50, 107) == 107
+    assert labels_needed(corrected, judge, 0.54, 107, 107) is None
