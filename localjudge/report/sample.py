@@ -5,6 +5,7 @@
        0 0.031  Gustave Eiffel designed it.
 
 Units that were judged by a few single contexts are shown as the matrix that they are, one for each text.
+Contexts are counted from 1, as citations count them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +61,7 @@ def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | T
 
 
 def _heading(column: int | str | None) -> str:
-    return "ref." if column == "reference" else f"[{column}]"
+    return f"[{column + 1}]" if isinstance(column, int) else "ref."
 
 
 def _cell(verdict: VerdictRow | None) -> Text:
@@ -93,7 +94,7 @@ def remark_on(verdict: VerdictRow) -> str | None:
     if verdict.against is None or verdict.error is not None:
         return _remark(verdict)
     column = verdict.against
-    context = f"context {column}" if isinstance(column, int) else _TEXTS[column]
+    context = f"context {column + 1}" if isinstance(column, int) else _TEXTS[column]
     return ", ".join(filter(None, (f"against {context}", _remark(verdict))))
 
 
@@ -116,7 +117,7 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
     for field in CONTEXT_FIELDS:
-        for place, context in enumerate(getattr(sample, field) or ()):
+        for place, context in enumerate(getattr(sample, field) or (), 1):
             texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
     rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
     verdicts = verdicts_view(run.scores_of(sample.id), run.verdicts_of(sample.id), metric)

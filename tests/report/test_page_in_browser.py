@@ -14,8 +14,9 @@ from playwright.sync_api import Browser, Error, Page, expect
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
 from localjudge.report.html_page import write_report
+from localjudge.report.sample import sample_view
 from localjudge.words import printable, printable_lines
-from tests.report.conftest import ENOUGH, Open, corrected, labelled
+from tests.report.conftest import ENOUGH, Open, corrected, labelled, lines_of
 
 pytestmark = pytest.mark.engine
 
@@ -97,6 +98,14 @@ def test_using_the_whole_page_asks_for_nothing_and_says_nothing(open_page: Open,
     assert ids(page) == [f"sample {number}" for number in range(50, 70)]
     expect(page.get_by_text("51 to 70, page 2 of 2")).to_be_visible()
     expect(page.get_by_role("button", name="Previous")).to_be_focused()
+
+
+def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(open_page: Open, runs: tuple[Run, Run]) -> None:
+    """The report counted them from 0, the page for labels from 1, and answers cite them from 1."""
+    details = opened_sample(open_page(runs[1].report()), "sample 1")
+    assert details.locator("ol.contexts").evaluate_all("lists => lists.map(({ start }) => start)") == [1]
+    shown = [line.split()[0] for line in lines_of(sample_view(runs[1], "sample 1")) if "contexts[" in line]
+    assert shown == ["retrieved_contexts[1]", "retrieved_contexts[2]"]
 
 
 def test_the_policy_refuses_markup_made_of_strings_and_requests_which_are_heard(browser: Browser, report: Path) -> None:

@@ -273,15 +273,15 @@ def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path
         return lines_of(verdicts_view(run.iter_scores(), run.iter_verdicts()), 80)[1:]
 
     assert judged("two", "wet", "cold") == [
-        "ref.     [0]      [1]",
+        "ref.     [1]      [2]",
         "0 0.200  0 0.200  0 0.200  It snows.",
         "",
-        "[0]      [1]",
+        "[1]      [2]",
         "1 0.900  0 0.200  It rains.",
         "0 0.200  0 0.200  It is red.",
     ]
     many = judged("many", "wet", *(f"dry {n}" for n in range(6)))
-    assert many[:2] == ["0 0.200  It snows.  (against the reference)", "0 0.200  It snows.  (against context 0)"]
+    assert many[:2] == ["0 0.200  It snows.  (against the reference)", "0 0.200  It snows.  (against context 1)"]
 
 
 def score(metric: str, value: float | None, *fraction: int, **more: Any) -> ScoreRow:

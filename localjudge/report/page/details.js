@@ -109,7 +109,7 @@ function fieldView(field, value, verdicts, config) {
       config,
     ),
   );
-  return element("ol", { class: "contexts", start: "0" }, ...items);
+  return element("ol", { class: "contexts" }, ...items);
 }
 
 /** All fields, one below the other; where the baseline's text or units are others, both side by side. */
