@@ -12,6 +12,7 @@ If no metric is named, a run computes one metric for each question, the first th
 """
 
 import inspect
+import logging
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -39,6 +40,7 @@ from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.types import Failed, Outcome, Relevance, Sample, Scored, Span, Task, Undefined, Unit, context_texts
 from localjudge.words import option, suggestion
 
+_log = logging.getLogger(__name__)
 _QUESTIONS = (
     ("context_recall", "context_relevancy_chunk"),
     ("faithfulness",),
@@ -317,10 +319,14 @@ class MetricDescription(NamedTuple):
 
 
 def described() -> list[MetricDescription]:
-    """All metrics, installed ones too. Raises InputError for an installed one that cannot be loaded."""
+    """Describe all metrics, installed ones too; a warning in the log names those that cannot be loaded."""
     listed = []
     for name in names():
-        metric = example(name)
+        try:
+            metric = example(name)
+        except InputError as error:
+            _log.warning("%s", error.in_one_line)
+            continue
         make = _maker(name.replace("@k", "@1"))
         about = getattr(metric, "about", None)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]

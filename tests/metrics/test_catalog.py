@@ -173,6 +173,15 @@ def test_a_name_that_is_not_a_metric_and_an_option_that_it_does_not_have_are_ref
     assert problem in str(refused.value)
 
 
+@pytest.mark.usefixtures("installed")
+def test_a_broken_metric_of_another_package_leaves_the_others_listed(caplog: pytest.LogCaptureFixture) -> None:
+    """One entry point that cannot be loaded ended `run --list-metrics`."""
+    listed = {metric.name for metric in catalog.described()}
+    assert {"faithfulness", "brevity"} <= listed
+    assert not {"broken", "gone", "raises"} & listed
+    assert "the metric 'raises' (own_metrics_that_raise:metric) cannot be loaded" in caplog.text
+
+
 @pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])
 def test_every_metric_says_its_name_its_version_and_what_it_needs(name: str) -> None:
     """The signature and the choice of default metrics rest on these."""
