@@ -9,18 +9,18 @@
     abstention(mode=over_refused)   over-refused / samples whose contexts suffice; lower is better
     abstention(mode=made_up)        made up / samples whose contexts do not suffice; lower is better
 
-A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer: a
-hedged, short or wrong answer is not a refusal. This is judged, not searched for ("sorry", "I cannot"). Each sample is
-in one cell, which stands in its detail, and scores 0 or 1; where a mode is about the other row of the table it is
-`Undefined`, so that its mean is a rate among the samples that it is about. "Answered rightly" is about the decision to
-answer, not about the answer; "made up" says that it cannot come from the contexts: it may still be true. All modes ask
-the same two questions, `context_sufficiency` and `refusal`, and a run asks them once.
+A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer. A
+hedged, short or wrong answer is not a refusal. The judge decides this; no words ("sorry", "I cannot") are searched for.
+Each sample belongs to one cell, named in its detail, and scores 0 or 1. A mode is `Undefined` for samples of the other
+row, so its mean is a rate among the relevant samples. "Answered rightly" rates the decision to answer, not the answer.
+"Made up" means that the answer cannot come from the contexts; it may still be true. All modes ask the same two
+questions, `context_sufficiency` and `refusal`, once per run.
 
 Source: the table of Joren et al., "Sufficient Context" (ICLR 2025), which splits answers and abstentions by whether the
 context suffices.
 
-Only a judge that reads instructions can be asked. Empty cases: a response without a sentence is `Undefined`, and for
-`abstention` so is a missing question; no context text is a context that does not suffice, without asking the model.
+Needs a judge that follows instructions. Empty cases: a response without a sentence is `Undefined`, and for `abstention`
+also a missing question. Without context text, the context does not suffice; the model is not asked.
 """
 
 from dataclasses import dataclass
@@ -48,13 +48,13 @@ class ResponseRefusal(BuiltIn):
 
 
 def refusal_of(sample: Sample) -> Refusal:
-    """Does the response decline to answer?"""
+    """Return the task whether the response declines to answer."""
     unit = Unit(kind="response", index=0, source="response", span=Span.whole(sample.response or ""))
     return Refusal(unit=unit, user_input=sample.user_input)
 
 
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
-"""What it is if (the contexts suffice, the response refuses)."""
+"""Cell by (the contexts suffice, the response refuses)."""
 _OF_100 = {
     "right": "questions, {} are answered or declined as the documents demand",
     "over_refused": "questions that the documents answer, {} are declined",
@@ -64,7 +64,7 @@ _OF_100 = {
 
 @dataclass(frozen=True, kw_only=True)
 class Abstention(WithOptions):
-    """Whether answering or refusing was right, given what was retrieved. Raises InputError for another mode."""
+    """Whether answering or refusing was right for the retrieved contexts. Raises InputError for an unknown mode."""
 
     mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
@@ -78,7 +78,7 @@ class Abstention(WithOptions):
 
     @property
     def lower_is_better(self) -> bool:
-        """True of the two mistakes."""
+        """True for the two mistakes."""
         return self.mode != "right"
 
     @property

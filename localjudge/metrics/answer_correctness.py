@@ -4,17 +4,17 @@
     recall      sentences of the reference attributed to the response / sentences of the reference
     f1          2 * precision * recall / (precision + recall), 0 if both are 0
 
-`answer_correctness` is f1, `answer_correctness(mode=precision)` and `answer_correctness(mode=recall)` the others, which
-ask half as much. A true sentence that the reference does not say lowers precision: right is what the reference says.
-Marks at the end of a sentence, such as [1], are no part of the statement (`citations.py` says what a mark is).
+`answer_correctness` is f1. `answer_correctness(mode=precision)` and `answer_correctness(mode=recall)` ask only half of
+the questions. A true sentence that is missing in the reference lowers precision. Citation marks at the end of a
+sentence, such as [1], are not part of the statement (see `citations.py`).
 
 Source: RAGChecker (Ru et al., "RAGChecker", 2024), overall precision, recall and F1; ragas calls it
-`FactualCorrectness`. There a model first breaks both texts into claims, here their own sentences are the statements.
-ragas's recall divides the supported claims of the *response* by themselves and the missing claims of the reference;
-here, as in RAGChecker, it is a share of the reference.
+`FactualCorrectness`. There a model first splits both texts into claims; here the statements are their sentences. ragas
+computes recall from the supported claims of the *response* and the missing claims of the reference; here, as in
+RAGChecker, it is a share of the reference.
 
-Empty cases: no sentence in the reference is `Undefined`. A response without a sentence has none of the reference:
-recall and f1 are 0 without asking the model, precision is `Undefined`.
+Empty cases: no sentence in the reference is `Undefined`. For a response without a sentence, recall and f1 are 0 without
+asking the model, and precision is `Undefined`.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _OF_100 = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(WithOptions):
-    """Agreement of response and reference, statement by statement. Raises InputError for another mode."""
+    """Agreement of response and reference by statement. Raises InputError for an unknown mode."""
 
     mode: Literal["f1", "precision", "recall"] = "f1"
     base = "answer_correctness"

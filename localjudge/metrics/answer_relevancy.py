@@ -2,12 +2,12 @@
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is asked about alone, with the whole response, which tells what its pronouns mean. What is measured is
-whether it is to the point, not whether it is true. A refusal ("I do not know") answers nothing and scores 0. Marks at
-the end of a sentence, such as [1], are not part of it.
+Each sentence is judged separately and shown with the whole response, which resolves its pronouns. The metric measures
+relevance, not truth. A refusal ("I do not know") answers no question and scores 0. Citation marks at the end of a
+sentence, such as [1], are not part of it.
 
 Source: the formula of DeepEval's `AnswerRelevancyMetric` (relevant statements / statements), where a model writes the
-statements; here they are the response's own sentences. (ragas's `ResponseRelevancy` is another metric.)
+statements; here they are the response's sentences. (ragas's `ResponseRelevancy` is another metric.)
 
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """

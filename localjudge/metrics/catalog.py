@@ -1,14 +1,14 @@
-"""The one table of metrics: a metric is one file, one row here, one golden example.
+"""Table of all metrics: a metric is one file, one row here, one golden example.
 
-An installed package adds a metric by an entry point (the docstring of `localjudge.metrics` shows one); a built-in
-metric wins over an installed one of the same name, and what an installed one raises fails its sample (`guarded_steps`).
+An installed package adds a metric by an entry point (see `localjudge.metrics`). A built-in metric overrides an
+installed one of the same name. An exception in an installed metric fails its sample (`guarded_steps`).
 
-If no metric is named, a run computes one metric for each question, the first that the data has the columns for:
+By default, a run computes one metric for each question, the first whose columns are available:
 
-    was what is needed retrieved?      context_recall       or, without a reference: context_relevancy_chunk
-    does the response keep to it?      faithfulness
+    was the needed text retrieved?     context_recall       or, without a reference: context_relevancy_chunk
+    is the response grounded in it?    faithfulness
     does the response answer?          answer_correctness   or, without a reference: answer_relevancy
-    which documents were retrieved?    all document metrics, which ask nothing; context_relevancy_chunk is then left out
+    which documents were retrieved?    all document metrics, which ask nothing; replaces context_relevancy_chunk
 """
 
 import inspect
@@ -48,12 +48,12 @@ _QUESTIONS = (
 )
 _DOCUMENTS = tuple(measure.name for measure in WHOLE_RANKING)
 FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
-"""What is computed of data that has every column; a run says what it lacks for the others."""
+"""Default metrics for data with every column. A run names the missing columns of the others."""
 ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
 
 
 def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
-    """The metrics to compute if none is named, of those that are possible."""
+    """Return the default metrics among the possible ones."""
     documents = [name for name in _DOCUMENTS if name in possible]
     left_out = "context_relevancy_chunk" if documents else None
     judged = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
@@ -66,7 +66,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
 
 
 def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
-    """The metric's steps; what they raise becomes a SampleError that says what and where."""
+    """Run the metric's steps and convert exceptions to a SampleError with their place."""
     try:
         outcome = yield from _checked_tasks(metric.steps(sample, sentences))
     except (LocaljudgeError, MemoryError):
@@ -117,7 +117,7 @@ RELEVANCE_LABELS = "labelled_sentences"
 
 
 class LabelledStatements(Faithfulness):
-    """What `calibrate` asks about a labelled statement: can it, whole, be attributed to the contexts?"""
+    """Metric of `calibrate` for labelled statements: can the whole statement be attributed to the contexts?"""
 
     name = ATTRIBUTION_LABELS
 
@@ -127,12 +127,12 @@ class LabelledStatements(Faithfulness):
 
 
 class LabelledPassage(ContextRelevancy):
-    """What `calibrate` asks about a labelled passage: which of the contexts, each a sentence of it, are needed?"""
+    """Metric of `calibrate` for labelled passages: which contexts (its sentences) are needed?"""
 
     name = RELEVANCE_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence, along with the passage that they make."""
+        """Ask about every sentence, shown with the whole passage."""
         texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
         spans = enumerate(map(Span.whole, texts))
         units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]
@@ -141,7 +141,7 @@ class LabelledPassage(ContextRelevancy):
 
 
 _Maker = Callable[..., Metric]
-"""Makes a metric from its options, which are its keyword-only parameters."""
+"""Creates a metric from its options, which are keyword-only parameters."""
 
 _WITHOUT_K: tuple[_Maker, ...] = (
     ContextRecall,
@@ -172,17 +172,17 @@ _OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVAN
 
 
 def our_names() -> tuple[str, ...]:
-    """Names of the built-in metrics without options, in the order of reports; `name@k` as in `names`."""
+    """Return the built-in metrics without options, in report order, with `name@k` as in `names`."""
     return (*_BY_NAME, *(f"{name}@k" for name in _AT_K))
 
 
 def names() -> tuple[str, ...]:
-    """Names of all metrics without their options; `name@k` stands for one metric for each k."""
+    """Return all metrics without options. `name@k` stands for any k."""
     return tuple(dict.fromkeys((*our_names(), *_installed())))
 
 
 def place(name: str) -> tuple[int, int, str]:
-    """Where the metric of this name is reported: at the place of its family, `hit_rate@3` before `hit_rate@10`."""
+    """Return the sort key for reports: by family, `hit_rate@3` before `hit_rate@10`."""
     parsed = naming.parse(name)
     base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
     family = f"{base}@k" if k else base
@@ -191,12 +191,12 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def example(name: str) -> Metric:
-    """The metric of one of the `names`; of a `name@k` the one with k = 1. Raises as `get` does."""
+    """Return the metric for one of `names`, with k = 1 for `name@k`. Raises the errors of `get`."""
     return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)
 
 
 def get(name: str) -> Metric:
-    """The metric of this name, with its options. Raises InputError for what does not exist."""
+    """Return the metric with this name and options. Raises InputError if it does not exist."""
     parsed, make = naming.parse(name), _maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
@@ -215,49 +215,49 @@ def get(name: str) -> Metric:
 
 
 def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
-    """The options of a metric, each with its values, the default first; () for any text."""
+    """Return a metric's options with their values, the default first; () for free text."""
     parameters = inspect.signature(make).parameters.values()
     return {option.name: get_args(option.annotation) for option in parameters if option.kind is option.KEYWORD_ONLY}
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
-    """A document metric that would compare texts, comparing ids instead; any other metric as it is."""
+    """Make a document metric compare ids instead of texts. Returns other metrics unchanged."""
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:
-    """Fields whose texts the metric reads: all that it needs, but for document metrics, which may compare ids."""
+    """Return the fields whose texts the metric reads. Document metrics may compare ids instead."""
     return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
 def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
-    """The tasks that the metrics ask beyond those that every judge can be asked, as they say by `special_tasks`."""
+    """Return the tasks beyond those of every judge, declared in `special_tasks`."""
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
 def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
-    """All tasks that the metrics say they ask: by `special_tasks`, and by `common_tasks` the others."""
+    """Return all declared tasks of the metrics, from `special_tasks` and `common_tasks`."""
     common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
     return common | special_tasks_of(metrics)
 
 
 @cache
 def question_of(name: str) -> str:
-    """What the verdicts of the metric of this name answer: the name of its prompt; if not one thing, its own name."""
+    """Return the prompt name of the metric's question, or the metric's name if it asks several."""
     metric = ours(name)
     tasks = tasks_of([metric]) if metric else ()
     return next(iter(tasks)) if len(tasks) == 1 else name
 
 
 def lower_is_better(name: str) -> bool:
-    """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
+    """Return whether smaller values of the metric are better, as declared by `lower_is_better = True`."""
     return bool(getattr(ours(name), "lower_is_better", False))
 
 
 def ours(name: str) -> Metric | None:
-    """The built-in metric of this name; None for another package's, and for a name with an invalid option."""
+    """Return the built-in metric, or None for another package's metric or an invalid option."""
     try:
         return get(name) if is_ours(name) else None
     except InputError:
@@ -266,7 +266,7 @@ def ours(name: str) -> Metric | None:
 
 @cache
 def is_ours(name: str) -> bool:
-    """Whether the metric of this name is built in, and not another package's."""
+    """Return whether the metric is built in."""
     return _maker(name) is not None
 
 
@@ -303,10 +303,9 @@ def _installed_metric(name: str) -> Metric:
 
 
 class MetricDescription(NamedTuple):
-    """One metric: its name (`@k` for any k), its options and their values, the default first (none: any text).
+    """A metric's name (`@k` for any k) and its options with values, the default first (empty: free text).
 
-    `default_metrics` says whether a run may compute it without being asked; `instructions` that only a judge that reads
-    instructions can be asked.
+    `default_metrics`: a run may compute it by default. `instructions`: needs a judge that follows instructions.
     """
 
     name: str
@@ -319,7 +318,7 @@ class MetricDescription(NamedTuple):
 
 
 def described() -> list[MetricDescription]:
-    """Describe all metrics, installed ones too; a warning in the log names those that cannot be loaded."""
+    """Describe all metrics, including installed ones. Raises InputError for one that cannot be loaded."""
     listed = []
     for name in names():
         try:

@@ -1,4 +1,4 @@
-"""Citations: does what a sentence cites support it, and does it exist?
+"""Citations: do the cited contexts support the sentence, and do they exist?
 
     citation_support          sentences attributed to the contexts that they cite / sentences that cite
     citation_support(of=all)  the same sentences / all sentences of the response
@@ -12,20 +12,20 @@ A mark is a pair of square brackets with one or several citations, separated by 
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
-Where the id of any retrieved context is such a number itself, numbers are ids and not ranks, and so with `doc1` and its
-like. A number that is not a rank and a word that is not an id cite something that was not retrieved. Brackets with
-anything else in them ([sic], [in 2019], [a link](...)) are not marks.
+If the id of any retrieved context is such a number, numbers are ids instead of ranks; the same applies to `doc1` and
+similar forms. A number without a rank, or a word without an id, cites a context that was not retrieved. Brackets with
+other content ([sic], [in 2019], [a link](...)) are not marks.
 
-A sentence is judged with all contexts that it cites together, and no others; its marks are those inside it and at its
-end, and those at its end are not part of the statement. One that cites only what was not retrieved is not supported,
-without asking the model. For validity a mark that cites two things counts twice; the same citation again counts again.
+A sentence is judged with exactly the contexts that it cites. Its marks are those inside it and at its end; marks at its
+end are not part of the statement. A sentence that cites only missing contexts is unsupported, without asking the model.
+For validity, each citation counts, including several in one mark and repetitions.
 
-Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023): with `of=all`,
-where a sentence without a citation counts as not supported, support is its citation recall; citations out of range,
-which it drops, are what validity counts.
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). With `of=all`, where
+a sentence without a citation counts as unsupported, support equals its citation recall. ALCE drops citations out of
+range, which validity counts.
 
-Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing. Nothing retrieved makes
-every citation invalid.
+Empty cases: a response without a sentence or without citations is `Undefined`. Without retrieved contexts, every
+citation is invalid.
 """
 
 import re
@@ -51,14 +51,14 @@ _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
 class Citation(NamedTuple):
-    """What a mark names, and the index of the retrieved context that this is; None if it names none."""
+    """The name in a mark and the index of its retrieved context, or None."""
 
     name: str
     context: int | None
 
 
 class Mark(NamedTuple):
-    """A pair of brackets, and what it cites; offsets as in a span."""
+    """A pair of brackets with its citations and offsets."""
 
     start: int
     end: int
@@ -66,14 +66,14 @@ class Mark(NamedTuple):
 
 
 class CitingSentence(NamedTuple):
-    """A sentence without the marks at its ends, and what its marks cite."""
+    """A sentence without the marks at its ends, and its citations."""
 
     span: Span
     citations: tuple[Citation, ...]
 
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
-    """All marks of a text that cites these contexts, in their order."""
+    """Return all marks of a text in order, resolved against these contexts."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
     # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
     ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
@@ -88,7 +88,7 @@ def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
 
 
 def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
-    """What one part cites; numbers are ranks up to `ranks`."""
+    """Yield the citations of one part of a mark. Numbers up to `ranks` are ranks."""
 
     def numbered(number: str) -> Citation:
         rank = int(number)
@@ -105,9 +105,9 @@ def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
 
 
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
-    """The sentences of the response as statements: without the marks at their ends, which no passage says.
+    """Return the response's sentences as statements, without the marks at their ends.
 
-    The rest is verbatim. What holds nothing but marks is not a sentence, and its marks belong to the one before.
+    The rest is verbatim. A piece with only marks is not a sentence; its marks belong to the previous one.
     """
     text, statements = sample.response or "", list[CitingSentence]()
     marked = marks(text, sample.retrieved_contexts or ())
@@ -133,7 +133,7 @@ def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSente
 
 @dataclass(frozen=True, kw_only=True)
 class CitationSupport(WithOptions):
-    """Share of sentences that are supported by what they cite. Raises InputError for another `of`."""
+    """Share of sentences supported by their cited contexts. Raises InputError for an unknown `of`."""
 
     of: Literal["cited", "all"] = "cited"
     base = "citation_support"
@@ -153,7 +153,7 @@ class CitationSupport(WithOptions):
         return f"{which}, {{}} are supported by what they cite"
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence that cites, against what it cites."""
+        """Ask about every sentence with citations, against the cited contexts."""
         stated = response_sentences(sample, sentences)
         if not stated:
             return Undefined(reason="the response has no sentence")
@@ -185,7 +185,7 @@ class CitationValidity(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask nothing; the detail names what does not exist."""
+        """Ask nothing. The detail lists missing contexts."""
         yield from ()
         marked = marks(sample.response or "", sample.retrieved_contexts or ())
         cited = [citation for mark in marked for citation in mark.citations]

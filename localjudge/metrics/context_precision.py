@@ -1,13 +1,13 @@
-"""Context precision: are the useful chunks ranked before the others.
+"""Context precision: are the useful chunks ranked before the others?
 
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
 
 This is average precision. Source: RAGAS `context_precision` (`LLMContextPrecisionWithReference`), which adds 1e-10 to
-the denominator; here the division is exact, and no useful chunk is 0. No chunk at all is `Undefined`, and so is a
-missing question or a blank reference.
+the denominator; here the division is exact, and without useful chunks the score is 0. `Undefined` without chunks,
+question or reference.
 
 `context_precision(against=response)` needs no reference: a chunk is useful if the *response* can be taken from it.
-Source: RAGAS `LLMContextPrecisionWithoutReference` (also `ContextUtilization`). A blank response is `Undefined`.
+Source: RAGAS `LLMContextPrecisionWithoutReference` (also `ContextUtilization`). `Undefined` for a blank response.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from localjudge.types import Sample, Scored, Undefined, Usefulness
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(WithOptions):
-    """Average precision over the chunks judged useful. Raises InputError for another text than these."""
+    """Average precision over the useful chunks. Raises InputError for an unknown `against`."""
 
     against: Literal["reference", "response"] = "reference"
     base = "context_precision"
@@ -35,7 +35,7 @@ class ContextPrecision(WithOptions):
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """The answer that is given, along with question and contexts."""
+        """Question, contexts, and the answer to compare with."""
         return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -57,7 +57,7 @@ class ContextPrecision(WithOptions):
         return Scored(value=fsum(precisions) / sum(labels) if any(labels) else 0.0)
 
     def explain(self, labels: list[int | None]) -> str:
-        """`2 of 5 useful, at ranks 1 and 4`."""
+        """Format `2 of 5 useful, at ranks 1 and 4`."""
         ranks = [str(rank) for rank, label in enumerate(labels, 1) if label == 1]
         if not ranks:
             return f"0 of {len(labels)} useful"

@@ -1,9 +1,9 @@
-"""Context recall: how much of the reference answer is in what was retrieved.
+"""Context recall: how much of the reference answer the retrieved contexts contain.
 
     context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
 
 Source: RAGAS `context_recall` (Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation", 2023).
-There the judge re-splits the reference; here the sentences are cut first and counted by index.
+There the judge re-splits the reference; here the sentences are split first and counted by index.
 
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
 """

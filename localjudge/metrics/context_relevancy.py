@@ -1,11 +1,11 @@
-"""Context relevancy, by sentence and by chunk: how much of what was retrieved is needed for the question.
+"""Context relevancy, by sentence and by chunk: how much of the retrieved text is needed for the question.
 
     context_relevancy       = sentences of the contexts needed for the question / sentences of the contexts
     context_relevancy_chunk = chunks needed for the question / chunks
 
-Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it took for
-relevant; here they are cut first and counted by index, and each is shown along with all contexts, which tell what its
-pronouns mean. (ragas 0.2 and later use the name `ContextRelevance` for a graded rating, which is another metric.)
+Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the relevant sentences; here
+they are split first, counted by index, and shown with all contexts, which resolves their pronouns. (ragas 0.2 and later
+use the name `ContextRelevance` for a graded rating, which is another metric.)
 
 Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
 """
@@ -31,7 +31,7 @@ class ContextRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of every context, along with all contexts."""
+        """Ask about every sentence of every context, shown with all contexts."""
         contexts = context_texts(sample.retrieved_contexts)
         placed = [(position, span) for position, text in enumerate(contexts) for span in sentences(text)]
         units = [
@@ -61,7 +61,7 @@ class ContextRelevancyChunk(BuiltIn):
 
 
 def share_needed(sample: Sample, units: Iterable[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
-    """The share of the units that are needed to answer the question, each judged along with these texts."""
+    """Ask which units are needed to answer the question, each shown with the texts `beside`."""
     if not (question := (sample.user_input or "").strip()):
         return Undefined(reason="there is no question")
     tasks = [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]

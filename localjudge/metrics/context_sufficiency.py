@@ -1,15 +1,15 @@
-"""Context sufficiency: can the question be answered from what was retrieved?
+"""Context sufficiency: can the question be answered from the retrieved contexts?
 
-    context_sufficiency = 1 if the contexts hold all that an answer needs, otherwise 0
+    context_sufficiency = 1 if the contexts contain everything that an answer needs, otherwise 0
 
-The mean is the share of questions that retrieval made answerable. No reference is needed: the judge is shown question
-and contexts, not the answer.
+The mean is the share of questions that retrieval made answerable. Needs no reference: the judge sees question and
+contexts, not the answer.
 
-Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). It is one
-verdict for all contexts together: contexts too long for the model are judged in windows, any of which may suffice.
+Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). One
+verdict covers all contexts. Contexts too long for the model are judged in windows, any of which may suffice.
 
-Only a judge that reads instructions can be asked. Empty cases: no question is `Undefined`; no context text is 0
-without asking the model.
+Needs a judge that follows instructions. Empty cases: no question is `Undefined`; no context text is 0 without asking
+the model.
 """
 
 from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, nothing_retrieved, share_of
@@ -37,7 +37,7 @@ class ContextSufficiency(BuiltIn):
 
 
 def sufficiency_of(sample: Sample) -> Sufficiency:
-    """Do the retrieved contexts suffice for the question?"""
+    """Return the task whether the retrieved contexts suffice for the question."""
     question = sample.user_input or ""
     unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
     return Sufficiency(unit=unit, contexts=context_texts(sample.retrieved_contexts), user_input=question.strip())

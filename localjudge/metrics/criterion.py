@@ -1,9 +1,9 @@
 """Criterion: a custom question about the whole answer, each of its sentences, or each chunk.
 
-    criterion    units whose answer is the good one / units            a yes/no question
+    criterion    units with the good answer / units                    a yes/no question
     rubric       mean over units of (expected level - 1) / 4           levels 1 to 5, each described
 
-A criterion is a value: its words are in the prompts and the manifest, and their checksum in the signature. Its file:
+A criterion is a value: its text is in the prompts and the manifest, and its checksum in the signature. Its file:
 
     name = "names_its_source"
     question = "Does the response name the source of what it says?"
@@ -16,14 +16,14 @@ A criterion is a value: its words are in the prompts and the manifest, and their
     user_input = "How often?"         # an example gives what the criterion shows
     answer = "yes"
 
-A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; its examples have a level
-as their answer. The expected level is read off the probabilities of the five digits, so that a judge torn between 3 and
-4 is between them. (G-Eval, Liu et al. 2023, weighs the levels of a form by their probabilities.) The verdict of a unit
-is that number in [0, 1], and 1 from the threshold on; the score does not look at the threshold.
+A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; the answer of an example
+is a level. The expected level is computed from the probabilities of the five digits, so a judge undecided between 3 and
+4 gives a value between them. (G-Eval, Liu et al. 2023, weights the levels of a form by their probabilities.) The
+verdict of a unit is that number in [0, 1], and 1 from the threshold on; the score ignores the threshold.
 
-More is always better: where "no" is the good answer, the score counts those. Nothing is cut: what does not fit the
-model fails. Only a judge that reads instructions can be asked. Empty cases: a blank field among those shown, a response
-without a sentence, and no context text are `Undefined`.
+Higher is always better: with `good = "no"`, the score counts "no". Inputs that do not fit the model fail instead of
+being split. Needs a judge that follows instructions. Empty cases: a blank shown field, a response without a sentence,
+and no context text are `Undefined`.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ _HINT = "docs/metrics.md shows a whole one"
 
 
 class CriterionExample(UserValue):
-    """A unit with its right answer, and the texts that its criterion shows."""
+    """A unit with its right answer and the texts that the criterion shows."""
 
     text: str = Field(min_length=1)
     answer: Literal["yes", "no", 1, 2, 3, 4, 5]
@@ -79,7 +79,7 @@ class CriterionExample(UserValue):
 
 
 class Criterion(Record):
-    """A custom question as a metric; the name has small letters, digits and _. Raises InputError for an invalid one."""
+    """A custom question as a metric. The name has lower-case letters, digits and _. Raises InputError if invalid."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
     question: _Text
@@ -114,7 +114,7 @@ class Criterion(Record):
     @model_validator(mode="wrap")
     @classmethod
     def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Around all other validators; the context says where the criterion is written."""
+        """Wrap all other validators. The context names the place of the criterion."""
         try:
             return validate(values)
         except ValidationError as error:
@@ -128,17 +128,17 @@ class Criterion(Record):
 
     @property
     def version(self) -> int:
-        """1."""
+        """Always 1."""
         return 1
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """The field of its units, and those that it shows."""
+        """The field of its units and the shown fields."""
         return frozenset({"retrieved_contexts" if self.of == "chunk" else "response", *self.shows})
 
     @property
     def special_tasks(self) -> frozenset[str]:
-        """Asked only of a judge that reads instructions."""
+        """Restricts the criterion to judges that follow instructions."""
         return frozenset({"rubric" if self.levels else "criterion"})
 
     @property
@@ -148,7 +148,7 @@ class Criterion(Record):
 
     @property
     def sha256(self) -> str:
-        """Checksum of all but defaults, so that a new field changes no earlier one."""
+        """Checksum of all values except defaults, so a new field does not change existing checksums."""
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -191,14 +191,14 @@ class Criterion(Record):
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
-    """Names of the metrics whose verdicts are levels, not probabilities of 1."""
+    """Return the names of metrics whose verdicts are levels instead of probabilities."""
     return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 
 def criteria_of(criteria: object) -> tuple[Criterion, ...]:
-    """Criteria from names of files or of bundled ones, from mappings and from criteria; one, or a list of them.
+    """Return criteria from file names, bundled names, mappings and criteria; one, or a list of them.
 
-    Raises InputError for what is not a criterion, and for two different ones of one name.
+    Raises InputError for an invalid criterion, or two different ones with the same name.
     """
     if criteria is None:
         return ()
@@ -218,7 +218,7 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
 
 
 def read_criterion(file: str | Path) -> Criterion:
-    """The criterion in a TOML file, or the bundled one of that name. Raises InputError for another file."""
+    """Read a criterion from a TOML file or a bundled name. Raises InputError if invalid."""
     bundled, what = resources.criterion_files(), f"the criterion {file}"
     path = bundled.get(str(file)) or Path(file)
     try:

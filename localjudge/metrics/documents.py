@@ -1,4 +1,4 @@
-"""The document metrics: which of the ground-truth documents were retrieved, and how early? They ask no judge.
+"""Document metrics: which ground-truth documents were retrieved, and at which rank? They ask no judge.
 
     document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
     document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
@@ -9,17 +9,17 @@
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
 
-A hit is the first retrieval of a ground-truth document: retrieved twice, it counts once, so no score exceeds 1. Two
-documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of their
-meta (`meta.a.b` reaches into objects). A document that lacks the value keeps its rank and matches nothing; an empty
-text is a value like any other, but for recall and the metrics at k, which leave it out. The relevance of a ground-truth
-document is its `score`, where none has one 1, and of one that stands there twice the highest. Precision divides by k
-even where fewer were retrieved (as trec_eval does). No ground truth, or nothing retrieved: 0. Where documents of which
-only the id is known cannot be compared with the others, the metric is `Undefined`.
+A hit is the first retrieval of a ground-truth document; repetitions do not count, so no score exceeds 1. Documents are
+equal if their *comparison values* are equal: their text (`content`), their `id`, or a value of their meta (`meta.a.b`
+reaches into objects). A document without the value keeps its rank and matches nothing. An empty text is a normal value,
+except for recall and the metrics at k, which ignore it. The relevance of a ground-truth document is its `score`, 1 if
+no document has one, and the highest score of a repeated document. Precision divides by k even if fewer were retrieved
+(as trec_eval does). Without ground truth or retrieved documents, the score is 0. If documents with only an id cannot be
+compared with the others, the metric is `Undefined`.
 
-Semantics and numbers are those of Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for
-float: a test runs both. Two differences: a comparison value that is a list may be used with every metric (there only
-with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1]).
+Semantics and numbers equal Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for float: a
+test runs both. Two differences: a comparison value may be a list for every metric (in Haystack only for MRR and MAP),
+and a negative relevance is an error (in Haystack, NDCG leaves [0, 1]).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,12 +32,12 @@ from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_opt
 from localjudge.types import Context, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
-"""Scores one question by ground truth, retrieved in order, and what to compare. Raises ValueError if it cannot."""
+"""Scores one question from ground truth, ranked documents and comparison value. Raises ValueError on failure."""
 _EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
-    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts."""
+    """Formula for the ranking of one question, with its metric's name and unit."""
 
     name: str
     score: ScoreRanking
@@ -47,7 +47,7 @@ class RankingMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMetric(BuiltIn):
-    """A measure as a metric of samples. Raises InputError for a comparison value that no document has."""
+    """A measure as a metric of samples. Raises InputError for an unknown comparison value."""
 
     measure: RankingMeasure
     _: KW_ONLY
@@ -82,7 +82,7 @@ class DocumentMetric(BuiltIn):
         return self.measure.counts
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask nothing. A 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
+        """Ask nothing. A 0 from missing documents has a detail. Raises SampleError from the measure."""
         yield from ()
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
@@ -105,7 +105,7 @@ class DocumentMetric(BuiltIn):
 
 
 def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
-    """Comparison value of each document: shape (documents,), None where it lacks one."""
+    """Return the comparison value of each document, shape (documents,), None if missing."""
     if compare_by in {"content", "id"}:
         return [document.text if compare_by == "content" else document.id for document in documents]
     values = []
@@ -118,7 +118,7 @@ def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
 
 
 def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
-    """The comparison values without repetition, in their order. They need not be hashable."""
+    """Return the distinct comparison values in order. They need not be hashable."""
     distinct: list[Any] = []
     for value in _values(documents, compare_by):
         if value not in ignored and value not in distinct:

@@ -1,8 +1,8 @@
-"""Faithfulness: how much of the response can be attributed to what was retrieved.
+"""Faithfulness: how much of the response can be attributed to the retrieved contexts.
 
     faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
 
-Source: RAGAS `faithfulness` (Es et al., 2023), with the response's own sentences as statements: no model rewrites them.
+Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements: no model rewrites them.
 
 Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
 """

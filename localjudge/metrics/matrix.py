@@ -1,18 +1,18 @@
-"""One table, many metrics: every sentence of the reference against every retrieved chunk.
+"""Matrix metrics: every sentence of the reference against every retrieved chunk.
 
                 chunk 1   chunk 2   chunk 3
     sentence 1     1         0         1        supported, and twice
-    sentence 2     0         0         1        supported by chunk 3 alone: its marginal value
+    sentence 2     0         0         1        supported only by chunk 3: its marginal value
     sentence 3     0         0         0        not supported
 
     matrix_recall      sentences supported by any chunk / sentences                            2/3
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
-`matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports. Source of
-the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024), with sentences as claims. The metrics ask the
-same questions, and a run asks the same question once. A sentence that needs two chunks together is supported by neither
-alone: that is what sets `matrix_recall` apart from `context_recall`.
+`matrix_recall` also reports each chunk's marginal value: the share of sentences that only this chunk supports. Source
+of the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024), with sentences as claims. The metrics share
+their questions, which a run asks once. Unlike in `context_recall`, a sentence that needs two chunks together is
+unsupported.
 
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
@@ -25,7 +25,7 @@ from localjudge.types import Sample, Scored, Undefined
 
 
 class MatrixMetric(ABC):
-    """A metric that is read off the table."""
+    """A metric computed from the table."""
 
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
@@ -49,12 +49,12 @@ class MatrixMetric(ABC):
 
     @abstractmethod
     def score(self, table: SupportTable) -> Scored:
-        """What the metric reads off the table."""
+        """Compute the metric from the table."""
 
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if None."""
+    """Share of sentences supported by any of the first k chunks, or by any chunk with marginal values if None."""
 
     first: int | None = None
     counts = "sentences of the reference supported by a context"
@@ -71,7 +71,7 @@ class MatrixRecall(MatrixMetric):
         return f"sentences in the right answers, {{}} are supported by a single document{among}"
 
     def score(self, table: SupportTable) -> Scored:
-        """Sentences that are supported / sentences."""
+        """Supported sentences / sentences."""
         supported = Scored.fraction(table[:, : self.first].any(axis=1).astype(int).tolist())
         if self.first is not None:
             return supported
@@ -89,5 +89,5 @@ class MatrixPrecision(MatrixMetric):
     of_100 = "documents, {} support a sentence of the right answer"
 
     def score(self, table: SupportTable) -> Scored:
-        """Chunks that support / chunks."""
+        """Supporting chunks / chunks."""
         return Scored.fraction(table.any(axis=0).astype(int).tolist())

@@ -1,13 +1,13 @@
-"""What a metric is: a definition that asks and counts, and never calls a model.
+"""Definition of a metric: it asks questions and counts, and never calls a model.
 
-    steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
+    steps    yields tasks  ──>  receives one verdict for each, in order  ──>  ...  ──>  returns the outcome
 
-A metric is a value: its name, with its options, and its version say what its numbers mean.
+A metric is a value. Its name (with options) and its version determine the meaning of its numbers.
 
     document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
 
-An option is a keyword-only field of the metric's dataclass that holds a text. One that has its default value is not
-written, so that the same metric has one name.
+An option is a keyword-only text field of the metric's dataclass. Default values are omitted from the name, so a metric
+has only one name.
 """
 
 import re
@@ -32,26 +32,26 @@ class About(NamedTuple):
 
 
 Steps = Generator[Sequence[Task], Sequence[Verdict], Outcome]
-"""Yields tasks, is sent one verdict for each, returns the outcome."""
+"""Yields tasks, receives one verdict for each, returns the outcome."""
 
 Sentences = Callable[[str], Sequence[Span]]
-"""Cuts a text into verbatim sentences."""
+"""Splits a text into verbatim sentences."""
 
 
 class Metric(Protocol):
-    """What every metric has."""
+    """Interface of every metric."""
 
     @property
     def name(self) -> str:
-        """The name under which it is asked for and reported, with its options where they are not the default."""
+        """Name for selection and reports, with non-default options."""
 
     @property
     def version(self) -> int:
-        """Changes whenever the same data and verdicts could give another number."""
+        """Raised when the same data and verdicts could give another number."""
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """Fields of the sample that the metric cannot do without; where one is null, the outcome is `Undefined`."""
+        """Required fields of the sample. If one is null, the outcome is `Undefined`."""
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
@@ -77,7 +77,7 @@ _FORM = re.compile(r"\s*(?P<base>\w+)(?:@(?P<k>[1-9]\d{0,8}))?\s*(?:\((?P<option
 
 
 class MetricName(NamedTuple):
-    """A name in its parts: `hit_rate@3(compare_by=id)` is `hit_rate`, 3 and `compare_by=id`."""
+    """Parts of a name: `hit_rate@3(compare_by=id)` is `hit_rate`, 3 and `compare_by=id`."""
 
     base: str
     k: int | None
@@ -85,19 +85,19 @@ class MetricName(NamedTuple):
 
 
 def parse(name: str) -> MetricName | None:
-    """The parts of a name; None for a text of another form."""
+    """Split a metric name into its parts. None if the form is invalid."""
     parts = _FORM.fullmatch(name)
     return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
 
 def with_options(base: str, metric: object) -> str:
-    """The name of a metric: `base`, and its options where they are not the default."""
+    """Return the metric's name: `base` with the non-default options."""
     options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
     return f"{base}({options})" if options else base
 
 
 def options_of(metric: object) -> dict[str, str]:
-    """All options of a metric and their values, the defaults too."""
+    """Return all options of a metric with their values, including defaults."""
     return {option.name: value for option, value in _options(metric)}
 
 
@@ -109,7 +109,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions(BuiltIn):
-    """A metric whose options have a few values each: it is named by them. Raises InputError for any other value."""
+    """A metric whose options have a fixed set of values, shown in its name. Raises InputError for other values."""
 
     base: ClassVar[str]
 
@@ -126,13 +126,13 @@ class WithOptions(BuiltIn):
 
 
 SupportTable = NDArray[np.bool_]
-"""Shape (sentences, chunks): does the chunk support the sentence."""
+"""Shape (sentences, chunks): whether the chunk supports the sentence."""
 
 _Source = Literal["reference", "response"]
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
-    """Each retrieved context that is not blank, whole."""
+    """Yield each non-blank retrieved context as a unit."""
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
             span = Span.whole(text)
@@ -146,7 +146,7 @@ def attributions(
     contexts: tuple[str, ...],
     against: _Source | int | None = None,
 ) -> list[Attribution]:
-    """Can each of these sentences of the field be attributed to the contexts?"""
+    """Return one task for each sentence: can it be attributed to the contexts?"""
     units = (
         Unit(kind="statement", index=index, source=source, span=span, against=against)
         for index, span in enumerate(statements)
@@ -155,7 +155,7 @@ def attributions(
 
 
 def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
-    """Ask all tasks: verdicts of 1 / verdicts; without a task `Undefined`, for this reason."""
+    """Ask all tasks and return the share of verdicts 1, or `Undefined` with the reason `if_none` without tasks."""
     if not tasks:
         return Undefined(reason=if_none)
     verdicts = yield tasks
@@ -163,19 +163,19 @@ def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> 
 
 
 def nothing_retrieved(sample: Sample) -> str | None:
-    """Why no statement could be attributed to anything, if there is no context text."""
+    """Return the explanation for a score without any context text, or None."""
     return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
 
 
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
-    """One attribution task for each sentence of the field and each chunk alone, sentence by sentence."""
+    """Return one attribution task for each pair of sentence and chunk, sentence by sentence."""
     by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
     return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
 
 
 def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:
-    """The next `rows * columns` verdicts as a table, row by row. Raises ValueError if there are fewer."""
+    """Arrange the next `rows * columns` verdicts as a table, row by row. Raises ValueError if there are fewer."""
     labels = [verdict.label for verdict in islice(verdicts, rows * columns)]
     return np.array(labels, dtype=bool).reshape(rows, columns)

@@ -1,13 +1,13 @@
-"""Noise sensitivity: how much of the response is wrong because a retrieved context says so. Lower is better.
+"""Noise sensitivity: how much of the response is wrong because a retrieved context supports the error. Lower is better.
 
     noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
 
 A sentence of the response is *wrong* if it cannot be attributed to the reference. A chunk is *relevant* if any sentence
-of the reference can be attributed to it. A wrong sentence that no relevant chunk supports does not count.
+of the reference can be attributed to it. A wrong sentence without support in a relevant chunk does not count.
 
 Source: RAGChecker (Ru et al., "RAGChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation",
-2024), as ragas computes it (`NoiseSensitivity`, `mode` relevant), with sentences as claims. A true sentence that a
-short reference lacks counts as wrong.
+2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as claims. A true sentence that is
+missing in a short reference counts as wrong.
 
 Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
