@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmark.cases import make_case
 from benchmark.turns import Extent, Table, read, take
 from benchmark.ways import Order
 
 pytestmark = pytest.mark.engine
 
-BENCH = [sys.executable, str(Path(__file__).resolve().parents[2] / "scripts" / "bench")]
+BENCH = [sys.executable, str(Path(__file__).resolve().parents[1] / "bench")]
 TABLE = Table("house", "ab" * 32, 94, 2, "localjudge 1")
 ORDER = Order("", "house", "house.gguf", 2)
 WAYS = ("ours", "prefill", "one-by-one")

@@ -26,7 +26,7 @@ from .ways import Order
 
 _READY_SECONDS = 600
 """For loading a model and evaluating the instructions."""
-_SCRIPTS = Path(__file__).resolve().parents[1]
+_BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 class Table(NamedTuple):
@@ -132,7 +132,7 @@ def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
 
 def ask_process(order: Order, seconds: float) -> dict[str, Any]:
     """Have a process of its own carry out the order. It is killed, with all that it started, if it takes longer."""
-    path = os.pathsep.join([str(_SCRIPTS), str(_SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(_BENCHMARKS), str(_BENCHMARKS.parents[1]), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmark.ways", json.dumps(order)],

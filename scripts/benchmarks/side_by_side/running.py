@@ -33,7 +33,7 @@ from benchmark.turns import next_line, why_ended
 from .samples import BLOCK, Sample
 
 QUESTION = "Tell me a few facts."
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PEERS = {
     "localjudge": [],
     "ragas": ["ragas", "instructor", "langchain-community", "langchain-core", "openai"],

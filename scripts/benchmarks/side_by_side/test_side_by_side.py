@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from side_by_side.samples import make_samples
 
 pytestmark = pytest.mark.engine
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SERVER = """#!{python}
 import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -81,7 +82,7 @@ def test_every_way_has_a_row_and_the_same_command_goes_on(
     paths = {"--judge": ROOT / "models" / "reference-judge.gguf", "--data": data, "--json": data / "rows.jsonl"}
     extent = {"--environments": data / "environments", "--peers": peer, "--rows": 2, "--again": 1}
     options = [str(part) for option in {**paths, **extent}.items() for part in option]
-    command = [sys.executable, str(ROOT / "scripts" / "side-by-side"), *options]
+    command = [sys.executable, str(ROOT / "scripts" / "benchmarks" / "side-by-side"), *options]
     first, second = (subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2))
     assert first.endswith(second)
     rows = [json.loads(line) for line in (data / "rows.jsonl").read_text().splitlines() if line]
