@@ -110,6 +110,7 @@ class _Basis(NamedTuple):
     corrected: CorrectedMean | CorrectedDifference | None
     failed: int
     unpaired: int = 0
+    unsettled: str = ""
 
     def labels_needed(self, threshold: float) -> int | None:
         """How many labels in all would decide an undecided gate; None without labels, and if no number would."""
@@ -129,13 +130,19 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
             raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
         failed = max(summary.failed, change.failed_in_baseline)
-        return _Basis(change.interval, change.judge_interval, change.headline, failed, change.unpaired)
+        unsettled = _to_settle(change.corrected)
+        return _Basis(change.interval, change.judge_interval, change.headline, failed, change.unpaired, unsettled)
     judge = summary.interval
     if judge is None or corrected is None or corrected.mean is None or corrected.ci95 is None:
-        return _Basis(judge, judge, None, summary.failed)
+        return _Basis(judge, judge, None, summary.failed, unsettled=_to_settle(corrected))
     low, high = corrected.ci95
     interval = judge._replace(mean=corrected.mean, low=low, high=high, clusters=corrected.clusters)
     return _Basis(interval, judge, corrected, summary.failed)
+
+
+def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
+    """What to settle before a gate can be decided, if annotators agree too little."""
+    return corrected.remark or "" if corrected and corrected.unsettled else ""
 
 
 def decide_gate(
@@ -146,11 +153,13 @@ def decide_gate(
     `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
     """
     basis = _basis_of(gate, run, comparison, labels)
-    interval, judge, corrected, failed, unpaired = basis
+    interval, judge, corrected, failed, unpaired, unsettled = basis
     decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
     if failed > run.max_failed:
         allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
         decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
+    elif unsettled:
+        reason = unsettled
     elif interval and judge:
         decision = decide(interval, gate.comparison, gate.threshold)
         more = basis.labels_needed(gate.threshold) if decision.samples_needed else None

@@ -15,7 +15,7 @@ from localjudge.analysis.labels import NO_SHARE, Decisions, LabelledUnits, label
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.record.label_rows import stored_labels
 from localjudge.record.run import Run
-from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, prediction_powered
+from localjudge.stats.corrected import FEWEST_CLUSTERS, corrected_difference, covering, prediction_powered
 from localjudge.stats.looks import PLANNED, Look
 from localjudge.types import Record
 from localjudge.words import numbered
@@ -27,7 +27,8 @@ class CorrectedDifference(Record):
     `ci95` is None where there are too few labels, or none that can; `remark` says why. Of the `statements` of both runs
     `labelled` have a label, and `labels` count, each once: `labels_before` are of some in the baseline, `labels_after`
     of some in the new run, in `clusters` samples, or groups of samples, at least. Both runs are taken at one `look`: as
-    many labels of each, where not all statements have one.
+    many labels of each, where not all statements have one. Annotators who contradict each other count as in a
+    `CorrectedMean`, and so do `unsettled` statements.
     """
 
     before: float | None = None
@@ -39,6 +40,7 @@ class CorrectedDifference(Record):
     labels: int = 0
     labelled: int = 0
     look: int = 0
+    unsettled: int = 0
     statements: int = 0
     clusters: int = 0
     remark: str | None = None
@@ -71,7 +73,11 @@ class BothLabels:
         labelled = [frame.by_key.keys() & self._decisions.human.keys() for frame in frames]
         if not any(labelled) or not all(frame.share_of for frame in frames):
             return CorrectedDifference(remark=NO_SHARE) if any(labelled) else None
-        sides, look = self._at_one_look(frames)
+        if (agreement := self._decisions.agreement(labelled[0] | labelled[1])) and agreement.is_too_low:
+            return CorrectedDifference(remark=agreement.request, unsettled=agreement.disputed)
+        people = self._decisions.by_annotator(labelled[0] | labelled[1]).values()
+        looks = [self._at_one_look(frames, labels) for labels in people]
+        sides, look = looks[0]
         counted = [side.counted for side in sides]
         corrected = CorrectedDifference(
             labels_before=len(counted[0]),
@@ -83,8 +89,9 @@ class BothLabels:
         )
         if not all(counted):
             return corrected.model_copy(update={"remark": _missing(labelled, 1 if counted[0] else 0)})
-        old, new = (side.units for side in sides)
-        change, (before, after) = corrected_difference(old, new, look.confidence), map(prediction_powered, (old, new))
+        pairs = [(before.units, after.units) for (before, after), _ in looks]
+        change = covering([corrected_difference(before, after, look.confidence) for before, after in pairs])
+        before, after = (covering([prediction_powered(units) for units in side]) for side in zip(*pairs, strict=True))
         few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of each run need labels, {change.clusters} have some"
         if look.confidence is None:
             few = f"each run needs {PLANNED[0].labels} labels, {min(map(len, counted))} have some"
@@ -92,13 +99,13 @@ class BothLabels:
         values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
 
-    def _at_one_look(self, frames: Sequence[UnitFrame]) -> tuple[list[LabelledUnits], Look]:
+    def _at_one_look(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
         """Both sides at the last look that both have reached.
 
         Where all statements of a side have labels, they count from the look on that has as many.
         """
         of_runs = zip(frames, self._drawings, strict=True)
-        inputs = [(frame, self._decisions.human, drawings[frame.metric]) for frame, drawings in of_runs]
+        inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
         sides = [labelled_units(*side) for side in inputs]
         going_on = [side.look for side in sides if side.look.next is not None]
         if not going_on or not all(side.counted for side in sides):

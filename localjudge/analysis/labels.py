@@ -12,13 +12,13 @@ Where two drawings were made, each is a sample, and both together count by the n
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +28,12 @@ from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run, as_run
-from localjudge.stats.agreement import cohen_kappa
+from localjudge.stats.agreement import cohen_kappa, krippendorff_alpha
 from localjudge.stats.corrected import (
     FEWEST_CLUSTERS,
     STRATA,
     JudgedUnits,
+    covering,
     inclusion_probabilities,
     labels_alone,
     prediction_powered,
@@ -51,6 +52,9 @@ _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts: labels of some cannot correct them"
 NOT_DRAWN = "its labels were not drawn from its statements, and do not correct its mean"
 TOO_SMALL = f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples): labels give no interval"
+FEWEST_SHARED = 10
+LEAST_AGREEMENT = 0.70
+"""No mean is corrected if annotators agree less than this on that number of statements, or more."""
 NO_SAVING = "this judge saves no labels: they alone say as much"
 
 
@@ -59,8 +63,8 @@ def labels_in_words(counted: int, labelled: int) -> str:
     return f"{counted:,} of {labelled:,} labels" if counted < labelled else numbered(counted, "label")
 
 
-class LabelsAlone(Record):
-    """The mean of the labels without the judge, and its 95 % interval."""
+class LabelledMean(Record):
+    """A mean by labels, and its 95 % interval: of the labels without the judge, or corrected by one annotator's."""
 
     mean: float
     ci95: tuple[float, float] | None
@@ -75,6 +79,11 @@ class CorrectedMean(Record):
     samples; `needed` more are missing until there may be an interval, which take about `minutes`. `power` is how much
     weight the judge gets, from 0 to 1; `sensitivity` and `specificity` are the shares of 1 and of 0 that it gets right;
     `remark` says what else is to be known.
+
+    Where annotators contradict each other, `by_annotator` has the corrected mean by the labels of each, completed by
+    the labels of the annotator with the most. The interval covers theirs, the mean is the middle between the least and
+    the greatest, and other numbers are by the labels of the annotator with the most. If they agree too little there is
+    no mean before the `unsettled` statements, labelled 1 and 0, are settled.
     """
 
     mean: float | None = None
@@ -84,7 +93,9 @@ class CorrectedMean(Record):
     next_look: int | None = None
     statements: int = 0
     worth_labels: int | None = None
-    labels_alone: LabelsAlone | None = None
+    labels_alone: LabelledMean | None = None
+    by_annotator: dict[str, LabelledMean] | None = None
+    unsettled: int = 0
     clusters: int = 0
     needed: int | None = None
     minutes: int | None = None
@@ -99,12 +110,55 @@ class CorrectedMean(Record):
         return labels_in_words(self.labels, self.labelled)
 
 
-class Agreement(Record):
-    """Of statements that two people labelled: how many, the share of equal labels, and Cohen's kappa, if it exists."""
+class PairAgreement(Record):
+    """Of the statements that both annotators labelled: the share of equal labels, and Cohen's kappa, if it exists."""
 
+    annotators: tuple[str, str]
     statements: int
     share: float
     kappa: float | None
+
+    @property
+    def line(self) -> str:
+        """The agreement in words."""
+        kappa = "" if self.kappa is None else f", Cohen's kappa {self.kappa:.3f}"
+        return f"{' and '.join(self.annotators)}: {100 * self.share:.0f} % of {self.statements:,} the same{kappa}"
+
+
+class Agreement(Record):
+    """How far annotators agree on the statements with labels of two or more.
+
+    `share` is the mean over statements of the share of equal pairs of labels, `alpha` is Krippendorff's, if it exists,
+    and `disputed` statements have different labels.
+    """
+
+    statements: int
+    share: float
+    alpha: float | None
+    disputed: int
+    pairs: tuple[PairAgreement, ...]
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether no mean is corrected before the disputed statements are settled."""
+        return self.statements >= FEWEST_SHARED and self.share < LEAST_AGREEMENT
+
+    @property
+    def lines(self) -> list[str]:
+        """The agreement in words: of all, then of each pair."""
+        alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
+        shared = (
+            f"{numbered(self.statements, 'statement')} labelled by several: {100 * self.share:.0f} % the same{alpha}"
+        )
+        return [shared, *(pair.line for pair in self.pairs)]
+
+    @property
+    def request(self) -> str:
+        """What to do if the agreement is too low."""
+        return (
+            f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, not "
+            f"on {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
+        )
 
 
 class RunLabels(Record):
@@ -171,7 +225,47 @@ class Decisions:
             for key, people in self.of.items()
             if (labels := [label for label in people.values() if label is not None])
         }
-        """The label of each statement that has one: the mean of people's."""
+        """The mean label of each statement that has one."""
+        self.labels: dict[str, dict[str, Label]] = {
+            key: {name: label for name, label in people.items() if label is not None} for key, people in self.of.items()
+        }
+        """By statement, then by annotator, without undecided ones."""
+        counts = Counter(name for people in self.labels.values() for name in people)
+        self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        """Number of labels of each annotator, most first."""
+
+    def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
+        """The labels of these statements by annotator, completed by the labels of the annotator with the most.
+
+        One entry where no statement has different labels.
+        """
+        people = {key: self.labels[key] for key in keys}
+        names = [name for name in self.annotators if any(name in labels for labels in people.values())]
+        if all(len(set(labels.values())) == 1 for labels in people.values()):
+            names = names[:1] or [""]
+        others = {
+            key: next(labels[name] for name in self.annotators if name in labels) for key, labels in people.items()
+        }
+        return {name: {key: float(people[key].get(name, other)) for key, other in others.items()} for name in names}
+
+    def agreement(self, keys: Collection[str] | None = None) -> Agreement | None:
+        """How far annotators agree, on these statements or all; None if no statement has labels of two."""
+        shared = [labels for key, labels in self.labels.items() if len(labels) > 1 and (keys is None or key in keys)]
+        if not shared:
+            return None
+        ones = [(sum(labels.values()), len(labels)) for labels in shared]
+        equal = [1 - 2 * one * (count - one) / (count * (count - 1)) for one, count in ones]
+        alpha = None
+        with suppress(DataError):  # all labels are equal
+            alpha = krippendorff_alpha([list(labels.values()) for labels in shared])
+        both = (_pair(pair, shared) for pair in combinations(sorted(self.annotators), 2))
+        return Agreement(
+            statements=len(shared),
+            share=fmean(equal),
+            alpha=alpha,
+            disputed=sum(0 < one < count for one, count in ones),
+            pairs=tuple(pair for pair in both if pair),
+        )
 
     def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[_Drawn]]]:
         """For each metric the labelled statements of each drawing of these frames, in the order of drawing.
@@ -230,7 +324,9 @@ def labelled_units(
 
     Labels of all its statements count in full; else the first that were drawn, up to a planned look.
     """
-    keys, stands_for = frame.by_key.keys() & human.keys(), chances(drawings)
+    keys = frame.by_key.keys() & human.keys()
+    drawings = [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
+    stands_for = chances(drawings)
     every = len(keys) == len(frame.by_key) and (most is None or most >= len(keys) or len(stands_for) < len(keys))
     labelled = keys if every else stands_for.keys()
     look = look_at(len(labelled) if most is None else min(len(labelled), most), len(frame.by_key))
@@ -292,15 +388,14 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
         return None
     seconds, drawings = pace(decisions.rows), decisions.drawings(frames)
     labelled = [row for row in decisions.rows if row.key in decisions.human]
-    people = Counter(name for labels in decisions.of.values() for name, label in labels.items() if label is not None)
     return RunLabels(
         statements=len(decisions.human),
-        labellers=dict(sorted(people.items())),
+        labellers=dict(sorted(decisions.annotators.items())),
         first=labelled[0].when,
         last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),
         passed_over=_passed_over(frames, decisions),
-        agreement=_agreement(decisions),
+        agreement=decisions.agreement(),
         seconds_a_label=seconds,
         corrected={
             name: _corrected(run, frame, decisions, drawings[name], seconds)
@@ -317,39 +412,51 @@ def _corrected(
         return CorrectedMean(remark="too many of its samples failed")
     if frame.share_of is None:
         return CorrectedMean(remark=NO_SHARE)
-    units, counted, labelled, look = labelled_units(frame, decisions.human, drawings)
-    numbers: dict[str, Any] = {"labels": len(counted), "labelled": len(labelled), "statements": len(frame.by_key)}
-    numbers["next_look"] = look.next
-    if not counted:
-        remark = NOT_DRAWN if frame.by_key.keys() & decisions.human.keys() else None
-        return CorrectedMean(remark=remark, **numbers, **_missing(frame, look, len(labelled), seconds))
-    corrected, alone = prediction_powered(units, look.confidence), labels_alone(units, look.confidence)
-    worth, remark = worth_in_labels(corrected, alone, len(counted)), None
+    if (agreement := decisions.agreement(frame.by_key)) and agreement.is_too_low:
+        return CorrectedMean(remark=agreement.request, unsettled=agreement.disputed, statements=len(frame.by_key))
+    labels = decisions.by_annotator(frame.by_key.keys() & decisions.human.keys())
+    people = {name: labelled_units(frame, of_one, drawings) for name, of_one in labels.items()}
+    _, counted, labelled, look = next(iter(people.values()))
+    missing = {}
+    if look.next and not cannot_correct(frame):
+        more = look.next - len(labelled)
+        missing = {"needed": more, "minutes": max(1, math.ceil(more * seconds / 60))}
+    corrected = CorrectedMean(
+        labels=len(counted), labelled=len(labelled), next_look=look.next, statements=len(frame.by_key)
+    )
+    if counted:
+        corrected = corrected.model_copy(update=_mean_by_labels(frame, people, look))
+    elif frame.by_key.keys() & decisions.human.keys():
+        corrected = corrected.model_copy(update={"remark": NOT_DRAWN})
+    return corrected if corrected.ci95 else corrected.model_copy(update=missing)
+
+
+def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look: Look) -> dict[str, Any]:
+    """The fields of a `CorrectedMean` by the labels of each annotator."""
+    units, counted, _, _ = next(iter(people.values()))
+    means, alones = (
+        [of(of_one.units, look.confidence) for of_one in people.values()] for of in (prediction_powered, labels_alone)
+    )
+    corrected, alone = covering(means), covering(alones)
+    worth, remark = worth_in_labels(means[0], alones[0], len(counted)), None
     if corrected.limits is None:
-        numbers |= _missing(frame, look, len(labelled), seconds)
         few = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
         remark = cannot_correct(frame) or (few if look.confidence else "too few labels for an interval")
     elif not worth and len(counted) < len(frame.by_key):
         remark = NO_SAVING
-    return CorrectedMean(
-        mean=corrected.mean,
-        ci95=corrected.limits,
-        worth_labels=worth,
-        labels_alone=LabelsAlone(mean=alone.mean, ci95=alone.limits),
-        clusters=corrected.clusters,
-        power=corrected.power,
-        remark=remark,
-        **numbers,
+    of_each = zip(people, means, strict=True)
+    by_annotator = {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in of_each}
+    return {
+        "mean": corrected.mean,
+        "ci95": corrected.limits,
+        "worth_labels": worth,
+        "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
+        "by_annotator": by_annotator if len(people) > 1 else None,
+        "clusters": corrected.clusters,
+        "power": corrected.power,
+        "remark": remark,
         **_rates(units, *(("specificity", "sensitivity") if frame.share_of == "zeros" else ())),
-    )
-
-
-def _missing(frame: UnitFrame, look: Look, labelled: int, seconds: float) -> dict[str, Any]:
-    """How many labels are missing until the next look, and how long they take; nothing where labels of all are few."""
-    if cannot_correct(frame) or look.next is None:
-        return {}
-    missing = look.next - labelled
-    return {"needed": missing, "minutes": max(1, math.ceil(missing * seconds / 60))}
+    }
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:
@@ -407,19 +514,15 @@ def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
     return len(keys - decisions.human.keys())
 
 
-def _agreement(decisions: Decisions) -> Agreement | None:
-    pairs = [
-        labels[:2]
-        for people in decisions.of.values()
-        if len(labels := [label for _, label in sorted(people.items()) if label is not None]) > 1
-    ]
+def _pair(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) -> PairAgreement | None:
+    pairs = [[labels[name] for name in annotators] for labels in shared if labels.keys() >= set(annotators)]
     if not pairs:
         return None
     first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
-    kappa = None
-    with suppress(DataError):  # both said the same of every statement
+    kappa, share = None, float((first == second).mean())
+    with suppress(DataError):  # both gave every statement the same label
         kappa = float(cohen_kappa(first, second))
-    return Agreement(statements=len(pairs), share=float((first == second).mean()), kappa=kappa)
+    return PairAgreement(annotators=annotators, statements=len(pairs), share=share, kappa=kappa)
 
 
 def pace(rows: Sequence[LabelRow]) -> float:

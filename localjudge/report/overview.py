@@ -122,7 +122,8 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
     if corrected and corrected.ci95:
         worth = corrected.worth_labels
         remark = f"as good as {numbered(worth, 'label')} more" if worth else ""
-        rows = [MeanRow(name, corrected.mean, corrected.ci95), judge._replace(remark=remark)]
+        by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
+        rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(remark=remark)]
     alone = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels alone", alone.mean, alone.ci95)] if alone else rows
 

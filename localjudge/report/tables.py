@@ -68,6 +68,8 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
         yield name, *judge, *used, *counts
         return
     yield name, *interval_cells(corrected.mean, corrected.ci95), *used, *counts
+    for annotator, mean in (corrected.by_annotator or {}).items():
+        yield f"  by {excerpt(annotator)}", *interval_cells(mean.mean, mean.ci95), *used, *nothing
     yield "  judge alone", *judge, "", *nothing
     if alone := corrected.labels_alone:
         yield "  labels alone", *interval_cells(alone.mean, alone.ci95), *used, *nothing
@@ -86,6 +88,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
         parts = (
             f"corrected by {corrected.in_words}" if corrected.ci95 else None,
             f"the judge is as good as {numbered(worth, 'label')} more" if worth else None,
+            "annotators differ, so the interval covers the mean by each" if corrected.by_annotator else None,
             corrected.remark or (None if corrected.labels else "no labels"),
             f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,
             rates or None,
@@ -93,10 +96,8 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
         yield f"{name}: {'; '.join(filter(None, parts))}"
     people = "a person" if len(labels.labellers) == 1 else f"{len(labels.labellers):,} people"
     lines = [f"{numbered(labels.statements, 'statement')} labelled by {people}, {labels.last[:10]}"]
-    if agreement := labels.agreement:
-        kappa = "" if agreement.kappa is None else f", Cohen's kappa {number(agreement.kappa)}"
-        both = numbered(agreement.statements, "statement")
-        lines.append(f"{both} labelled by two people: {100 * agreement.share:.0f} % the same{kappa}")
+    if labels.agreement:
+        lines += labels.agreement.lines
     yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
 
 

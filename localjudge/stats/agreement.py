@@ -21,6 +21,7 @@ chosen on all rows (M. Stone (1974), Cross-validatory choice and assessment of s
 The invariant: a seed and the rows fix every number; neither the order of the rows nor the names of clusters move any.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,26 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
         raise DataError(problem, hint=_OTHER_LABELS)
     expected = (tp + fn) * (tp + fp) + (tn + fp) * (tn + fn)
     return (tp + tn - expected) / (1 - expected)
+
+
+def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
+    """Agreement beyond chance of any number of annotators, on the labels 0 and 1 that each unit has.
+
+        alpha = 1 - (n - 1) sum_u d_u / (m_u - 1) / (n_0 n_1)
+
+    n labels of units with two or more, n_0 and n_1 of each kind; unit u has m_u, and d_u pairs of them differ.
+
+        00 11 01 01 01 00 00 00 01 00    n = 20, n_0 = 14, n_1 = 6, four pairs differ: 1 - 19 4 / (14 6) = .095
+
+    Raises DataError if all labels are equal, or no unit has two. Source: K. Krippendorff (2011), Computing
+    Krippendorff's alpha-reliability, section A (binary data, two observers: the example) and C (any number).
+    """
+    pairable = [(sum(unit), len(unit)) for unit in units if len(unit) > 1]
+    ones, count = (sum(column) for column in zip(*pairable, strict=True)) if pairable else (0, 0)
+    if not 0 < ones < count:
+        raise DataError("all labels are equal: there is no agreement beyond chance", hint=_OTHER_LABELS)
+    differing = sum(of_unit * (size - of_unit) / (size - 1) for of_unit, size in pairable)
+    return 1 - (count - 1) * differing / (ones * (count - ones))
 
 
 def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:

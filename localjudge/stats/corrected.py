@@ -35,6 +35,7 @@ arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), M
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -140,6 +141,18 @@ def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labe
         return None
     width, width_alone = (high - low for low, high in (corrected.limits, alone.limits))
     return max(0, round(labels * ((width_alone / width) ** 2 - 1)))
+
+
+def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
+    """The smallest interval around those of several estimates, and the middle of their means; the rest of the first.
+
+    One for each annotator, where annotators contradict each other: the interval of each lies inside.
+    """
+    means, limits = [each.mean for each in estimates], [each.limits for each in estimates if each.limits]
+    around = None
+    if len(limits) == len(estimates):
+        around = min(low for low, _ in limits), max(high for _, high in limits)
+    return estimates[0]._replace(mean=(min(means) + max(means)) / 2, limits=around)
 
 
 def corrected_difference(

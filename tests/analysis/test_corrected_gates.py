@@ -7,10 +7,11 @@ import pytest
 
 from localjudge import Run
 from localjudge.analysis.check import GateDecision, check, signed
-from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, labels_of
+from localjudge.analysis.labels import CorrectedMean, labels_of
 from localjudge.report.ci import finished, run_markdown
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import labels_needed
+from localjudge.words import numbered
 from tests.analysis.labelled_runs import METRIC, label, run_of, truth
 from tests.conftest import ScriptedRun
 
@@ -66,10 +67,12 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     expected = labels_needed(Interval(mean, low, high, "", 300, 30), judge, threshold, 30, 600)
     assert expected is not None
     assert (decision.outcome, decision.labels_needed, decision.samples_needed) == ("undecided", expected, None)
-    minutes = math.ceil((expected - 30) * SECONDS_A_LABEL / 60)
+    found = labels_of(run)
+    assert found is not None
+    minutes = math.ceil((expected - 30) * found.seconds_a_label / 60)
     assert decision.reason.endswith(
         f", 300 samples: too few labels to decide; if the mean stays at {mean:.3f}, about {expected} labels "
-        f"({minutes} minutes more) would decide it"
+        f"({numbered(minutes, 'minute')} more) would decide it"
     )
 
 

@@ -210,7 +210,8 @@ def test_the_pace_is_the_median_without_pauses() -> None:
 def test_two_people_by_hand(judged_run: JudgedRun) -> None:
     """Of ten statements ann says 1 1 1 1 1 1 0 0 0 0, bob 1 1 1 1 1 0 0 0 0 1: 8 of 10 are the same.
 
-    By chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. The label of the other two is .5.
+    By chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. Of 20 labels 12 are 1: alpha is
+    1 - 19 2 / (12 8) = .604.
     """
     run = judged_run(samples=30)
     statements = [row["label_id"] for row in Labelling(run, n=10).rows]
@@ -221,14 +222,108 @@ def test_two_people_by_hand(judged_run: JudgedRun) -> None:
             labelling.answer(answer)  # type: ignore[arg-type]
     found = labels(run)
     assert found.agreement is not None
-    assert [found.agreement.statements, found.agreement.share, found.agreement.kappa] == pytest.approx(
-        [10, 0.8, 0.583333]
-    )
+    assert (found.agreement.statements, found.agreement.disputed) == (10, 2)
+    assert [found.agreement.share, found.agreement.alpha] == pytest.approx([0.8, 1 - 38 / 96])
+    [pair] = found.agreement.pairs
+    assert (pair.annotators, pair.statements) == (("ann", "bob"), 10)
+    assert [pair.share, pair.kappa] == pytest.approx([0.8, 0.583333])
     assert (found.statements, found.labellers, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
     assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [0.5, 0, 0, 0, 0.5]
-    # Two who say 1 of all agree, and no kappa tells how far beyond chance.
-    same = label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)
-    assert labels(same).agreement == labels(same).agreement.model_copy(update={"share": 1, "kappa": None})  # type: ignore[union-attr]
+    # Two who say 1 of all agree, and neither number tells how far beyond chance.
+    same = labels(label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)).agreement
+    assert same is not None
+    assert (same.share, same.alpha, same.pairs[0].kappa) == (1, None, None)
+
+
+def test_the_agreement_of_three_is_that_of_all_pairs(judged_run: JudgedRun) -> None:
+    """Ann and bob contradict each other on all 12 statements, and carl agrees with bob: a third of the pairs is equal.
+
+    The agreement of the first two by name alone would be 0, and of two others 1.
+    """
+    run = label(judged_run(), n=12)
+    for name in ("bob", "carl"):
+        label(run, lambda words: 1 - human_of(words), 12, name, again=True)
+    found = labels(run).agreement
+    assert found is not None
+    assert (found.statements, found.disputed) == (12, 12)
+    assert found.share == pytest.approx(1 / 3)
+    assert {pair.annotators: pair.share for pair in found.pairs} == {
+        ("ann", "bob"): 0,
+        ("ann", "carl"): 0,
+        ("bob", "carl"): 1,
+    }
+    assert found.alpha is not None
+    assert found.alpha < 0
+    assert found.lines[0].startswith("12 statements labelled by several: 33 % the same, Krippendorff's alpha -0.")
+    assert found.lines[3] == "bob and carl: 100 % of 12 the same, Cohen's kappa 1.000"
+
+
+def test_annotators_who_contradict_each_other_narrow_no_interval(judged_run: JudgedRun) -> None:
+    """Two of ten labels differ: the interval covers the mean by each, where it once took two labels for a sure half."""
+    run = label(judged_run(samples=60), n=50)
+    alone = corrected(run)
+    other = {row.text for row in stored_labels(run.directory)[::5]}
+    both = corrected(label(run, lambda words: human_of(words) ^ (words in other), 50, "bob", again=True))
+    assert both.by_annotator is not None
+    ann, bob = both.by_annotator["ann"], both.by_annotator["bob"]
+    assert (ann.mean, ann.ci95) == (alone.mean, alone.ci95)
+    assert bob.mean != alone.mean
+    assert ann.ci95 is not None
+    assert bob.ci95 is not None
+    assert both.ci95 == (min(ann.ci95[0], bob.ci95[0]), max(ann.ci95[1], bob.ci95[1]))
+    assert both.mean == pytest.approx((ann.mean + bob.mean) / 2)
+    # A gate is passed if it is for each of them.
+    for low, outcome in ((both.ci95[0] - 0.01, "pass"), (both.ci95[0] + 0.001, "undecided")):
+        assert run.check([f"{METRIC}>={low:.4f}"]).decisions[0].outcome == outcome
+
+
+def test_who_labels_fewer_statements_is_completed_by_the_one_with_most(judged_run: JudgedRun) -> None:
+    """Of 40 statements bob labels ten: one differs, and of the others ann's labels count for him, too."""
+    run = label(judged_run(samples=60), n=40)
+    first = stored_labels(run.directory)[0]
+    label(run, lambda words: human_of(words) ^ (words == first.text), 10, "bob", again=True)
+    decisions = Decisions(stored_labels(run.directory))
+    ann, bob = decisions.by_annotator(decisions.human.keys()).values()
+    assert ann == {row.key: row.human for row in stored_labels(run.directory)[:40]}
+    assert bob == ann | {first.key: 1 - ann[first.key]}
+    agreed = label(label(judged_run("agreed"), n=40), n=10, labeller="bob", again=True)
+    assert corrected(agreed) == corrected(label(judged_run("ann alone"), n=40))
+
+
+def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) -> None:
+    """Thirty labels, then the opposite of each: the interval was narrower than before, and a gate at .45 passed."""
+    run = label(judged_run(samples=40), n=30)
+    label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
+    mean = corrected(run)
+    assert (mean.mean, mean.ci95, mean.unsettled) == (None, None, 30)
+    request = (
+        "annotators agree on 0 % of 30 statements with several labels, not on 70 %: settle the 30 disputed statements "
+        "first"
+    )
+    assert mean.remark == request
+    for gate in ("context_recall>=0.45", "context_recall>=0"):
+        [decided] = run.check([gate]).decisions
+        assert (decided.outcome, decided.passed, decided.reason) == ("undecided", False, request)
+    # Of nine statements a low agreement is no reason yet.
+    few = label(judged_run("few", samples=40), n=30)
+    label(few, lambda words: 1 - human_of(words), 9, "bob", again=True)
+    assert corrected(few).by_annotator is not None
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_a_second_annotator_never_narrows_the_interval(judged_run: JudgedRun, data: st.DataObject) -> None:
+    """On the same statements, whatever both say."""
+    run, texts = judged_run("run of 30", samples=30), dict[str, int]()
+    (run.directory / LABELS).unlink(missing_ok=True)
+    label(run, lambda words: texts.setdefault(words, data.draw(st.integers(0, 1))), 30)
+    low, high = corrected(run).ci95 or (0, 1)
+    differs = data.draw(st.sampled_from([0, 3, 9]))
+    turned = set(data.draw(st.permutations(sorted(texts)))[:differs])
+    both = corrected(label(run, lambda words: texts[words] ^ (words in turned), 30, "bob", again=True))
+    least, greatest = both.ci95 or (0, 1)
+    assert least <= low + 1e-12
+    assert greatest >= high - 1e-12
 
 
 def test_what_was_passed_over_and_what_nobody_could_tell(judged_run: JudgedRun) -> None:

@@ -98,7 +98,7 @@ def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Cal
     fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
     output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
     assert "s.jsonl: 12 new labels" in output
-    assert "5 statements labelled by two people: 80 % the same" in output
+    assert "5 statements labelled by several: 80 % the same" in output
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
     assert json.loads(call("show", "other", "--json")[1])["labels"]["labellers"] == {"ann": 5, "bob": 12}

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis.labels import CorrectedMean, LabelsAlone
+from localjudge.analysis.labels import CorrectedMean, LabelledMean
 from localjudge.report.terminal import Table, View, drawn
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
@@ -140,7 +140,7 @@ ENOUGH = corrected(
     ci95=(0.592, 0.781),
     labels=50,
     worth_labels=31,
-    labels_alone=LabelsAlone(mean=0.66, ci95=(0.51, 0.79)),
+    labels_alone=LabelledMean(mean=0.66, ci95=(0.51, 0.79)),
     sensitivity=0.91,
     specificity=0.6,
 )

@@ -4,7 +4,6 @@ import operator
 import re
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from localjudge import Criterion, Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import Check, Gate, check
+from localjudge.analysis.labels import Agreement, PairAgreement
 from localjudge.metrics import catalog
 from localjudge.metrics import metric as naming
 from localjudge.record.verification import keep_verification
@@ -192,11 +192,13 @@ def test_gates_are_marks_on_the_scale_of_their_metric(run: Run) -> None:
 
 
 def test_an_auditor_finds_who_labelled_and_how_far_they_agree(run: Run) -> None:
-    agreement = SimpleNamespace(statements=10, share=0.9, kappa=0.781)
+    pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
+    agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
     text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
     assert "Labels50 of faithfulness; by them the judge has sensitivity 91 %, specificity 60 % Labelled by" in text
     assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
-    assert "Agreement10 labelled by two people, 90 % the same (Cohen's kappa 0.78) Verified" in text
+    assert "Agreement10 statements labelled by several: 90 % the same, Krippendorff's alpha 0.790; " in text
+    assert "alpha 0.790; ann and bob: 90 % of 10 the same, Cohen's kappa 0.781 Verified" in text
     assert "Labelsnone: localjudge label RUN Verified" in measured(run)
 
 

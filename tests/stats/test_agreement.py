@@ -16,6 +16,7 @@ from localjudge.stats.agreement import (
     calibration_line,
     cohen_kappa,
     equal_mass_bins,
+    krippendorff_alpha,
     roc_auc,
 )
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
@@ -129,6 +130,21 @@ def test_one_kind_of_label_cannot_measure_telling_them_apart(statistic: Statisti
 def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[float]) -> None:
     with pytest.raises(ValueError, match=r"flat arrays|labels must be"):
         calibration_error(labels, scores)
+
+
+def test_krippendorff_alpha_by_hand() -> None:
+    """The example of Krippendorff (2011), section A: 1 - 19 4 / (14 6).
+
+    Of three annotators: 0 0 1 has two pairs of three that differ, 2 / (3 - 1) = 1; one label counts for nothing. Of
+    five labels three are 1: 1 - 4 1 / (2 3).
+    """
+    pairs = zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True)
+    assert krippendorff_alpha(pairs) == pytest.approx(1 - 76 / 84)
+    assert krippendorff_alpha([[0, 0, 1], [1, 1], [0]]) == pytest.approx(1 / 3)
+    assert krippendorff_alpha([[0, 0], [1, 1, 1]]) == 1
+    for units in ([], [[1]], [[1, 1], [0]]):
+        with pytest.raises(DataError, match="all labels are equal"):
+            krippendorff_alpha(units)
 
 
 @pytest.mark.parametrize("label", [0, 1])
