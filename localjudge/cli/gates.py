@@ -48,6 +48,8 @@ class Checks:
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
         if run.summary.stopped:
             properties["stopped"] = run.summary.stopped
+        if run.origins:
+            properties["origin"] = "; ".join(run.origins)
         if corrected := [decision.gate for decision in result.decisions if decision.corrected]:
             properties["corrected by labels"] = ", ".join(corrected)
         self._write(junit=finished(result.decisions, properties), markdown=run_markdown(run, result))

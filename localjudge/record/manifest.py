@@ -485,9 +485,14 @@ class Effort(AsWritten):
 
 
 class Session(AsWritten):
-    """One process that worked on a run; one that was killed says nothing of what it did."""
+    """One process that worked on a run; one that was killed says nothing of what it did.
+
+    `answers_before` were in the directory when it began, and so were `labels_before`, counted by annotator.
+    """
 
     started: str = ""
+    answers_before: NonNegativeInt = 0
+    labels_before: dict[str, NonNegativeInt] = Field(default_factory=dict)
     finished: str | None = None
     asked: NonNegativeInt | None = None
     effort: Effort | None = None

@@ -163,6 +163,21 @@ class Run(Mapping[str, MetricSummary]):
         return self.manifest.environment.settings.max_failed
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """Where answers and labels are from that this run did not get while it was made, a sentence each."""
+        answers, sessions = self.manifest.environment.answers, self.manifest.environment.sessions
+        asked, reused = (answers.asked, answers.reused) if answers else (0, {})
+        total, parts = asked + sum(reused.values()), []
+        for source, count in reused.items():
+            parts.append(f"{count:,} of {total:,} answers were not asked here, but taken from {excerpt(source)}")
+        for last in sessions[-1:]:
+            if (own := last.answers_before - sum(reused.values())) > 0:
+                parts.append(f"{own:,} of {total:,} answers were in the directory before the last command")
+            for name, count in last.labels_before.items():
+                parts.append(f"labels of {excerpt(name)} in the directory before the last command: {count:,}")
+        return tuple(parts)
+
+    @property
     def index(self) -> tuple[IndexLevel, ...]:
         """The index of the pandas frame that was evaluated; nothing of other data, and of rows that are counted."""
         return self.manifest.environment.index

@@ -187,6 +187,7 @@ def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, st
     yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
     yield from (("Calibration", line) for line in tables.calibration_lines(run))
     yield "Verdicts", tables.decidedness_line(summary.verdicts)
+    yield "Origin", "; ".join(run.origins)
     yield "Signature", summary.signature
     if comparison:
         yield "Baseline", f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"

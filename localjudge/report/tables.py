@@ -105,6 +105,8 @@ def summary_values(run: Run) -> dict[str, Any]:
     """The summary for programs, with the judge as `Run.judge` has it, and if there are labels what they make of it."""
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
+    if run.origins:
+        values["origins"] = list(run.origins)
     if labels:
         people = labels.model_dump(mode="json")
         for name, corrected in people.pop("corrected").items():
@@ -159,6 +161,7 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield f"a part of the data: {run.part}"
     if run.largest_draw:
         yield ALWAYS_VALID
+    yield from run.origins
     yield f"judge {run.judge}"
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))
     verdicts = run.summary.verdicts

@@ -7,6 +7,7 @@ again, and the results are the same bytes as if nothing had happened.
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory, refuse_held
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
-from localjudge.record.label_rows import now
+from localjudge.record.label_rows import now, stored_labels
 from localjudge.record.manifest import Session
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -133,8 +134,7 @@ class _Job:
             stopping = self._stopping(path, before)
             sessions = self._begin(directory, before)
             store = stack.enter_context(closing(Store(path / STORE)))
-            if answers := store.answer_count:
-                progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+            sessions[-1] = sessions[-1].changed(**self._brought(store, path))
             stack.callback(progress.close)
             sentences = plan.settings.sentences
             stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
@@ -173,6 +173,16 @@ class _Job:
         begun = before.with_environment(sessions=sessions) if before else self._manifest(sessions)
         write_manifest(directory, begun)
         return sessions
+
+    def _brought(self, store: Store, path: Path) -> dict[str, Any]:
+        """What is in the directory before anything is asked: the answers, and the labels of each annotator."""
+        brought: dict[str, Any] = {}
+        if answers := store.answer_count:
+            self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+            brought["answers_before"] = answers
+        if labels := Counter(row.labeller for row in stored_labels(path)):
+            brought["labels_before"] = dict(labels)
+        return brought
 
     def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
         """When to stop; None if nothing says so, or if all samples are judged already: a run becomes no shorter.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import localjudge
 from tests.cli.conftest import Call, write_rows
 
 pytestmark = pytest.mark.engine
@@ -104,3 +105,34 @@ def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder
         assert call("run", *named, "--quiet")[0] == code
     assert Path("run/summary.json").is_file()
     assert not (outside / "run").exists()
+
+
+JUDGED = {"retrieved_contexts": ["It rains."], "response": "It snows. It hails."}
+
+
+def test_a_suite_that_brings_answers_or_labels_is_named_in_every_view(call: Call) -> None:
+    """A directory beside the data handed in answers that no judge gave here, and only the manifest said so."""
+    write_rows("data.jsonl", *({"id": str(number), **JUDGED} for number in range(3)))
+    Path("localjudge.toml").write_text('data = "data.jsonl"\nmetrics = ["faithfulness"]\n', encoding="utf-8")
+    assert call("run", "--quiet", "--out", "evil")[0] == 0
+    suite = 'reuse = ["evil"]\nout = "run"\nmarkdown = "m.md"\njunit = "j.xml"\nreport = true\n'
+    suite += 'gates = ["faithfulness<=0.9"]\ndata = "data.jsonl"\nmetrics = ["faithfulness"]\n'
+    Path("localjudge.toml").write_text(suite, encoding="utf-8")
+    origin = "2 of 2 answers were not asked here, but taken from evil"
+    assert origin in " ".join(call("run", "--quiet")[1].split())
+    for file in ("m.md", "j.xml", "run/report.html"):
+        assert origin in Path(file).read_text(encoding="utf-8"), file
+    Path("localjudge.toml").write_text(suite.replace('reuse = ["evil"]\n', "").replace('"run"', '"evil"'))
+    [statement] = [row for row in map(json.loads, Path("evil/verdicts.jsonl").read_text().splitlines())][:1]
+    write_rows("sheet.jsonl", {**_sheet_row("evil", statement["text"]), "human": 1, "labeller": "ann"})
+    assert call("label", "evil", "--read", "sheet.jsonl")[0] == 0
+    assert json.loads(call("run", "--json")[1])["origins"] == [
+        "2 of 2 answers were in the directory before the last command",
+        "labels of ann in the directory before the last command: 1",
+    ]
+
+
+def _sheet_row(run: str, text: str) -> dict[str, Any]:
+    localjudge.Run.open(run).label(f"{run}-labels.jsonl", n=50)
+    rows = map(json.loads, Path(f"{run}-labels.jsonl").read_text(encoding="utf-8").splitlines())
+    return next(row for row in rows if row["text"] == text)
