@@ -5,6 +5,8 @@ how far its scores are from the best possible (where lower is better, that is 0)
 """
 
 import heapq
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -37,6 +39,8 @@ _LETTERS = ("A", "B")
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
 _DIGITS = 3
+_MOST_REASONS = 5
+_NUMBER = re.compile(r"[0-9][0-9.,]*")
 _MOST_OF_ID = 24
 _QUOTED = 120
 _UNITS_SHOWN = 10
@@ -45,12 +49,16 @@ _GIB = 1 << 30
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own."""
+def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None, texts: bool = True) -> Table:
+    """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own.
+
+    Without `texts` nothing is in it that may hold a text or an id of a sample.
+    """
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
     headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
-    notes = [*(label_lines(labels, metric) if labels else ()), *remarks(run, metric=metric), f"run {run.directory}"]
+    notes = [*(label_lines(labels, metric) if labels else ()), *reason_lines(run, metric, texts=texts)]
+    notes += [*remarks(run, metric=metric), f"run {run.directory}"]
     if labels is None and run.so_far is None and run.summary.verdicts.count:
         note = f"no person has checked these verdicts yet: {call('label', str(run.directory))}"
         notes.append(f"labels are for runs that no score stopped: {how_to_label(run)}" if run.largest_draw else note)
@@ -176,6 +184,26 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
 
 def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
     return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
+
+
+def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
+    """Why samples are undefined or failed, a line for each reason with its count; reasons differ in more than numbers.
+
+    Without `texts` only the reasons of our own metrics for undefined samples, which hold none.
+    """
+    if not any(summary.undefined or summary.failed for summary in _metrics(run, metric).values()):
+        return
+    counts, examples = Counter[tuple[str, str, str]](), dict[tuple[str, str, str], str]()
+    for row in run.iter_scores():
+        detail, is_safe = row.detail or "", row.status == "undefined" and catalog.is_ours(row.metric)
+        if row.status != "scored" and metric in (None, row.metric) and (texts or is_safe):
+            reason = (row.metric, row.status, _NUMBER.sub("#", detail))
+            counts[reason] += 1
+            examples.setdefault(reason, detail)
+    for reason, count in counts.most_common(_MOST_REASONS):
+        yield f"{reason[0]}: {count:,} {reason[1]}: {excerpt(examples[reason])}"
+    if (more := len(counts) - _MOST_REASONS) > 0:
+        yield f"and {numbered(more, 'more reason')}"
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:

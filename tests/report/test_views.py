@@ -21,6 +21,7 @@ from localjudge.analysis.compare import compare
 from localjudge.errors import InputError
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.report.checks import verification_view
+from localjudge.report.ci import run_markdown
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
 from localjudge.report.tables import comparison_view, gates_view, summary_view, why, worst_scores, worst_view
 from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
@@ -327,3 +328,25 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
 )
 def test_one_line_says_why_a_score_is_what_it_is(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
     assert why(row, verdicts(row.metric, **labels)) == line
+
+
+def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:
+    """144 of 306 samples were undefined, and only scores.jsonl said why. Numbers in a reason are no other reason."""
+    rows = [{"id": str(n), "retrieved_contexts": ["Rain."], "reference": "." if n < 4 else f"S {n}."} for n in range(9)]
+    fails = {f"S {n}.": f"the prompt has {n},000 tokens, and 512 fit" for n in (5, 6)}
+    fails |= {"S 7.": "\x1b[2J"}
+    run = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine(fails, default=1.0), out=tmp_path / "run")
+    reasons = [
+        line.strip() for line in lines_of(summary_view(run), 200) if " undefined: " in line or " failed: " in line
+    ]
+    assert reasons == [
+        "context_recall: 4 undefined: the reference has no sentence",
+        "context_recall: 2 failed: no verdict for 1 of 1 units: the prompt has 5,000 tokens, and 512 fit",
+        "context_recall: 1 failed: no verdict for 1 of 1 units: \\x1b[2J",
+    ]
+    markdown = run_markdown(run, check(run))
+    assert "4 undefined: the reference has no sentence" in markdown
+    assert "5,000 tokens" not in markdown, "a reason for a failure may hold a text"
+    many = {f"S {n}.": "e" * n for n in range(4, 9)}
+    worse = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine(many), out=tmp_path / "many")
+    assert "and 1 more reason" in lines_of(summary_view(worse), 200)
