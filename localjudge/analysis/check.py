@@ -76,6 +76,8 @@ def parse_gate(text: str) -> Gate:
     if not parts:
         raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
     threshold, delta = float(parts["threshold"]), parts["delta"] is not None
+    if not threshold and re.search("[1-9]", re.split("[eE]", parts["threshold"])[0]):
+        raise InputError(f"the gate {text!r} has a number that is too close to 0 to be told from it", hint=_EXAMPLES)
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)

@@ -69,6 +69,15 @@ class GroupedCommand(click.Command):
             formatter.write(f"{' ' * formatter.current_indent}{self._example}\n")
 
 
+class _Decimal(click.types.FloatParamType):
+    """A number, with a hint for one with a decimal comma."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "," in str(value):
+            self.fail(f"{value!r} is not a number: write a point, as in {str(value).replace(',', '.')}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def command(name: str, example: str) -> _Decorator:
     """Make a function a command, with an example at the end of its help."""
     return click.command(name, cls=GroupedCommand, example=example)
@@ -116,7 +125,8 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
     default = field.default if isinstance(field.default, int | float | str) else None
     metavar = "N" if simple is int else SETTINGS[name].metavar
-    return {"help": words, "metavar": metavar, "type": simple, "default": default, "show_default": default is not None}
+    taken = _Decimal() if simple is float else simple
+    return {"help": words, "metavar": metavar, "type": taken, "default": default, "show_default": default is not None}
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:

@@ -91,13 +91,17 @@ def _is_too_wide(run: Run, width: float | None) -> bool:
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """All that the run is given, and its suite: the example and a run that is rescored have one only if named."""
+    """All that the run is given, and its suite.
+
+    The example has one only if it is named; a run that is rescored takes no more than `max_failed` of any other.
+    """
     alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if alone and data:
         raise InputError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
     if options["rescore"] and options["dry_run"]:
         raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
-    arguments, suite = cli.with_suite(options["suite"] or ("none" if alone else None))
+    only = ("max_failed",) if options["rescore"] and not options["suite"] else ()
+    arguments, suite = cli.with_suite(options["suite"] or ("none" if options["demo"] else None), *only)
     if options["demo"]:
         arguments["data"] = [str(resources.demo_file())]
     return arguments, suite

@@ -14,19 +14,31 @@ from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical
 from localjudge.types import Answer, NoAnswer, Sample
 
 _Row = TypeVar("_Row")
+_Placed = TypeVar("_Placed", bound=tuple[Any, ...])
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
     """Yield the samples in the order of the data."""
     with reading(path) as reader:
-        for (content,) in reader.rows(tuple[str], "SELECT content FROM sample ORDER BY position"):
+        rows = reader.rows(tuple[int, str], "SELECT position, content FROM sample ORDER BY position")
+        for _, content in _one_at_a_position(path, rows):
             yield reader.checked(Sample, content, is_json=True)
 
 
 def stored_rows(path: Path) -> Iterator[SampleRow]:
     """Yield the stored samples and other columns in the order of the data, without parsing their JSON."""
     query = "SELECT position, id, content, extras FROM sample ORDER BY position"
-    return (SampleRow(*row) for row in _rows(path, tuple[int, str, str, str], query))
+    return (SampleRow(*row) for row in _one_at_a_position(path, _rows(path, tuple[int, str, str, str], query)))
+
+
+def _one_at_a_position(path: Path, rows: Iterator[_Placed]) -> Iterator[_Placed]:
+    """The rows, which begin with their positions in ascending order."""
+    before = None
+    for row in rows:
+        if row[0] == before:
+            raise RunDirectoryError(f"{path} has two samples at position {before}", hint=BY_HAND)
+        before = row[0]
+        yield row
 
 
 def stored_ids(path: Path) -> Iterator[str]:

@@ -52,6 +52,8 @@ def open_regular(path: Path) -> BufferedReader:
         descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
     except OSError as error:
         hint = "run the same command again to write it anew"
+        if isinstance(error, PermissionError):
+            hint = "make it readable for you, or copy the run as its owner"
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     facts = os.fstat(descriptor)
     if stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST_BYTES:

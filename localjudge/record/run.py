@@ -46,7 +46,7 @@ from localjudge.record.files import (
 from localjudge.record.manifest import MANIFEST_VERSION, IndexLevel, Manifest, Part
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
 from localjudge.types import JudgeCard, Sample, VerdictRule
-from localjudge.words import numbered, printable
+from localjudge.words import numbered, printable, suggestion
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
 _SHOWN = 4
@@ -87,7 +87,7 @@ class Run(Mapping[str, MetricSummary]):
         manifest = read_manifest(path)
         if manifest is None:
             what = "is a file, not the directory of a run" if path.is_file() else "holds no run"
-            raise RunDirectoryError(f"{path} {what}", hint="give the directory that `localjudge run` made")
+            raise RunDirectoryError(f"{path} {what}", hint=_runs_beside(path))
         if not os.path.lexists(path / SUMMARY):
             so_far = rows_so_far(path) if unfinished else None
             if so_far is None:
@@ -304,6 +304,14 @@ class Run(Mapping[str, MetricSummary]):
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
+
+
+def _runs_beside(path: Path) -> str:
+    """What may have been meant by a path where no run is."""
+    here = sorted(path.parent.glob(f"*/{MANIFEST}")) if not path.exists() else []
+    show = {file.parent.name: file.parent for file in here}
+    hint = "give the directory that `localjudge run` made"
+    return suggestion(path.name, show, "the runs there", show=lambda name: excerpt(show[name])) if show else hint
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:

@@ -149,6 +149,9 @@ def find_sample(run: Run, named: str) -> Sample:
         matches = [name for name in ids if name.startswith(named)] if named else []
     sample = stored_sample(store, matches[0]) if len(matches) == 1 else None
     if sample is None:
+        if named.isdecimal() and not matches:
+            rows = f"the run has no sample {named!r}, and {numbered(len(ids), 'row')}"
+            raise InputError(rows, hint=f"name an id, or a row from 1 to {len(ids):,}")
         several = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
         hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
         raise InputError(several if matches else f"the run has no sample {named!r}", hint=hint)

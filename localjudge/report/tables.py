@@ -197,7 +197,7 @@ def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> 
     for row in run.iter_scores():
         detail, is_safe = row.detail or "", row.status == "undefined" and catalog.is_ours(row.metric)
         if row.status != "scored" and metric in (None, row.metric) and (texts or is_safe):
-            reason = (row.metric, row.status, _NUMBER.sub("#", detail))
+            reason = row.metric, str(row.status), _NUMBER.sub("#", detail)
             counts[reason] += 1
             examples.setdefault(reason, detail)
     for reason, count in counts.most_common(_MOST_REASONS):

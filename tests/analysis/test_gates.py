@@ -57,6 +57,7 @@ def test_a_gate_is_a_metric_a_comparison_and_a_number(
         *((f"context_recall{rest}", "is not a gate") for rest in ("", "=0.8", "==0.8", ">=", ">=much", ">=0.8<0.9")),
         *((f"context_recall{rest}", "is not a gate") for rest in (">=nan", ">=0_1", ">=٠.٥", ">=1e9999")),
         (">=0.8", "is not a gate"),
+        ("context_recall>=1e-400", "too close to 0"),
         ("context_recall>=80", r"lies in \[0, 1\]"),
         ("context_recall>=-0.1", r"lies in \[0, 1\]"),
         ("context_recall.delta>=-2", r"lies in \[-1, 1\]"),

@@ -62,7 +62,7 @@ def test_json_prints_the_summary_and_nothing_else(data: str, call: Call) -> None
         (["run", "data.jsonl", "--map", "reference=a", "--map", "reference=b"], "mapped twice"),
         (["run", "data.jsonl", "--threshold", "2"], "--threshold must be at most 1, got 2"),
         (["doctor", "--threads", "0"], "--threads must be at least 1, got 0"),
-        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a valid float"),
+        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number: write a point, as in 0.5"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
         (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl cannot be written: File exists"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.resources import demo_file
-from tests.cli.conftest import Call, suite_here
+from tests.cli.conftest import Call, suite_here, write_rows
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("home")]
 
@@ -44,3 +44,15 @@ def test_a_cache_that_the_suite_asks_for_serves_every_run(call: Call) -> None:
     suite_here()
     assert "asked 10 verdicts" in call(*run, "--threshold", "0.4", "--out", "without")[2]
     assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]
+
+
+def test_the_suite_of_the_folder_says_how_many_samples_may_fail(call: Call) -> None:
+    """Rescoring took no notice of it, without a word. All else in the suite is about other runs."""
+    row = {"id": "a", "retrieved_contexts": ["word " * 2_000], "reference": "It rains. "}
+    write_rows("data.jsonl", row | {"reference": "word " * 2_000 + "."}, row | {"id": "b", "retrieved_contexts": ["x"]})
+    suite_here(n_ctx=512)
+    assert call("run", "data.jsonl", "--metrics", "context_recall", "--out", "first")[0] == 2
+    suite_here(max_failed=1, gates=["faithfulness>=0.9"], out="elsewhere")
+    code, output, errors = call("run", "--rescore", "first", "--out", "second", "--json")
+    assert (code, json.loads(output)["metrics"]["context_recall"]["failed"]) == (0, 1), errors
+    assert call("run", "--rescore", "first", "--suite", "none", "--out", "third")[0] == 2

@@ -144,3 +144,10 @@ def test_groups_of_some_samples_only_are_refused(tmp_path: Path) -> None:
     in_store(tmp_path, "UPDATE sample SET cluster = NULL WHERE id = 'c'")
     with pytest.raises(RunDirectoryError, match="gives a group to some samples only"):
         _ = Run.open(tmp_path).cluster_of
+
+
+def test_a_misspelt_run_is_answered_with_the_runs_beside_it(directory: Path) -> None:
+    """The hint was "give the directory that `localjudge run` made"."""
+    with pytest.raises(RunDirectoryError, match="holds no run") as caught:
+        Run.open(directory.with_name(f"{directory.name}n"))
+    assert caught.value.hint == f"did you mean {directory}?"

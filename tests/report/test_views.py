@@ -229,7 +229,11 @@ def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(r
     assert [find_sample(other, name).id for name in ("1", "3", "31")] == ["1", "ab1", "31"]
     with pytest.raises(InputError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
         find_sample(other, "a")
-    for name, hint in (("goood", "did you mean 'good'?"), ("7f3a9c", "the ids are 'good', '=evil\\x1b[2J', 'none'")):
+    for name, hint in (
+        ("99", "name an id, or a row from 1 to 3"),
+        ("goood", "did you mean 'good'?"),
+        ("7f3a9c", "the ids are 'good', '=evil\\x1b[2J', 'none'"),
+    ):
         with pytest.raises(InputError) as caught:
             find_sample(run, name)
         assert caught.value.hint == hint

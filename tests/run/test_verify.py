@@ -16,6 +16,7 @@ from localjudge.errors import RunDirectoryError
 from localjudge.progress import Silence
 from localjudge.record.store import RequestKeys
 from localjudge.record.verification import last_verification
+from localjudge.run.job import rescore_run
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 from tests.conftest import ScriptedRun
@@ -245,6 +246,16 @@ def test_a_store_that_was_changed_by_hand_is_found(run: Run, statement: str, exp
         "files": list(found.files),
     }
     assert (found.result, {name: seen[name] for name in expected}) == ("different", expected)
+
+
+def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> None:
+    """A store with them was verified bit by bit, and rescoring it ended in a TypeError."""
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
+        store.execute("UPDATE sample SET position = 1 WHERE position = 0")
+    with pytest.raises(RunDirectoryError, match=r"run\.sqlite has two samples at position 1"):
+        verify(run, engine=same())
+    with pytest.raises(RunDirectoryError, match=r"run\.sqlite has two samples at position 1"):
+        rescore_run(run, None, {"threshold": 0.4}, out=tmp_path / "again", engine=same())
 
 
 def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
