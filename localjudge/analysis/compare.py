@@ -390,16 +390,15 @@ class _BothRuns:
         self._grouped = groups is not None
         names: dict[object, int] = {}
         self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
-        draws = [side.run.largest_draw for side in (before, after) if side.run.largest_draw]
-        self._largest_draw = max(draws, default=None)
+        self._sampling = before.run.sampling.joined(after.run.sampling)
         self._labels = BothLabels(before.run, after.run)
 
     def _groups(self) -> Sequence[object] | None:
         """Of each new sample, if both runs have groups, or scores stopped one whose draws they were."""
         old, new = self.before.groups, self.after.groups
-        if new is not None and (old is not None or (self.after.run.largest_draw or 1) > 1):
+        if new is not None and (old is not None or self.after.run.sampling.by_groups):
             return new
-        if old is None or (self.before.run.largest_draw or 1) == 1:
+        if old is None or not self.before.run.sampling.by_groups:
             return None
         group_of = {pair.after: old[pair.before] for pair in self.pairs}
         return [group_of.get(position, position) for position in range(len(self.after.samples))]
@@ -446,7 +445,7 @@ class _BothRuns:
         before = self.before.scores[metric][[pair.before for pair in pairs]]
         after = self.after.scores[metric][[pair.after for pair in pairs]]
         clusters = [self._clusters[pair.after] for pair in pairs] if self._grouped else None
-        change = paired_difference(before, after, clusters=clusters, largest_draw=self._largest_draw)
+        change = self._sampling.difference(before, after, clusters)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
             after=math.fsum(after) / len(after),
@@ -485,7 +484,7 @@ class _BothRuns:
             up=shares.improved,
             down=shares.worsened,
             difference=shares.difference.mean,
-            ci95=None if self._largest_draw else shares.difference.limits,
+            ci95=None if self._sampling.by_scores else shares.difference.limits,
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
@@ -576,7 +575,7 @@ def slices(run: Run, column: str) -> Slices:
     """
     value_of = _column_values(run, column)
     totals: dict[str | None, Totals] = defaultdict(
-        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.largest_draw, run.max_failed)
+        lambda: Totals(run.summary.metrics, run.summary, run.cluster_of, (), run.sampling, run.max_failed)
     )
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:

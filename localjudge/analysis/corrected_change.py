@@ -55,7 +55,7 @@ class BothLabels:
     """The labels of two runs, and the statements of each; without labels no sample is looked at."""
 
     def __init__(self, before: Run, after: Run) -> None:
-        stopped = before.largest_draw or after.largest_draw  # no correction holds then
+        stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction holds then
         rows = () if stopped else (*stored_labels(before.directory), *stored_labels(after.directory))
         self._decisions = Decisions(rows)
         self._frames = [unit_frames(run) if rows else {} for run in (before, after)]

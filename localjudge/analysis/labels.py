@@ -353,7 +353,7 @@ def labelled_units(
 
 def check_labels_allowed(run: Run) -> None:
     """Raise InputError for a run whose scores decided how many samples it has: no correction holds for it."""
-    if run.largest_draw:
+    if run.sampling.by_scores:
         problem = f"{run.directory} cannot be used with labels: its scores decided how many samples it has"
         raise InputError(problem, hint=how_to_label(run))
 
@@ -376,7 +376,7 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
     """
     run = as_run(run)
     rows = (*stored_labels(run.directory), *others)
-    return _run_labels(run, rows) if rows and run.so_far is None and not run.largest_draw else None
+    return _run_labels(run, rows) if rows and run.so_far is None and not run.sampling.by_scores else None
 
 
 @lru_cache(maxsize=8)

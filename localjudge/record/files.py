@@ -23,6 +23,7 @@ from pydantic import Field, NonNegativeInt
 from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
 from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, row_values, score_rows, verdict_rows
+from localjudge.record.sampling import Sampling
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ ALL_JUDGED = "all samples are judged"
 """How the reason begins why a run ended that could stop early, and did not."""
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
+
+_ALL = Sampling()
 
 
 class MetricSummary(Record, extra="ignore"):
@@ -121,8 +124,8 @@ class Totals:
     """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
 
     Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
-    are the metrics whose verdicts are levels. With a `largest_draw` (`Run.largest_draw`) intervals are confidence
-    sequences. A metric has no mean if more than `max_failed` of its samples failed.
+    are the metrics whose verdicts are levels. The `sampling` gives the intervals. A metric has no mean if more than
+    `max_failed` of its samples failed.
     """
 
     def __init__(
@@ -131,10 +134,10 @@ class Totals:
         rule: VerdictRule | Summary,
         cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
-        largest_draw: int | None = None,
+        sampling: Sampling = _ALL,
         max_failed: int = 0,
     ) -> None:
-        self._metrics = {name: _MetricTotals(cluster_of, largest_draw, max_failed) for name in metric_names}
+        self._metrics = {name: _MetricTotals(cluster_of, sampling, max_failed) for name in metric_names}
         self._rule, self._rubrics = rule, rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
@@ -172,8 +175,8 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: Mapping[str, str] | None, largest_draw: int | None, max_failed: int) -> None:
-        self._cluster_of, self._largest_draw, self._max_failed = cluster_of, largest_draw, max_failed
+    def __init__(self, cluster_of: Mapping[str, str] | None, sampling: Sampling, max_failed: int) -> None:
+        self._cluster_of, self._sampling, self._max_failed = cluster_of, sampling, max_failed
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
@@ -192,16 +195,11 @@ class _MetricTotals:
                 self._failed += 1
 
     def summary(self) -> MetricSummary:
-        from localjudge.stats.interval import mean_bounds, mean_interval
-        from localjudge.stats.sequence import sequence_interval
+        from localjudge.stats.interval import mean_bounds
 
         groups = None if self._cluster_of is None else self._clusters
-        interval = None
         visible = self._values and self._failed <= self._max_failed
-        if visible and self._largest_draw:
-            interval = sequence_interval(self._values, clusters=groups, largest=self._largest_draw)
-        elif visible:
-            interval = mean_interval(self._values, clusters=groups)
+        interval = self._sampling.interval(self._values, groups) if visible else None
         return MetricSummary(
             mean=interval and interval.mean,
             ci95=interval and interval.limits,

@@ -50,6 +50,7 @@ from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import excerpt, read_object, validated
+from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
 from localjudge.types import JudgeCard, Record, VerdictRule
 from localjudge.words import option, option_name, suggestion
@@ -102,31 +103,6 @@ class AsWritten(Record, extra="allow", strict=True):
     def changed(self, **values: Any) -> Self:
         """The same with other values."""
         return type(self)(**{name: getattr(self, name) for name in self._names} | values)
-
-
-class Part(Record):
-    """How many samples a run has of how many that the data had, and how they were chosen; a shard may be of a part."""
-
-    samples: int = Field(ge=0)
-    whole: int = Field(ge=0)
-    limit: int | None = None
-    sample: int | None = None
-    seed: int = 0
-    shard: str | None = None
-
-    @classmethod
-    def of(cls, settings: Record, samples: int, whole: int) -> Self | None:
-        """The part that settings of a run have chosen; None if it is all of the data."""
-        chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
-        return None if samples == whole else cls(samples=samples, whole=whole, **chosen)
-
-    def __str__(self) -> str:
-        """`10 of 306 samples, drawn by seed 0`."""
-        of = f"{self.samples:,} of {self.whole:,} samples"
-        if self.shard is None:
-            return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
-        chosen = f" of {self.sample:,} drawn by seed {self.seed}" if self.sample is not None else ""
-        return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"
 
 
 class Difference(Record):
@@ -592,9 +568,10 @@ class Manifest(Record):
         return self.environment.drawn_from or self.data
 
     @property
-    def part(self) -> Part | None:
-        """Which part of the data a run is about; None if it is all of it."""
-        return Part.of(self.environment.settings, self.data.rows, self.environment.samples_read)
+    def sampling(self) -> Sampling:
+        """How the samples of the run were chosen."""
+        data, environment = self.data, self.environment
+        return Sampling.of(environment.settings, data.rows, environment.samples_read, data.largest_draw)
 
     @property
     def shard(self) -> Shard | None:

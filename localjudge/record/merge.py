@@ -63,7 +63,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             _copy_answers(run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
         names, rubrics = list(first.summary.metrics), first.manifest.rubrics
-        totals = Totals(names, first.summary, groups, rubrics, None, first.max_failed)
+        totals = Totals(names, first.summary, groups, rubrics, max_failed=first.max_failed)
         rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data.rows)
         while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
             totals.add(some)

@@ -43,8 +43,9 @@ from localjudge.record.files import (
     Totals,
     rows_so_far,
 )
-from localjudge.record.manifest import MANIFEST_VERSION, IndexLevel, Manifest, Part
+from localjudge.record.manifest import MANIFEST_VERSION, IndexLevel, Manifest
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
+from localjudge.record.sampling import Sampling
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 
@@ -105,7 +106,7 @@ class Run(Mapping[str, MetricSummary]):
         rule = VerdictRule(judge.threshold, 0.0, judge.thresholds)
         run = cls(path, Totals([], rule).summary(manifest.signature, card), manifest, so_far)
         names, rubrics = list(judge.metrics), manifest.rubrics
-        totals = Totals(names, rule, run.cluster_of, rubrics, run.largest_draw, run.max_failed)
+        totals = Totals(names, rule, run.cluster_of, rubrics, run.sampling, run.max_failed)
         try:
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
@@ -148,14 +149,14 @@ class Run(Mapping[str, MetricSummary]):
         return manifests.with_examination(self.summary.judge, self.manifest.judge)
 
     @property
-    def part(self) -> Part | None:
-        """Which part of the data was scored; None if it was all of it."""
-        return self.manifest.part
+    def sampling(self) -> Sampling:
+        """How its samples were chosen."""
+        return self.manifest.sampling
 
     @property
-    def largest_draw(self) -> int | None:
-        """Of a run that scores stopped, the samples of the largest group; None where no score chose how many it has."""
-        return self.manifest.data.largest_draw
+    def part(self) -> Sampling | None:
+        """Which part of the data was scored; None if it was all of it."""
+        return self.sampling if self.sampling.is_part else None
 
     @property
     def max_failed(self) -> int:

@@ -56,7 +56,7 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
         "day": next((session.started for session in environment.sessions), "")[:10],
         "samples": _samples(run),
         "ended": _ended(run),
-        "how_to_label": how_to_label(run) if run.largest_draw else "",
+        "how_to_label": how_to_label(run) if run.sampling.by_scores else "",
         "skipped": run.summary.skipped_rows,
         "judge": run.judge,
         "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),

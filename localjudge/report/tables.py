@@ -61,7 +61,9 @@ def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | Non
     notes += [*remarks(run, metric=metric), f"run {run.directory}"]
     if labels is None and run.so_far is None and run.summary.verdicts.count:
         note = f"no person has checked these verdicts yet: {call('label', str(run.directory))}"
-        notes.append(f"labels are for runs that no score stopped: {how_to_label(run)}" if run.largest_draw else note)
+        notes.append(
+            f"labels are for runs that no score stopped: {how_to_label(run)}" if run.sampling.by_scores else note
+        )
     return Table(headings, rows, notes)
 
 
@@ -138,7 +140,7 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
         for place, part in enumerate(slices.slices)
         for summary in [part.metrics[name]]
     ]
-    always = [ALWAYS_VALID] if run.largest_draw else []
+    always = [ALWAYS_VALID] if run.sampling.by_scores else []
     notes = [EACH_ALONE, *always, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
     return Table(headings, rows, notes, names=2)
@@ -167,7 +169,7 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         yield run.summary.how_it_ended
     elif run.part:
         yield f"a part of the data: {run.part}"
-    if run.largest_draw:
+    if run.sampling.by_scores:
         yield ALWAYS_VALID
     yield from run.origins
     yield f"judge {run.judge}"

@@ -113,7 +113,7 @@ class CombinedRuns:
         names = [metric.name for metric in self._metrics]
         first = self._first
         own, most = rubrics(self._metrics), first.max_failed
-        return Totals(names, self._rule, first.cluster_of, own, first.largest_draw, most)
+        return Totals(names, self._rule, first.cluster_of, own, first.sampling, most)
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
         """Every metric on every sample by the combined verdicts, some samples at a time."""

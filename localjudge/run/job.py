@@ -81,7 +81,7 @@ def rescore_run(
     if before.manifest.judge.combined:
         message = f"{before.directory} was combined from other runs, and has no answers of its own"
         raise InputError(message, hint="rescore those, and combine them again")
-    if before.largest_draw and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
+    if before.sampling.by_scores and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
         message = f"{before.directory} cannot have other groups: its scores decided how many samples it has"
         raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")
     chosen = checked(options)
@@ -197,7 +197,7 @@ class _Job:
         if finished and finished.data == self._data_part:
             self.progress.note("all samples are judged already: there is nothing to stop")
             return None
-        stopping = Stopping(self.plan, self.baseline, by_scores=bool(before and before.data.largest_draw))
+        stopping = Stopping(self.plan, self.baseline, by_scores=before is not None and before.sampling.by_scores)
         if finished:
             seed = finished.environment.settings.seed
             if seed != settings.seed:
@@ -210,7 +210,7 @@ class _Job:
         """Judge in random order until it is enough: the run is then that over the samples judged."""
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
-            self._take(self.plan.after(stopping.positions, stopped, stopping.largest_draw))
+            self._take(self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw))
         judging.progress = Silence()  # all is answered: what follows only writes it down
 
     def _store_data(self, store: Store) -> bool:
@@ -235,7 +235,7 @@ class _Job:
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
         names, groups = [metric.name for metric in metrics], self.plan.cluster_of
-        totals = Totals(names, self._rule, groups, rubrics(metrics), self._drawn.largest, self.plan.settings.max_failed)
+        totals = Totals(names, self._rule, groups, rubrics(metrics), self.plan.sampling, self.plan.settings.max_failed)
         for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
             results.add(evaluations)

@@ -32,8 +32,9 @@ from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import DataIdentity, IndexLevel, JudgeIdentity, Part
+from localjudge.record.manifest import DataIdentity, IndexLevel, JudgeIdentity
 from localjudge.record.run import Run
+from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
@@ -84,12 +85,18 @@ class Plan(NamedTuple):
     @property
     def identity(self) -> DataIdentity:
         """What the signature says of the data."""
-        rows, largest_draw = len(self.dataset.samples), self.drawn.largest if self.drawn else None
-        return DataIdentity.of(self.dataset.fingerprint, rows, self.cluster_of, largest_draw)
+        fingerprint, sampling = self.dataset.fingerprint, self.sampling
+        return DataIdentity.of(fingerprint, sampling.samples, self.cluster_of, sampling.largest_draw)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the samples were chosen."""
+        largest_draw = self.drawn.largest if self.drawn else None
+        return Sampling.of(self.settings, len(self.dataset.samples), self.whole, largest_draw)
 
 
 class Drawn(NamedTuple):
-    """How a run came to its samples that stopped early: `largest` as `Run.largest_draw`, why it stopped, from what."""
+    """How a run that stopped early came to its samples: `Sampling.largest_draw`, the reason, and the data."""
 
     largest: int | None = None
     stopped: str | None = None
@@ -141,11 +148,11 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
-    whole = part.whole if (part := run.part) else len(dataset.samples)
+    whole = run.sampling.whole
     drawn = None
-    if run.largest_draw:
+    if run.sampling.by_scores:
         when = (run.summary.stopped or "").partition(": ")[0]
-        drawn = Drawn(run.largest_draw, when and f"{when}: by the scores of the run that was rescored")
+        drawn = Drawn(run.sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
     settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
     return Plan(
         dataset, chosen, settings, whole, left_out, clusters, run.index, parent=environment.shard_of, drawn=drawn
@@ -370,8 +377,8 @@ def _listed(fields: Iterable[str]) -> str:
 
 def _data_remarks(planned: Plan) -> Iterator[str]:
     dataset, samples = planned.dataset, len(planned.dataset.samples)
-    if part := Part.of(planned.settings, samples, planned.whole):
-        yield f"a part of the data: {part}"
+    if planned.sampling.is_part:
+        yield f"a part of the data: {planned.sampling}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
     if dataset.table.contexts_each:
         fewest, most = dataset.table.contexts_each

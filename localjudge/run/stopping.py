@@ -27,11 +27,12 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.record.files import ALL_JUDGED, MetricSummary, Totals
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run
+from localjudge.record.sampling import Sampling
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Plan
 from localjudge.run.settings import seconds_of
 from localjudge.stats.interval import Interval
-from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, paired_difference, samples_needed
+from localjudge.stats.paired import WIDTH_EXPONENT, Decision, decide, samples_needed
 from localjudge.types import Scored
 from localjudge.words import numbered
 
@@ -62,7 +63,7 @@ class Standing(NamedTuple):
 class _Changes:
     """Scores beside those of a baseline, for gates about differences. Samples pair as in the comparison of the runs."""
 
-    def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], largest_draw: int) -> None:
+    def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], sampling: Sampling) -> None:
         self._before = ComparedRun(baseline, metrics)
         self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
         self._places = {key.id: place for place, key in enumerate(self._keys)}
@@ -73,8 +74,8 @@ class _Changes:
             metric: {pair.after for pair in pairs if self._before.score(metric, pair.before) is not None}
             for metric in metrics
         }
-        self._largest_draw, self._groups = max(largest_draw, baseline.largest_draw or 1), plan.cluster_of
-        if self._groups is None and self._before.groups and self._largest_draw > 1:
+        self._sampling, self._groups = sampling.joined(baseline.sampling), plan.cluster_of
+        if self._groups is None and self._before.groups and self._sampling.by_groups:
             self._groups = {self._keys[pair.after].id: self._before.groups[pair.before] for pair in pairs}
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
@@ -104,7 +105,7 @@ class _Changes:
             return None
         olds, news, groups = zip(*rows, strict=True)
         clusters = groups if self._groups else None
-        return paired_difference(olds, news, clusters=clusters, largest_draw=self._largest_draw).difference
+        return self._sampling.difference(olds, news, clusters).difference
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
@@ -138,11 +139,12 @@ class Stopping:
         changed = list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))
         self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
         largest = max(map(len, self._draws), default=1)
-        self.largest_draw = largest if self.by_scores or settings.by_scores else None
-        self._changes = _Changes(self.baseline, plan, changed, largest) if self.baseline and changed else None
+        by_scores = self.by_scores or settings.by_scores
+        self.sampling = plan.sampling.model_copy(update={"largest_draw": largest if by_scores else None})
+        self._changes = _Changes(self.baseline, plan, changed, self.sampling) if self.baseline and changed else None
         names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
         own = rubrics(plan.metrics)
-        self._totals = Totals(names, rule, plan.cluster_of, own, self.largest_draw, settings.max_failed)
+        self._totals = Totals(names, rule, plan.cluster_of, own, self.sampling, settings.max_failed)
         self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
         self._count = self._expected = len(plan.dataset.samples)
         self._started, self._timed = time.monotonic(), 0

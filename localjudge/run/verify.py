@@ -222,7 +222,7 @@ class _Replay:
         run, manifest = self.run, self.run.manifest
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
-        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.largest_draw, run.max_failed)
+        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.sampling, run.max_failed)
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
@@ -304,7 +304,7 @@ def _changed_labels(run: Run) -> dict[str, tuple[str, ...]]:
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
-    part = DataIdentity.of(fingerprint(run.iter_samples()), rows, run.cluster_of, run.largest_draw)
+    part = DataIdentity.of(fingerprint(run.iter_samples()), rows, run.cluster_of, run.sampling.largest_draw)
     return tuple(differences(run.manifest.data, part))
 
 

@@ -108,7 +108,7 @@ def test_stopped_runs_are_combined_if_they_stopped_at_the_same_samples(tmp_path:
     gate, others = "context_recall>=0.5", {f"So {n}": 0.2 for n in range(20)}
     first, second = (judged(tmp_path / name, Named(name), rows, until=[gate]) for name in "AB")
     both = combine([first, second], out=tmp_path / "both")
-    assert (both.summary.samples, both.largest_draw) == (first.summary.samples, 1)
+    assert (both.summary.samples, both.sampling.largest_draw) == (first.summary.samples, 1)
     assert both["context_recall"].method == "confidence sequence"
     assert Run.open(both.directory).verify().result == "bit-identical"
     longer = judged(tmp_path / "C", Named("C", **others), rows, until=[gate])

@@ -210,7 +210,7 @@ def test_groups_are_drawn_whole(tmp_path: Path) -> None:
     count = len(set(groups.values()))
     assert 3 < count < 17
     assert set(groups) == {name for topic in order[:count] for name in of_group[topic]}
-    assert run.largest_draw == 8  # 120 samples in 17 topics: one topic has 8, or 7
+    assert run.sampling.largest_draw == 8  # 120 samples in 17 topics: one topic has 8, or 7
     rows = [row for row in run.scores if row.score is not None]
     values, names = [row.score for row in rows], [groups[row.sample_id] for row in rows]
     assert run["context_recall"].ci95 == sequence_interval(np.array(values), clusters=names, largest=8).limits
@@ -258,7 +258,7 @@ def test_what_scores_stopped_keeps_its_interval_until_all_are_judged(tmp_path: P
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more["context_recall"].method == "confidence sequence"
     rescored = more.rescore(engine=engine(), threshold=0.3, out=tmp_path / "rescored")
-    assert (rescored["context_recall"].method, rescored.largest_draw) == ("confidence sequence", 1)
+    assert (rescored["context_recall"].method, rescored.sampling.largest_draw) == ("confidence sequence", 1)
     assert rescored.summary.how_it_ended == (
         f"stopped after {more.summary.samples} of 120 samples in random order (seed 0): "
         "by the scores of the run that was rescored"

@@ -1,0 +1,82 @@
+"""How the samples of a run were chosen, which decides how intervals are computed.
+
+all of the data, the first N, a random N     ordinary intervals
+stopped by scores                            confidence sequences, valid whenever scores stop a run
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from pydantic import Field
+
+from localjudge.types import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from localjudge.stats.interval import Interval
+    from localjudge.stats.paired import PairedDifference
+
+
+class Sampling(Record):
+    """The number of samples of a run, of the `whole` data, and how they were chosen; a shard may be of a part.
+
+    If scores stopped the run, `largest_draw` is the size of the largest group in the whole data, 1 without groups.
+    """
+
+    samples: int = Field(default=0, ge=0)
+    whole: int = Field(default=0, ge=0)
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    shard: str | None = None
+    largest_draw: int | None = None
+
+    @classmethod
+    def of(cls, settings: Record, samples: int, whole: int, largest_draw: int | None) -> Self:
+        """Return the sampling by the settings of a run."""
+        chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
+        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **chosen)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the data has other samples."""
+        return self.samples != self.whole
+
+    @property
+    def by_scores(self) -> bool:
+        """Whether scores decided the number of samples."""
+        return self.largest_draw is not None
+
+    @property
+    def by_groups(self) -> bool:
+        """Whether scores stopped a run that drew groups of samples."""
+        return (self.largest_draw or 1) > 1
+
+    def joined(self, other: "Sampling") -> "Sampling":
+        """Return the sampling of samples that are in both runs: scores decided it if they decided one of them."""
+        draws = [each.largest_draw for each in (self, other) if each.largest_draw]
+        return self.model_copy(update={"largest_draw": max(draws, default=None)})
+
+    def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
+        """Return the interval of the mean of `values` (n,) in [0, 1]; raises as `stats.interval.mean_interval`."""
+        from localjudge.stats.interval import mean_interval
+        from localjudge.stats.sequence import sequence_interval
+
+        if self.largest_draw is None:
+            return mean_interval(values, clusters=clusters)
+        return sequence_interval(values, clusters=clusters, largest=self.largest_draw)
+
+    def difference(self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None") -> "PairedDifference":
+        """Return the paired difference of scores; raises as `stats.paired.paired_difference`."""
+        from localjudge.stats.paired import paired_difference
+
+        return paired_difference(before, after, clusters=clusters, largest_draw=self.largest_draw)
+
+    def __str__(self) -> str:
+        """`10 of 306 samples, drawn by seed 0`."""
+        of = f"{self.samples:,} of {self.whole:,} samples"
+        if self.shard is None:
+            return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
+        chosen = f" of {self.sample:,} drawn by seed {self.seed}" if self.sample is not None else ""
+        return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"
