@@ -86,9 +86,9 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     files = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")
+    labelling = Labelling(run, **how)
     if not files and not sys.stdin.isatty():
         raise InputError("there is no terminal to label in", hint="name a sheet to write with --out, or a page")
-    labelling = Labelling(run, **how)
     for remark in labelling.remarks:
         click.echo(printable(remark), err=True)
     if not files:

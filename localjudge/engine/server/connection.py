@@ -183,6 +183,7 @@ class ServerConnection:
         try:
             addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
+            self._require_allowed(self.address.host)  # a name that is not found is not this machine
             raise self._gone(f"cannot be reached: {error}") from error
         for *_, target in addresses:
             self._require_allowed(str(target[0]))

@@ -272,3 +272,16 @@ def test_a_model_with_an_adapter_is_refused(fake: FakeServer, rows: Any) -> None
     fake.spoil["/lora-adapters"] = lambda *_: (200, [*quiet, *rows] if isinstance(rows, list) else rows)
     with pytest.raises(ModelError):
         served_model(fake.url, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kind", "said"),
+    [((), InputError, "is not this machine"), (("nowhere.invalid",), OutOfResource, "cannot be reached")],
+)
+def test_a_host_that_is_not_found_is_not_this_machine(
+    allowed: tuple[str, ...], kind: type[LocaljudgeError], said: str
+) -> None:
+    """The hint was to start a server there, and the next one to allow the host."""
+    address = ServerAddress("nowhere.invalid", 80)
+    with closing(ServerConnection(address, allowed)) as connection, pytest.raises(kind, match=said):
+        connection.ask("/v1/models")
