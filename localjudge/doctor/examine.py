@@ -33,6 +33,8 @@ _OF_THE_JUDGE = (
     *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
+_OTHER_MINUTES = 3
+"""Loading, the self-test, prompts and plain cases of a slow judge."""
 _Checks = Iterator[HealthCheck]
 
 
@@ -56,6 +58,14 @@ def examine(
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
     checks: list[HealthCheck] = []
+    steps = {"probes": (probes, fitness.PROBE_SECONDS), "injections": (injections, judgement.INJECTION_SECONDS)}
+    chosen = {name: seconds // 60 for name, (count, seconds) in steps.items() if count is None}
+    if chosen:
+        parts = " and ".join(f"{minutes} for {name}" for name, minutes in chosen.items())
+        total = sum(chosen.values()) + _OTHER_MINUTES
+        progress.note(
+            f"a slow judge takes about {total} minutes, of which {parts} (--{', --'.join(chosen)} N); others less"
+        )
     try:
         for check in examiner.checks():
             progress.pause()

@@ -25,7 +25,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from localjudge.analysis.judge_figures import FEW
-from localjudge.doctor.health_check import ADMISSION, ANOTHER_JUDGE, USES, HealthCheck, Use, failed, fit_for, warning
+from localjudge.doctor.health_check import (
+    ADMISSION,
+    ANOTHER_JUDGE,
+    LABELS_INSTEAD,
+    USES,
+    HealthCheck,
+    Use,
+    failed,
+    fit_for,
+    warning,
+)
 from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
@@ -39,7 +49,7 @@ ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
 _FEWEST_PASSAGES = 8
 """One passage of each domain. Intervals over fewer clusters are too narrow."""
-_PROBE_SECONDS = 300  # by the speed of the plain cases; a user may name the number of items instead
+PROBE_SECONDS = 300  # by the speed of the plain cases; a user may name the number of items instead
 _LEAST_AUC = 0.65
 _LEAST_BALANCED_ACCURACY: dict[Use, float] = {"means": 0.75, "thresholds": 0.85}
 _LARGEST_LEAN = 0.15
@@ -55,7 +65,7 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
         return count, "as asked for" if count < every else ""
-    count, why = judge.fitting(probe_tasks(), every, _PROBE_SECONDS)
+    count, why = judge.fitting(probe_tasks(), every, PROBE_SECONDS)
     return max(count, _FEWEST_PASSAGES), f"{why} (--probes all)" if why else ""
 
 
@@ -293,21 +303,22 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
 def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None) -> HealthCheck:
     """Summarise the admission in one line. Fails below `required`; warns if a task has no recommended use."""
     if figures is None and not passes_plain_cases:
-        return failed(ADMISSION, "not fit: it fails the plain cases", ANOTHER_JUDGE, uses={task: [] for task in TASKS})
+        advice, nothing = f"{ANOTHER_JUDGE}{LABELS_INSTEAD}", {task: list[Use]() for task in TASKS}
+        return failed(ADMISSION, "not fit: it fails the plain cases", advice, uses=nothing)
     figures = figures or ProbeFigures()
     admitted = admissions(figures, passes_plain_cases=passes_plain_cases)
     if len(admitted) < len(TASKS) or (figures.passages < _FEWEST_PASSAGES and passes_plain_cases):
         decide = failed if required else warning
         return decide(ADMISSION, "undecided: too few items have an answer", "ask more (--probes all)", uses=None)
     unfit = [task for task, admission in admitted.items() if not admission.uses]
-    advice = f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}" if unfit else ""
+    advice = f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}{LABELS_INSTEAD}" if unfit else ""
     advice = advice or "compare its verdicts on 100 sentences of your own with people's before you rely on them"
     lacking = required is not None and any(required not in admission.uses for admission in admitted.values())
     return HealthCheck(
         name=ADMISSION,
         status="failed" if lacking else "warning" if unfit else "ok",
         finding="; ".join(f"{task}: {admission}" for task, admission in admitted.items()),
-        advice=f"{ANOTHER_JUDGE}: fit for {required} is required" if lacking else advice,
+        advice=f"{ANOTHER_JUDGE}: fit for {required} is required{LABELS_INSTEAD}" if lacking else advice,
         figures={
             "uses": {task: list(admission.uses) for task, admission in admitted.items()},
             "barred_by": {task: list(admission.barred_by) for task, admission in admitted.items()},

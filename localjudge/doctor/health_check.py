@@ -16,6 +16,7 @@ USES: tuple[Use, ...] = get_args(Use)
 ADMISSION = "admission"
 """Name of the last check, which lists the recommended uses."""
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
+LABELS_INSTEAD = "; or label statements of a run: labels correct the mean of any judge (localjudge label)"
 Status = Literal["ok", "warning", "failed"]
 
 

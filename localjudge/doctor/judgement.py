@@ -24,7 +24,7 @@ from localjudge.stats.interval import binomial_cdf
 from localjudge.types import Answer, Attribution, Label, NoAnswer, Record, Relevance, Span, Task, Unit, VerdictRequest
 
 THRESHOLD = 0.5
-_INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
+INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
 ENOUGH_MASS = 0.5
 _CHANCE = 0.05
 """Significance level for "better than guessing"."""
@@ -221,7 +221,7 @@ def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], 
     if count is not None:
         return askable[:count], "as asked for" if count < len(askable) else ""
     tasks = [attempt.attacked.task() for attempt in askable]
-    count, why = judge.fitting(tasks, len(askable), _INJECTION_SECONDS)
+    count, why = judge.fitting(tasks, len(askable), INJECTION_SECONDS)
     return askable[: max(count, 2 * len(forms()))], f"{why} (--injections {len(askable)})" if why else ""
 
 

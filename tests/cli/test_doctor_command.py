@@ -70,12 +70,20 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(call: Call, monkeypa
     assert [line.strip() for line in lines[-2:]] == ["not made: injections", "attribution: not fit; relevance: not fit"]
 
 
+def test_the_time_that_a_slow_judge_takes_is_said_first(call: Call) -> None:
+    """The examination took 12 minutes, and only its parts said for how long."""
+    errors = doctor(call, "--injections", "0")[2]
+    assert errors.startswith("a slow judge takes about 8 minutes, of which 5 for probes (--probes N); others less\n")
+    assert "minutes" not in doctor(call, "--injections", "0", "--probes", "0")[2]
+
+
 def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, call: Call) -> None:
     """And every run of the judge says it from then on, until it is examined again."""
     code, checks, not_made = diagnosed(call, "--injections", "0", "--probes", "96", "--require", "ranking")
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
     assert "fit for ranking is required" in checks["admission"]["advice"]
+    assert "labels correct the mean of any judge (localjudge label)" in checks["admission"]["advice"]
     _, output, _ = call("run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
     assert json.loads(output)["judge"]["examined"] == "fit for: nothing (doctor, 96 items)"
 
@@ -94,6 +102,7 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, call: Cal
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}
     assert checks["admission"]["finding"] == "not fit: it fails the plain cases"
+    assert "labels correct the mean of any judge" in checks["admission"]["advice"]
     assert checks["asked again"]["status"] == "ok"
     assert "shows the whole prompt of the profile 'instruct' once" in checks["chat template"]["finding"]
     assert "pinned nowhere" in checks["model file"]["finding"]
