@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from localjudge.analysis.compare import RunComparison, compare
 from localjudge.analysis.corrected_change import CorrectedDifference
+from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.labels import SECONDS_A_LABEL, CorrectedMean, RunLabels, labels_of
 from localjudge.errors import InputError
-from localjudge.record.label_rows import stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
 from localjudge.stats.paired import Comparison, Decision, decide, labels_needed
@@ -265,6 +265,6 @@ def check(
     check_baseline(parsed, before)
     comparison = compare(before, run) if before else None
     check_metrics(parsed, run.summary.metrics)
-    labels = labels_of(run, stored_labels(before.directory) if before else ())
+    labels = labels_of(run, labels_in(before) if before else ())
     decisions = tuple(decide_gate(gate, run, comparison, labels, undecided) for gate in parsed)
     return Check(comparison=comparison, decisions=decisions, labels=labels)

@@ -11,6 +11,7 @@ drawn from the statements of the run (`localjudge.analysis.labels`), or all if e
 
 from collections.abc import Mapping, Sequence, Set
 
+from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.labels import NO_SHARE, Decisions, LabelledUnits, labelled_units, labels_in_words
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.record.label_rows import stored_labels
@@ -56,9 +57,11 @@ class BothLabels:
 
     def __init__(self, before: Run, after: Run) -> None:
         stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction holds then
-        rows = () if stopped else (*stored_labels(before.directory), *stored_labels(after.directory))
-        self._decisions = Decisions(rows)
-        self._frames = [unit_frames(run) if rows else {} for run in (before, after)]
+        runs = () if stopped else (before, after)
+        is_labelled = any(stored_labels(run.directory) for run in runs)
+        self._frames = [unit_frames(run) if is_labelled else {} for run in (before, after)]
+        labels = (labels_in(run, frames) for run, frames in zip(runs, self._frames, strict=False))
+        self._decisions = Decisions(row for rows in labels for row in rows)
         self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
 
     def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:

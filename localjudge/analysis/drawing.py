@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_places, verdicts_at
+from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
 from localjudge.errors import InputError
+from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run
 from localjudge.stats.corrected import draw, strata_by_score, uncertainty
 from localjudge.words import option_name
@@ -26,6 +27,7 @@ from localjudge.words import option_name
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
+_NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
 _SEED_DIGITS = 18
 _NAME = re.compile(rf"([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
 SheetRow = dict[str, Any]
@@ -49,7 +51,8 @@ class Drawing(NamedTuple):
 
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
         """What the row of a decision keeps of the drawing."""
-        return {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
+        row = {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
+        return {**row, "drawn_by": None}
 
 
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
@@ -100,6 +103,44 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
     of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
     drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
     return drawing if drawing and drawing.name == name else None
+
+
+def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[int]:
+    """Return the positions of rows that name a drawing, and not a share and turn that it has when it is drawn again."""
+    turns: dict[str, int] = {}
+    for row in rows:
+        if row.draw:
+            turns[row.draw] = max(turns.get(row.draw, 1), row.turn or 1)
+    count = sum(len(frame.by_key) for frame in frames.values())
+    drawings = (draw_again(name, frames, min(last, count)) for name, last in turns.items() if count)
+    drawn = {
+        (drawing.name, drawing.frame, statement.key, statement.turn, _digits(statement.share))
+        for drawing in drawings
+        if drawing
+        for statement in drawing.statements
+    }
+    says = ((row.draw, row.frame, row.key, row.turn, _digits(row.share)) for row in rows)
+    return [place for place, facts in enumerate(says) if facts[0] and facts not in drawn]
+
+
+def _digits(share: float | None) -> str:
+    """The share as far as another machine gives it, too."""
+    return f"{share or 0:.9g}"
+
+
+def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
+    """Return the labels of a run as they count: one that its run does not draw again has no drawing.
+
+    What another run drew (`drawn_by`) was drawn again when it was read, and is by `verify`.
+    """
+    undrawn = {row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))}
+    return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
+
+
+def labels_in(run: Run, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
+    """Return the labels in a run's directory as they count; `frames` are those of the run, if they are at hand."""
+    rows = stored_labels(run.directory)
+    return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:

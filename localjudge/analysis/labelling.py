@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge.analysis.drawing import Drawing, SheetRow, draw_again, draw_statements, sheet_rows
+from localjudge.analysis.drawing import (
+    Drawing,
+    SheetRow,
+    draw_again,
+    draw_statements,
+    labels_in,
+    misdrawn,
+    sheet_rows,
+)
 from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
@@ -182,11 +190,7 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
     frames, stored, unlabelled = unit_frames(run), stored_labels(run.directory), 0
     earlier = Decisions(stored)
     if Path(source).is_dir():
-        other = stored_labels(Path(source))
-        keys = {key for frame in frames.values() for key in frame.by_key}
-        carried_over, rows = list[LabelRow](), [row for row in other if row.key in keys]
-        if not rows:
-            raise DataError(f"none of the {len(other):,} labels in {source} is of a statement in {run.directory}")
+        carried_over, rows = list[LabelRow](), _labels_of(as_run(source), run, frames)
     else:
         sheet = read_sheet(source)
         unlabelled = sum(label.human is None for label in sheet)
@@ -198,6 +202,18 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
         append_labels(run.directory, [*carried_over, *new])
     changes = _changes(rows, earlier, Decisions([*stored, *new]))
     return LabelsRead(**changes, unlabelled=max(0, unlabelled - changes["withdrawn"]))
+
+
+def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
+    """The labels in another run of statements of this one, each with the run that drew it."""
+    labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
+    rows = [row for row in labels if row.key in keys]
+    if not rows:
+        problem = f"none of the {len(labels):,} labels in {other.directory} is of a statement in {run.directory}"
+        raise DataError(problem)
+    place, elsewhere = str(other.directory.resolve()), {*misdrawn(rows, frames)}
+    drawn_by = (row.drawn_by or place if number in elsewhere else None for number, row in enumerate(rows))
+    return [row.model_copy(update={"drawn_by": run}) for row, run in zip(rows, drawn_by, strict=True)]
 
 
 def _decided(row: LabelRow) -> tuple[Any, ...]:

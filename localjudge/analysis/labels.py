@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge.analysis.drawing import draw_again, frame_of, metrics_of
+from localjudge.analysis.drawing import draw_again, frame_of, metrics_of, without_drawing
 from localjudge.analysis.units import UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
@@ -165,7 +165,8 @@ class RunLabels(Record):
     """What people labelled of a run: how many statements each, when, how far they agree, and the corrected means.
 
     `statements` have a label; `unsure` are those that nobody could decide, and `passed_over` those that were drawn
-    before others and have none: the corrected means hold if these are not harder than the others.
+    before others and have none: the corrected means hold if these are not harder than the others. `undrawn` labels name
+    a drawing that the run does not give again, with this share and turn: they correct no mean.
     """
 
     statements: int
@@ -174,6 +175,7 @@ class RunLabels(Record):
     last: str
     unsure: int
     passed_over: int
+    undrawn: int
     agreement: Agreement | None
     seconds_a_label: float
     corrected: dict[str, CorrectedMean]
@@ -187,7 +189,10 @@ class RunLabels(Record):
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each reason for caution."""
         left = f"{numbered(self.passed_over, 'drawn statement')} without a label: means hold if these are not harder"
-        return (f"{left} than the others",) if self.passed_over else ()
+        undrawn = f"{numbered(self.undrawn, 'label')} of a drawing that this run does not give: they correct no mean"
+        return tuple(
+            text for text, count in ((f"{left} than the others", self.passed_over), (undrawn, self.undrawn)) if count
+        )
 
 
 class _Drawn(NamedTuple):
@@ -375,15 +380,19 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
     localjudge does not write.
     """
     run = as_run(run)
-    rows = (*stored_labels(run.directory), *others)
-    return _run_labels(run, rows) if rows and run.so_far is None and not run.sampling.by_scores else None
+    rows = tuple(stored_labels(run.directory))
+    is_correctable = (rows or others) and run.so_far is None and not run.sampling.by_scores
+    return run_labels(run, rows, tuple(others)) if is_correctable else None
 
 
 @lru_cache(maxsize=8)
-def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
+def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
+    """Return what its own labels and others make of a run's means; None if none is of its statements."""
     frames = unit_frames(run)
     known = {key for frame in frames.values() for key in frame.by_key}
-    decisions = Decisions(row for row in rows if row.key in known)
+    rows = without_drawing(own, frames)
+    undrawn = sum(row.draw is not None and new.draw is None for row, new in zip(own, rows, strict=True))
+    decisions = Decisions(row for row in (*rows, *others) if row.key in known)
     if not decisions.human:
         return None
     seconds, drawings = pace(decisions.rows), decisions.drawings(frames)
@@ -395,6 +404,7 @@ def _run_labels(run: Run, rows: tuple[LabelRow, ...]) -> RunLabels | None:
         last=labelled[-1].when,
         unsure=sum(bool(people) for people in decisions.of.values()) - len(decisions.human),
         passed_over=_passed_over(frames, decisions),
+        undrawn=undrawn,
         agreement=decisions.agreement(),
         seconds_a_label=seconds,
         corrected={
@@ -480,27 +490,6 @@ def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "sp
         if total := float((weights * human).sum()):
             rates[name] = float((weights * human * right).sum()) / total
     return rates
-
-
-def altered_rows(run: Run) -> list[int]:
-    """Numbers, from 1 on, of labels that name a drawing of this run but not what it drew. Raises as `labels_of`."""
-    rows = stored_labels(run.directory)
-    frames = unit_frames(run) if rows else {}
-    count = sum(len(frame.by_key) for frame in frames.values())
-    drawings = {name: draw_again(name, frames, count) for name in {row.draw for row in rows if row.draw} if count}
-    drawn = {
-        (drawing.name, statement.key): (drawing.frame, statement.turn, f"{statement.share:.9g}")
-        for drawing in drawings.values()
-        if drawing
-        for statement in drawing.statements
-    }
-    return [
-        number
-        for number, row in enumerate(rows, 1)
-        if row.draw
-        and drawings[row.draw]
-        and (row.frame, row.turn, f"{row.share or 0:.9g}") != drawn.get((row.draw, row.key))
-    ]
 
 
 def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from localjudge.analysis.drawing import labels_in
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.labelled_texts import LabelledText, read_labelled_texts
 from localjudge.analysis.labels import Decisions, chances, check_labels_allowed, labels_of
@@ -29,7 +30,7 @@ from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.label_rows import LABELS, stored_labels
+from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import (
     Calibration,
     LabelsUsed,
@@ -171,8 +172,8 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
     """The questions with labels of statements in each run; of these metrics, if any are named."""
     for run in runs:
         check_labels_allowed(run)
-    rows = [row for run in runs for row in stored_labels(run.directory)]
-    frames, decisions, questions = [unit_frames(run) for run in runs], Decisions(rows), list[_Question]()
+    frames, questions = [unit_frames(run) for run in runs], list[_Question]()
+    decisions = Decisions(row for run, of_run in zip(runs, frames, strict=True) for row in labels_in(run, of_run))
     drawn = next(filter(None, map(decisions.drawings, frames)), dict[str, Any]())
     metrics = list(dict.fromkeys(name for of_run in frames for name in of_run if names is None or name in names))
     for asked in dict.fromkeys(map(question_of, metrics)):

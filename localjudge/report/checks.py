@@ -17,6 +17,7 @@ from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import Calibration, Figure, LabelsUsed
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.verify import Verification
+from localjudge.run.verify_labels import LabelsCheck
 from localjudge.words import call, numbered, printable
 
 KEYS = {"1": "yes", "0": "no", "?": "cannot tell", "s": "skip", "u": "undo", "q": "quit"}
@@ -123,10 +124,26 @@ def verification_view(verification: Verification) -> Table:
         lines += [f"{title}: {item.ingredient}: {_cut(item.before)} then, {_cut(item.after)} now" for item in changes]
     if not changed:
         lines.append("data, requests and result files are as the run left them")
+    lines += _labels_lines(verification.labels)
     if verification.combined_from:
         lines.append(f"combined from {' and '.join(verification.combined_from)}: verify each of them, too")
     lines.append(f"signature {verification.signature}")
     return Table(notes=lines)
+
+
+def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
+    """What was checked of the labels, and the means that they give."""
+    if labels.problems or not labels.rows:
+        yield "labels: not as they were given" if labels.problems else "labels: none"
+        return
+    since = "none was verified before: whether all were written anew cannot be told"
+    if before := labels.before:
+        since = f"{numbered(labels.rows - before.rows, 'row')} added since the verification of {before.when[:10]}"
+    yield f"labels: {numbered(labels.rows, 'row')}, each as the next one says and drawn as it says; {since}"
+    for name, mean in labels.means.corrected.items() if labels.means else ():
+        if mean.mean is not None and mean.ci95:
+            low, high = mean.ci95
+            yield f"corrected by {numbered(mean.labels, 'label')}: {name} {mean.mean:.3f}, {low:.3f} - {high:.3f}"
 
 
 def _headline(verification: Verification, changed: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from localjudge import model_registry
-from localjudge.analysis.labels import altered_rows
 from localjudge.dataset.samples import fingerprint
 from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
@@ -38,6 +37,7 @@ from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, identity_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
+from localjudge.run.verify_labels import LabelsCheck, check_labels
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
 
@@ -106,6 +106,7 @@ class Verification(Record):
     rows: tuple[RowChange, ...] = ()
     altered_requests: int = 0
     files: dict[str, tuple[str, ...]]
+    labels: LabelsCheck = LabelsCheck()
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
     combined_from: tuple[str, ...] = ()
@@ -118,6 +119,11 @@ class Verification(Record):
     def other_machine(self) -> bool:
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
+
+    def with_labels(self, labels: LabelsCheck) -> "Verification":
+        """The same with what was found of the labels."""
+        places = {LABELS: labels.problems[:_MOST_PLACES]} if labels.problems else {}
+        return self.model_copy(update={"labels": labels, "files": self.files | places})
 
     def decide(self) -> "Verification":
         """The same with its result."""
@@ -161,6 +167,7 @@ def verify_run(
                     progress.note(line)
                 replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed))
                 verification = replay.verification()
+        verification = verification.with_labels(check_labels(run)).decide()
         _keep(run, verification, progress)
     return verification
 
@@ -168,8 +175,10 @@ def verify_run(
 def _keep(run: Run, verification: Verification, progress: Progress) -> None:
     """Keep it in the run's directory; where that cannot be written it is said, and the verification is as good."""
     counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
+    of_labels = verification.labels
+    labels = of_labels.before if verification.result == "different" else of_labels.to_record()
     try:
-        keep_verification(run.directory, verification.result, **counts)
+        keep_verification(run.directory, verification.result, **counts, labels=labels)
     except (InputError, OutOfResource) as error:
         progress.note(f"{VERIFICATION} is not kept: {error.message}")
 
@@ -226,7 +235,7 @@ class _Replay:
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
-        files = changed_files(run.directory, evaluated, totals, self._summary) | _changed_labels(run)
+        files = changed_files(run.directory, evaluated, totals, self._summary)
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
@@ -285,21 +294,11 @@ def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Ve
         run=str(run.directory),
         signature=run.manifest.signature,
         judge=combined.manifest.card,
-        files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary)
-        | _changed_labels(run),
+        files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary),
         judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
         data_changes=_data_changes(run),
         combined_from=tuple(str(source.directory) for source in combined.runs),
-    ).decide()
-
-
-def _changed_labels(run: Run) -> dict[str, tuple[str, ...]]:
-    """The file of labels, with the first rows that are not of the drawing that they name."""
-    try:
-        places = [f"row {number}" for number in altered_rows(run)]
-    except RunDirectoryError:
-        places = [_UNREADABLE]
-    return {LABELS: tuple(places[:_MOST_PLACES])} if places else {}
+    )
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:

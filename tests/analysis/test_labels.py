@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, InputError, Run, ScriptedEngine
+from localjudge import Criterion, DataError, InputError, Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.drawing import draw_statements, sheet_rows
 from localjudge.analysis.labelling import Labelling, LabelsRead, read_labels
 from localjudge.analysis.labels import (
@@ -24,7 +24,6 @@ from localjudge.analysis.labels import (
     CorrectedMean,
     Decisions,
     RunLabels,
-    altered_rows,
     chances,
     labels_of,
     pace,
@@ -32,6 +31,9 @@ from localjudge.analysis.labels import (
 from localjudge.analysis.units import correctable, unit_frames
 from localjudge.record.files import RowsSoFar
 from localjudge.record.label_rows import LABELS, LabelRow, append_labels, stored_labels
+from localjudge.record.verification import last_verification
+from localjudge.report.checks import verification_view
+from localjudge.run.verify import Verification
 from tests.analysis.conftest import JudgedRun, human, human_of, label, p_yes, written
 
 METRIC = "context_recall"
@@ -574,23 +576,128 @@ def test_labels_leave_the_runs_own_files_as_they_were(judged_run: JudgedRun) -> 
     label(run, n=20)
     after = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {LABELS}
-    script = {row.text: row.p_yes for row in run.verdicts}
-    engine = ScriptedEngine({text: p for text, p in script.items() if p is not None}, default=1.0)
-    assert Run.open(run.directory).verify(engine=engine).result == "bit-identical"
+    assert Run.open(run.directory).verify(engine=same_judge(run)).result == "bit-identical"
     assert dict(Run.open(run.directory).summary.metrics) == dict(run.summary.metrics)
     assert json.loads((run.directory / "summary.json").read_text())["metrics"][METRIC].get("corrected") is None
 
 
-@pytest.mark.parametrize("change", [{"share": 1e-7}, {"turn": 3}, {"frame": "0" * 64}])
-def test_verify_notices_a_label_that_was_not_drawn_as_it_says(judged_run: JudgedRun, change: dict[str, Any]) -> None:
+def same_judge(run: Run) -> ScriptedEngine:
+    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
+
+
+def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:
+    """The run with these labels, in a chain of their own."""
+    (run.directory / LABELS).unlink(missing_ok=True)
+    append_labels(run.directory, rows)
+    return Run.open(run.directory)
+
+
+FORGED = [{"share": 1e-7}, {"turn": 3}, {"frame": "0" * 64}, {"draw": "0: context_recall 0123abcd"}]
+FORGED += [{"draw": "no drawing"}, {"draw": "0: other 0123abcd"}]
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_a_label_that_was_not_drawn_as_it_says_corrects_nothing_and_is_not_verified(
+    judged_run: JudgedRun, change: dict[str, Any]
+) -> None:
+    """A small share makes a label weigh more. Under the name of an unknown drawing it moved the mean unnoticed."""
     run = label(judged_run(), n=20)
     first, second, *rows = stored_labels(run.directory)
-    assert altered_rows(run) == []
-    (run.directory / LABELS).unlink()
-    append_labels(run.directory, [first, second.model_copy(update=change), *rows])
-    engine = ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
-    found = Run.open(run.directory).verify(engine=engine)
+    forged = second.model_copy(update=change)
+    run = rewritten(run, [first, forged, *rows])
+    found = run.verify(engine=same_judge(run))
     assert (found.result, found.files) == ("different", {LABELS: ("row 2",)})
+    mean = corrected(run)
+    assert (mean.labels, labels(run).undrawn) == (19, 1)
+    assert "1 label of a drawing that this run does not give: they correct no mean" in labels(run).warnings
+    nothing = dict.fromkeys(("draw", "frame", "share", "turn"))
+    run = rewritten(run, [first, second.model_copy(update=nothing), *rows])
+    assert corrected(run) == mean
+    assert run.verify(engine=same_judge(run)).result == "bit-identical"
+
+
+def test_labels_drawn_by_another_run_count_as_long_as_that_run_draws_them(
+    judged_run: JudgedRun, scripted_run: ScriptedRun
+) -> None:
+    """`verify` draws them again there; without that run, and with another share, they are not verified."""
+    run = label(judged_run(), n=50)
+    rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
+    other = scripted_run("other", rows, {}, metrics=[METRIC])
+    read_labels(other, run.directory)
+    taken = stored_labels(other.directory)
+    assert {row.drawn_by for row in taken} == {str(run.directory.resolve())}
+    mean = corrected(other)
+    assert other.verify(engine=same_judge(other)).result == "bit-identical"
+    forged = rewritten(other, [taken[0].model_copy(update={"share": 1e-7}), *taken[1:]])
+    assert forged.verify(engine=same_judge(other)).files[LABELS][0] == "row 1"
+    rewritten(other, taken)
+    run.directory.rename(run.directory.with_name("elsewhere"))
+    found = Run.open(other.directory).verify(engine=same_judge(other))
+    assert found.result == "different"
+    assert found.files[LABELS][0].startswith("50 rows drawn by another run: ")
+    assert corrected(Run.open(other.directory)) == mean
+
+
+def test_verify_recomputes_corrected_means_and_knows_the_rows_of_its_last_time(judged_run: JudgedRun) -> None:
+    """No label that was verified can be changed, removed or replaced, also with a new chain; added ones are counted."""
+    run = label(judged_run(), n=20)
+    engine = same_judge(run)
+    first = run.verify(engine=engine)
+    assert first.labels.means == labels(run)
+    assert (first.result, first.labels.rows, first.labels.before) == ("bit-identical", 20, None)
+    label(run, n=30)
+    second = run.verify(engine=engine)
+    assert second.labels.before is not None
+    assert (second.result, second.labels.rows, second.labels.before.rows) == ("bit-identical", 30, 20)
+    assert "10 rows added since the verification of 20" in lines(second)
+    third = last_verification(run.directory).labels  # type: ignore[union-attr]
+    rows = stored_labels(run.directory)
+    flipped = [row.model_copy(update={"human": 1}) for row in rows]
+    for forged in (flipped, rows[:-1], [*rows[:-1], rows[-1].model_copy(update={"human": "?"})], []):
+        found = rewritten(run, forged).verify(engine=engine)
+        assert found.result == "different"
+        assert found.files[LABELS][0].startswith("not the 30 rows of the verification of 20")
+        assert f"{LABELS} was changed (not the 30 rows" in lines(found)
+    (run.directory / LABELS).write_text("no labels\n")
+    assert run.verify(engine=engine).labels.before == third
+    rewritten(run, rows)
+    assert run.verify(engine=engine).result == "bit-identical"
+
+
+def lines(found: Verification) -> str:
+    """What the command line prints of a verification."""
+    return " ".join(map(str, verification_view(found).notes))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda text: text.replace('"human": 0', '"human": 1'), "does not follow the row before"),
+        (lambda text: text.replace("context_recall", "none"), "does not follow the row before"),
+        (lambda text: text.replace('"way"', '"WAY"'), "is not a row that localjudge writes"),
+    ],
+)
+def test_verify_names_altered_labels_and_is_not_verified(
+    judged_run: JudgedRun, change: Callable[[str], str], problem: str
+) -> None:
+    """Every "no" became "yes", and the mean 1: `verify` ended as bit-identical, or in a KeyError."""
+    run = label(judged_run(), n=20)
+    path = run.directory / LABELS
+    path.write_text(change(path.read_text()))
+    found = Run.open(run.directory).verify(engine=same_judge(run))
+    assert found.result == "different"
+    assert problem in found.files[LABELS][0]
+    assert "labels: not as they were given" in lines(found)
+    with pytest.raises(RunDirectoryError, match=problem):
+        labels_of(Run.open(run.directory))
+
+
+def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(scripted_run: ScriptedRun) -> None:
+    """No context, so nothing was asked: `verify` ended in a KeyError, and a drawing of the metric in an IndexError."""
+    run = scripted_run("run", [{"id": "a", "reference": "It rains.", "retrieved_contexts": []}], {}, metrics=[METRIC])
+    run = rewritten(run, [decision(draw=f"0: {METRIC} 0123abcd", frame="0f", share=0.5, turn=1)])
+    assert run.verify(engine=ScriptedEngine({}, default=1.0)).files == {LABELS: ("row 1",)}
+    assert labels_of(run) is None
 
 
 def test_statements_left_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
