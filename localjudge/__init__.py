@@ -11,7 +11,16 @@ TYPE_CHECKING = False  # as of `typing`, whose names are not ours to show
 if TYPE_CHECKING:
     from localjudge.api import calibrate, combine, evaluate, merge
     from localjudge.engine.scripted import ScriptedEngine
-    from localjudge.errors import DataError, InputError, LocaljudgeError, ModelError, OutOfResource, RunDirectoryError
+    from localjudge.errors import (
+        DataError,
+        InputError,
+        LocaljudgeError,
+        MissingRun,
+        ModelError,
+        OutOfResource,
+        RunDirectoryError,
+        UnfinishedRun,
+    )
     from localjudge.metrics.criterion import Criterion
     from localjudge.metrics.metric import Metric
     from localjudge.open_judge import Judge
@@ -27,12 +36,14 @@ __all__ = [
     "Judge",
     "LocaljudgeError",
     "Metric",
+    "MissingRun",
     "ModelError",
     "OutOfResource",
     "Run",
     "RunDirectoryError",
     "Sample",
     "ScriptedEngine",
+    "UnfinishedRun",
     "calibrate",
     "combine",
     "evaluate",

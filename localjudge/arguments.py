@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentTypeError
 from localjudge.words import is_setting, suggestion
 
 _Arguments = ParamSpec("_Arguments")
@@ -25,7 +25,7 @@ _WORDS: dict[Any, str] = {
 
 
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return the function with checks: an unknown name or a value of another type raises InputError.
+    """Return the function with checks: an unknown name or a value of another type raises ArgumentTypeError.
 
     Settings of a run are checked elsewhere, and so are the elements of lists.
     """
@@ -36,10 +36,10 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
         for name in options:
             if name not in kinds:
-                raise InputError(f"there is no option {name!r}", hint=suggestion(name, kinds, "the options"))
+                raise ArgumentTypeError(f"there is no option {name!r}", hint=suggestion(name, kinds, "the options"))
         for name, value in form.bind_partial(*arguments, **options).arguments.items():
             if name in kinds and not is_setting(name) and not _takes(kinds[name], value):
-                raise InputError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
+                raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
         return function(*arguments, **options)
 
     return call

@@ -2,9 +2,12 @@
 
     LocaljudgeError
     ├── InputError        the request cannot be met; no sample was judged                  (exit 1)
+    │   ├── ArgumentTypeError  an argument is unknown or of a wrong type; a TypeError, too
     │   ├── DataError     a data file or row is invalid
     │   ├── ModelError    a judge's model cannot be found, read or used
     │   └── RunDirectoryError  a run directory belongs to another run or is in use
+    │       ├── MissingRun     it holds no run; a FileNotFoundError, too
+    │       └── UnfinishedRun  its run can be resumed
     ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
     └── OutOfResource     disk, memory or time ran out: repeat the same command to resume (exit 4)
 
@@ -41,6 +44,10 @@ class InputError(LocaljudgeError):
     """The request cannot be met; no sample was judged."""
 
 
+class ArgumentTypeError(InputError, TypeError):
+    """An argument is unknown or of a wrong type."""
+
+
 class DataError(InputError):
     """A data file or row is invalid."""
 
@@ -51,6 +58,10 @@ class ModelError(InputError):
 
 class RunDirectoryError(InputError):
     """A run directory belongs to another run, or another process is writing it."""
+
+
+class MissingRun(RunDirectoryError, FileNotFoundError):
+    """The directory holds no run."""
 
 
 class UnfinishedRun(RunDirectoryError):

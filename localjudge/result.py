@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
@@ -330,7 +330,8 @@ def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def runs_in(runs: object) -> list[RunLike]:
     """Return the runs in a list. Raises InputError for a single run, and for anything else."""
-    some = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, RunLike) else []
-    if not some or not all(isinstance(run, RunLike) for run in some):
-        raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
-    return some
+    if isinstance(runs, Sequence | Iterator) and not isinstance(runs, RunLike):
+        some = list(runs)
+        if all(isinstance(run, RunLike) for run in some):
+            return some
+    raise InputError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")

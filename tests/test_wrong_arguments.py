@@ -130,6 +130,21 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
     assert len(raised.value.message) < 250
 
 
+def test_errors_are_python_s_own_as_well(run: Run, tmp_path: Path) -> None:
+    """`except TypeError` and `except FileNotFoundError` missed them."""
+    calls: list[tuple[Callable[[], object], type[Exception]]] = [
+        (lambda: evaluate(thresold=0.5), TypeError),
+        (lambda: run.compare(run, moved="5"), TypeError),  # type: ignore[arg-type]
+        (lambda: Run.open(tmp_path / "none"), FileNotFoundError),
+        (lambda: run.compare(tmp_path), FileNotFoundError),
+        (lambda: evaluate(reuse=str(tmp_path)), localjudge.MissingRun),
+    ]
+    for call, error in calls:
+        with pytest.raises(error, match="\n  hint: ") as raised:
+            call()
+        assert isinstance(raised.value, localjudge.InputError)
+
+
 def test_a_tilde_is_the_home_directory_wherever_a_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`out="~/run"` made a folder called `~`."""
     monkeypatch.chdir(tmp_path)

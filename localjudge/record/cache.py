@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from localjudge import resources
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge.errors import InputError, MissingRun
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.manifest import JudgeIdentity, differences, format_differences
@@ -67,7 +67,7 @@ class OtherRun:
         self._store = directory / STORE
         manifest = read_manifest(directory)
         if manifest is None:
-            raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
+            raise MissingRun(f"{directory} holds no run", hint="name the directory of one")
         if different := differences(manifest.judge.answering, judge.answering):
             raise InputError(
                 f"the answers in {directory} are of another judge:{format_differences(different)}",

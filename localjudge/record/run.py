@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from localjudge import model_registry
 from localjudge.arguments import check_arguments
-from localjudge.errors import RunDirectoryError, UnfinishedRun
+from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
@@ -88,7 +88,7 @@ class Run(Mapping[str, MetricSummary]):
         manifest = read_manifest(path)
         if manifest is None:
             what = "is a file, not the directory of a run" if path.is_file() else "holds no run"
-            raise RunDirectoryError(f"{path} {what}", hint=_runs_beside(path))
+            raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
         if not os.path.lexists(path / SUMMARY):
             so_far = rows_so_far(path) if unfinished else None
             if so_far is None:

@@ -324,7 +324,8 @@ def report_data(planned: Plan, progress: Noted) -> None:
         if line := "; ".join(remarks):
             progress.note(line)
     if line := "; ".join(_left_out_lines(left_out, dataset)):
-        progress.note(line, logging.WARNING)
+        # Where a column is not used, it may be the missing one under another name.
+        progress.note(line, logging.WARNING if _unused(dataset, planned.settings.cluster_by) else logging.INFO)
     if dataset.joined and dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
