@@ -311,7 +311,7 @@ def _runs_beside(path: Path) -> str:
     """What may have been meant by a path where no run is."""
     here = sorted(path.parent.glob(f"*/{MANIFEST}")) if not path.exists() else []
     show = {file.parent.name: file.parent for file in here}
-    hint = "give the directory that `localjudge run` made"
+    hint = "name the directory of a run, such as runs/before"
     return suggestion(path.name, show, "the runs there", show=lambda name: excerpt(show[name])) if show else hint
 
 
