@@ -45,7 +45,9 @@ def test_metrics_of_all_kinds_go_together() -> None:
     assert again.check(["kind>=0"])
 
 
-@pytest.mark.parametrize("metric", [KIND, *(catalog.example(name) for name in catalog.our_names())], ids=str)
+@pytest.mark.parametrize(
+    "metric", [KIND, *(catalog.example(name) for name in catalog.our_names())], ids=lambda metric: metric.name
+)
 def test_no_metric_declares_a_class_variable_that_the_protocol_has(metric: Metric) -> None:
     """Pyright refuses `metrics=[Criterion(...)]` if the class declares `version: ClassVar[int]`."""
     hints: dict[str, Any] = get_type_hints(type(metric))
