@@ -29,6 +29,9 @@ _MOST_EXPANSION = 200
 """Maximum growth factor of larger packed data. Text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
 _HOLE_BYTES = 4_096
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\r"})
+_MOST_CONTROLS = 0.08
+"""Share of a text's bytes: of random bytes it is 0.11."""
 
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
@@ -65,6 +68,12 @@ class OpenSource(NamedTuple):
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
         """Open the source as text with `newline` as in `open`. `Source.open` closes the underlying stream."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
+        controls = len(self.head) - len(self.head.translate(None, _CONTROLS))
+        if self.encoding == "utf-8" and controls > _MOST_CONTROLS * len(self.head):
+            found = f"{controls:,} of its first {len(self.head):,} bytes are control characters"
+            raise DataError(
+                f"{self.name} is not text: {found}", hint="name JSONL, JSON, CSV (in UTF-8), Parquet or Arrow"
+            )
         stream = io.BufferedReader(_WithoutHoles(self.name, self.stream), _HEAD_BYTES)
         yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
 

@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
-@pytest.mark.parametrize("start", ["", '{"question": "q"}\n'])
+@pytest.mark.parametrize("start", ["", '{"question": "q"}\n' * 5_000], ids=["empty", "begun"])
 @pytest.mark.parametrize("read", [load, read_sheet])
 def test_a_sparse_file_is_refused_before_it_fills_the_memory(
     tmp_path: Path, name: str, start: str, read: object
@@ -25,7 +25,9 @@ def test_a_sparse_file_is_refused_before_it_fills_the_memory(
         file.truncate(GIB)
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match="NUL bytes in place of text"):
+        with pytest.raises(
+            DataError, match=r"NUL bytes in place of text|is not text: 65,536 of its first 65,536 bytes"
+        ):
             read(str(path))  # type: ignore[operator]
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:
