@@ -176,10 +176,6 @@ def test_memory_does_not_grow_with_the_judges_that_were_opened_and_closed() -> N
     assert float(output_of("-c", MEMORY)) < 5 * 11
 
 
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(stress(sys.argv[1], Path(sys.argv[2]))))
-
-
 def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second judge asks nothing; without the cache, adapters and `assert_score` asked everything again."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
@@ -192,3 +188,7 @@ def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.
                 results.append((evaluations, opened.engine.stats.unique_tokens))
     assert results[0][0] == results[1][0]
     assert results[0][1] > results[1][1] == 0
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(stress(sys.argv[1], Path(sys.argv[2]))))
