@@ -1,7 +1,7 @@
 """The functions that make a run, as Python's users call them; the command line is the other way in, to the same plan.
 
     evaluate(data, judge=...) ──> Run      merge([shards]), combine([runs of several judges]) ──> Run
-    calibrate(run), calibrate(labels) ──> Calibration      for evaluate(calibration=...)
+    calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
 What can be done with a run are its methods (`localjudge.result`).
 """
@@ -215,24 +215,22 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     threads: int | None = None,
     gpu_layers: int | None = None,
     allow_host: str | Sequence[str] | None = None,
-) -> Calibration | list[Calibration]:
-    """Measure a judge on human labels and choose a threshold; several judges by a list, of which the best comes first.
+) -> list[Calibration]:
+    """Measure a judge on human labels and choose a threshold; return one calibration per question and judge.
 
     labels: a run whose statements people labelled, or a list of runs, whose labels count for all of them; or a file
         with the columns context, statement and label, or question, sentences and relevant.
     judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
-    metrics: those whose labelled verdicts count; of one run they have to ask one question.
+    metrics: those whose labelled verdicts count; None for all.
     out: the run directory in which the judge is asked.
 
-    The others are those of `evaluate`. A list in `labels` or `judge` gives a list, also of one calibration. Raises
-    DataError for labels that cannot be used, and what `evaluate` raises.
+    The best judge of a question comes first. The other arguments are those of `evaluate`. Raises DataError for labels
+    that cannot be used, and what `evaluate` raises.
     """
     options = named_settings(locals())
     options |= {"metrics": metrics, "out": out, "engine": engine}
-    single = isinstance(labels, RunLike) and (judge is None or isinstance(judge, JudgeName))
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
-        calibrations = measure_judges(sources, options, judges=judges, name=name, single=single, progress=shown)
-    return calibrations[0] if single else calibrations
+        return measure_judges(sources, options, judges=judges, name=name, progress=shown)

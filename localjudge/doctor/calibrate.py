@@ -88,7 +88,6 @@ def measure_judges(
     *,
     judges: Sequence[JudgeName] = (),
     name: str | None = None,
-    single: bool = False,
     progress: Progress | None = None,
 ) -> list[Calibration]:
     """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
@@ -98,7 +97,7 @@ def measure_judges(
     `localjudge.calibrate`.
 
     Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
-    Raises DataError for labels that cannot be used, or are of several questions where a `single` calibration is wanted;
+    Raises DataError for labels that cannot be used, or are of several questions where a `name` is given;
     InputError for what does not go together, and what a run raises.
     """
     if name is not None:
@@ -122,7 +121,7 @@ def measure_judges(
     else:
         how["progress"] = progress
         questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
-    if len(questions) > 1 and (single or name is not None):
+    if len(questions) > 1 and name is not None:
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
         raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
     return _saved(questions, name, progress or Silence())

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -50,7 +50,8 @@ def written(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> Path:
 
 def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Calibration:
     labels = written(statements() if rows is None else rows)
-    return cast("Calibration", localjudge.calibrate(labels, **{"engine": ScriptedEngine(SCRIPT), **options}))
+    [calibration] = localjudge.calibrate(labels, **{"engine": ScriptedEngine(SCRIPT), **options})
+    return calibration
 
 
 def test_figures_by_hand() -> None:
@@ -91,7 +92,7 @@ def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path:
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    moved = localjudge.calibrate("labels.csv", engine=ScriptedEngine(SCRIPT))
+    [moved] = localjudge.calibrate("labels.csv", engine=ScriptedEngine(SCRIPT))
     names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "worth", "run")
     assert [name for name in names if getattr(moved, name) != getattr(whole, name)] == []
 

@@ -64,14 +64,14 @@ def label(run: Run, count: int = 1_000, labeller: str = "ann", says: Any = human
 
 
 def measured(*runs: Any, **options: Any) -> list[Calibration]:
-    return cast("list[Calibration]", localjudge.calibrate([*runs], **options))
+    return localjudge.calibrate([*runs], **options)
 
 
 def test_the_labels_of_a_run_measure_its_judge() -> None:
     """All is labelled: 60 sentences in 30 samples, of which those of `One` are 1 but for six."""
     run = judged("run", 0.5)
     label(run, metrics=["faithfulness"])
-    calibration = cast("Calibration", localjudge.calibrate(run))
+    [calibration] = localjudge.calibrate(run)
     assert (calibration.name, calibration.question) == ("scripted-attribution", "attribution")
     labels = calibration.labels
     assert (labels.verdicts, labels.positives, labels.clusters, labels.weighted) == (60, 24, 30, False)
@@ -83,19 +83,18 @@ def test_the_labels_of_a_run_measure_its_judge() -> None:
     assert not any("drawn" in remark for remark in calibration.remarks)
 
 
-def test_one_calibration_is_of_one_question_and_a_list_has_all() -> None:
+def test_each_question_has_a_calibration_and_one_run_gives_a_list_like_several() -> None:
     run = judged("run", 0.5)
     with pytest.raises(DataError, match="no labelled statement is in each of run"):
         localjudge.calibrate(run)
     label(run)
     with pytest.raises(DataError, match="of 2 questions: relevance_sentence, attribution"):
-        localjudge.calibrate(run)
-    with pytest.raises(DataError, match="of 2 questions"):
         localjudge.calibrate([run], name="both")
     assert not calibration_file("both").exists()
-    assert [found.question for found in measured(run)] == ["relevance_sentence", "attribution"]
-    chosen = localjudge.calibrate(run, metrics=["context_relevancy"])
-    assert cast("Calibration", chosen).question == "relevance_sentence"
+    for runs in (run, [run]):
+        assert [found.question for found in localjudge.calibrate(runs)] == ["relevance_sentence", "attribution"]
+    [chosen] = localjudge.calibrate(run, metrics=["context_relevancy"])
+    assert chosen.question == "relevance_sentence"
     with pytest.raises(DataError, match="no labelled statement of faithfullness is in each of run"):
         localjudge.calibrate(run, metrics=["faithfullness"])
 
@@ -180,7 +179,7 @@ def test_a_judge_that_says_the_same_of_everything_has_a_row_without_figures() ->
     assert [[str(cell) for cell in row[1:4]] for row in rows[1:]] == [["-"] * 3] * 2
     assert [row[5] for row in rows[1:]] == ["nothing"] * 2
     append_labels(same.directory, stored_labels(good.directory))
-    alone = cast("Calibration", localjudge.calibrate(same, name="alone"))
+    [alone] = localjudge.calibrate(same, name="alone")
     assert (alone.figures, alone.held_out, alone.threshold, alone.fit_for, alone.guesses) == ({}, {}, 0.5, (), True)
     lines = str(calibrations_view([alone])[-1].notes[-1])
     assert lines == "none is shown to be better than guessing: take another judge"

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,8 @@ def calibrated(run: Run, name: str) -> Calibration:
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)
-    return cast("Calibration", localjudge.calibrate(run, name=name))
+    [calibration] = localjudge.calibrate(run, name=name)
+    return calibration
 
 
 def labels_of(run: Run) -> dict[str, set[object]]:
