@@ -83,7 +83,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
 
 
 def _is_too_wide(run: Run, width: float | None) -> bool:
-    """Whether an interval is not as narrow as it was to be."""
+    """Return whether an interval is wider than requested."""
     if width is None:
         return False
     intervals = [summary.ci95 for summary in run.summary.metrics.values()]

@@ -61,7 +61,7 @@ class MetricSummary(Record, extra="ignore"):
     clusters: int | None = None
 
     def has_mean(self, max_failed: int) -> bool:
-        """Whether there is a mean if so many samples may fail."""
+        """Return whether there is a mean if this number of samples may fail."""
         return self.scored > 0 and self.failed <= max_failed
 
     @property
@@ -112,7 +112,7 @@ class Summary(Record, extra="ignore"):
 
     @property
     def how_it_ended(self) -> str | None:
-        """`stopped` as a sentence."""
+        """Return `stopped` as a sentence."""
         return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ def differences(before: Mapping[str, Any] | AsWritten, after: Mapping[str, Any] 
 
 
 def only_rounds(change: Difference) -> bool:
-    """Whether the ingredient moves the last digits of a probability alone."""
+    """Return whether the ingredient only affects the last digits of a probability."""
     return _ROUNDING.fullmatch(change.ingredient) is not None
 
 

@@ -165,7 +165,7 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Where answers and labels are from that this run did not get while it was made, a sentence each."""
+        """Name the sources of answers and labels that the last command did not produce, a sentence each."""
         answers, sessions = self.manifest.environment.answers, self.manifest.environment.sessions
         asked, reused = (answers.asked, answers.reused) if answers else (0, {})
         total, parts = asked + sum(reused.values()), []
@@ -308,7 +308,7 @@ class Run(Mapping[str, MetricSummary]):
 
 
 def _runs_beside(path: Path) -> str:
-    """What may have been meant by a path where no run is."""
+    """Return a hint for a path without a run: similar names beside it."""
     here = sorted(path.parent.glob(f"*/{MANIFEST}")) if not path.exists() else []
     show = {file.parent.name: file.parent for file in here}
     hint = "name the directory of a run, such as runs/before"

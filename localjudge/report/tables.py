@@ -52,7 +52,7 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None, texts: bool = True) -> Table:
     """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own.
 
-    Without `texts` nothing is in it that may hold a text or an id of a sample.
+    Without `texts` it contains no text and no id of a sample.
     """
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
@@ -150,9 +150,9 @@ def _value(value: str | None) -> str:
     return "(none)" if value is None else excerpt(value)
 
 
-def interval_cells(mean: float | None, ci95: tuple[float, float] | None, *, visible: bool = True) -> tuple[str, str]:
+def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
     """Mean and interval, and a dash for what there is not or what is not to be shown."""
-    return number(mean if visible else None), " - ".join(map(number, ci95)) if visible and ci95 else "-"
+    return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
 
 
 def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
@@ -189,9 +189,9 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
 
 
 def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
-    """Why samples are undefined or failed, a line for each reason with its count; reasons differ in more than numbers.
+    """Yield a line for each reason of undefined and failed samples, with its count. Numbers make no other reason.
 
-    Without `texts` only the reasons of our own metrics for undefined samples, which hold none.
+    Without `texts` only built-in reasons for undefined samples are listed: others may contain a text.
     """
     if not any(summary.undefined or summary.failed for summary in _metrics(run, metric).values()):
         return

@@ -175,7 +175,7 @@ class _Job:
         return sessions
 
     def _brought(self, store: Store, path: Path) -> dict[str, Any]:
-        """What is in the directory before anything is asked: the answers, and the labels of each annotator."""
+        """Return how many answers the directory already contains, and how many labels of each annotator."""
         brought: dict[str, Any] = {}
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")

@@ -246,7 +246,7 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
 
 
 def below_runs(name: str) -> Path:
-    """The directory of this name in `runs`. Raises InputError for a link, which could lead anywhere."""
+    """Return the directory with this name in `runs`. Raises InputError for a link, which could lead anywhere."""
     path = RUNS / name
     if link := next((place for place in (RUNS, path) if place.is_symlink()), None):
         message = f"{link} is a link: the run and its texts would be written to {os.path.realpath(link)}"

@@ -53,7 +53,7 @@ class Standing(NamedTuple):
 
     @property
     def at_the_end(self) -> str:
-        """The words when all samples are judged, of an aim that was missed with the samples that would reach it."""
+        """Return the words once all samples are judged; a missed aim also names the sample size that it needs."""
         if self.decided:
             return self.words
         would = f", about {numbered(self.needed, 'sample')} would do" if self.needed else ""

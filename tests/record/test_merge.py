@@ -251,7 +251,7 @@ def test_what_is_not_of_one_run_is_refused(folder: Path, tmp_path: Path, options
         ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
         ("DELETE FROM sample WHERE position > 90", "samples that are not the 100"),
         ("UPDATE sample SET position = position + 1", "do not agree which sample stands at position"),
-        ("UPDATE sample SET position = 7", "do not agree which sample stands at position"),
+        ("UPDATE sample SET position = 7", "has two samples at position 7"),
         ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
         ("UPDATE answer SET p_yes = 0.123", "was answered otherwise than another run"),
         ("UPDATE unit SET request = 99999", "what localjudge does not write"),

@@ -215,15 +215,10 @@ def test_the_last_verification_is_shown_until_the_run_is_written_again(run: Run,
 
 
 def test_a_page_with_a_baseline_never_speaks_of_a_and_b(scripted_run: ScriptedRun) -> None:
-    old = scripted_run(
-        "old",
-        [{**ROW, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"],
-        {"It rains.": 0.1},
-        metrics=METRICS,
-    )
-    new = scripted_run(
-        "new", [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"], {}, metrics=METRICS
-    )
+    judge: Any = {"script": {"It snows.": 0.1}, "metrics": METRICS}
+    wrong = {**ROW, "response": "It snows."}
+    old = scripted_run("old", [{**wrong, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"], **judge)
+    new = scripted_run("new", [{**ROW, "id": name, "user_input": f"{name}?"} for name in "bcdefghijkl"], **judge)
     checked = check(new, gates=["faithfulness.delta>=0"], baseline=old)
     text = PageReader("".join(page(new, checked, old))).text
     assert "this run is better than the baseline on samples like these" in text
