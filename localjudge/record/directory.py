@@ -12,6 +12,7 @@ number that is not finite. A link could show other files of the one who opens th
 
 import hashlib
 import json
+import logging
 import math
 import os
 import stat
@@ -20,6 +21,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from io import BufferedReader
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from filelock import lock_descriptor
@@ -40,7 +42,10 @@ BY_HAND = "was it changed by hand?"
 _LOCK = "run.lock"
 _PART = ".part"
 _POLL_SECONDS = 0.01
+_PATIENCE_SECONDS = 1
+"""How long a process waits for another without a word."""
 _SHOWN = 200
+_log = logging.getLogger(__name__)
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
 
@@ -251,10 +256,16 @@ def held(directory: Path) -> Iterator[None]:
 def _locked(path: Path, *, waiting: bool = False) -> int:
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
-    if not lock_descriptor(descriptor, blocking=waiting, poll_interval=_POLL_SECONDS):
-        os.close(descriptor)
-        hint = f"wait until it is done, or name another directory with {option('out')}"
-        raise RunDirectoryError(f"{path.parent} is being written by another process", hint=hint)
+    problem, patience = f"{path.parent} is being written by another process", monotonic() + _PATIENCE_SECONDS
+    while not lock_descriptor(descriptor, blocking=False):
+        if not waiting:
+            os.close(descriptor)
+            hint = f"wait until it is done, or name another directory with {option('out')}"
+            raise RunDirectoryError(problem, hint=hint)
+        if monotonic() > patience:
+            _log.warning("%s: waiting until it is done", problem)
+            patience = math.inf
+        sleep(_POLL_SECONDS)
     return descriptor
 
 

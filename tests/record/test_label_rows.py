@@ -8,8 +8,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from localjudge import InputError, RunDirectoryError
 from localjudge.analysis.labels import Decisions
+from localjudge.record.directory import RunDirectory
 from localjudge.record.label_rows import (
     LABELS,
     START,
@@ -220,6 +223,21 @@ def test_of_two_people_at_once_no_row_is_lost_or_mixed(tmp_path: Path) -> None:
     for one in stored_labels(tmp_path):
         texts[one.labeller].append(one.text.split()[0])
     assert texts == {name: [str(number) for number in range(500)] for name in ("ann", "bob")}
+
+
+def test_a_label_that_waits_for_a_run_says_so_and_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The terminal stood still without a word while a run wrote into the directory."""
+    directory = RunDirectory(tmp_path)
+    with ThreadPoolExecutor(1) as other:
+        label = other.submit(append_labels, tmp_path, [row()])
+        until = monotonic() + 20
+        while not caplog.messages and monotonic() < until:
+            sleep(0.05)
+        assert caplog.messages == [f"{tmp_path} is being written by another process: waiting until it is done"]
+        assert not label.done()
+        directory.close()
+        label.result()
+    assert stored_labels(tmp_path) == [row()]
 
 
 def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path) -> None:
