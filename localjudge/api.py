@@ -6,16 +6,15 @@
 What can be done with a run are its methods (`localjudge.result`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Unpack
 
 from localjudge.arguments import check_arguments
 from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
-from localjudge.judge.profile import CustomPrompt, ProfileFolder
-from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge
 from localjudge.progress import Progress
@@ -23,17 +22,18 @@ from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.report.export import column_types
-from localjudge.result import Output, Run, directory_for, named_settings, progress_for, runs_in
+from localjudge.result import Output, Run, directory_for, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
+from localjudge.run.options import CalibrateOptions, RunOptions, named
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import checked
 from localjudge.words import option_name
 
 
 @check_arguments
-def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
+def evaluate(
     data: Data,
     *,
     judge: JudgeName | Judge = DEFAULT_JUDGE,
@@ -41,38 +41,8 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     out: Output = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
-    threshold: float | None = None,
-    calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
-    min_legal_mass: float | None = None,
-    max_failed: int | None = None,
-    cluster_by: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    context_separator: str | None = None,
-    rows: str | None = None,
-    skip_bad_rows: bool | None = None,
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int | None = None,
-    shard: str | None = None,
-    until: str | Sequence[str] | None = None,
     baseline: RunLike | None = None,
-    width: float | None = None,
-    budget: str | None = None,
-    reuse: RunLike | Sequence[RunLike] | None = None,
-    cache: bool | int | None = None,
-    language: str | None = None,
-    segmenter: str | None = None,
-    abbreviations: str | Path | Sequence[str] | None = None,
-    profile: str | Path | ProfileFolder | None = None,
-    prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
-    reasons: Reasons | None = None,
-    protocol: JudgingProtocol | None = None,
-    n_ctx: int | None = None,
-    threads: int | None = None,
-    gpu_layers: int | None = None,
-    ray: str | None = None,
-    ray_workers: int | None = None,
-    allow_host: str | Sequence[str] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Run:
     """Score data with a local judge. Scores are in [0, 1]; nothing leaves this machine.
 
@@ -151,13 +121,12 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     Raises InputError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    options = named_settings(locals())
     before = None if baseline is None else as_run(baseline)
     if isinstance(judge, Judge):
         if engine is not None:
             raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
-        return judge._evaluate(data, metrics, options, out=out, baseline=before, progress=progress)
-    settings = checked(options)
+        return judge._evaluate(data, metrics, named(options), out=out, baseline=before, progress=progress)
+    settings = checked(named(options))
     directory, folder = directory_for(out)
     with closing(progress_for(progress)) as shown:
         planned = plan(data, metrics, settings, shown)
@@ -195,7 +164,7 @@ def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
 
 
 @check_arguments
-def calibrate(  # noqa: PLR0913 # as for `evaluate`
+def calibrate(
     labels: RunLike | Sequence[RunLike],
     *,
     judge: JudgeName | Sequence[JudgeName] | None = None,
@@ -204,17 +173,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     out: str | Path | None = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
-    cluster_by: str | None = None,
-    profile: str | Path | ProfileFolder | None = None,
-    prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
-    reasons: Reasons | None = None,
-    min_legal_mass: float | None = None,
-    reuse: RunLike | Sequence[RunLike] | None = None,
-    cache: bool | int | None = None,
-    n_ctx: int | None = None,
-    threads: int | None = None,
-    gpu_layers: int | None = None,
-    allow_host: str | Sequence[str] | None = None,
+    **options: Unpack[CalibrateOptions],
 ) -> list[Calibration]:
     """Measure a judge on human labels and choose a threshold; return one calibration per question and judge.
 
@@ -228,9 +187,8 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     The best judge of a question comes first. The other arguments are those of `evaluate`. Raises DataError for labels
     that cannot be used, and what `evaluate` raises.
     """
-    options = named_settings(locals())
-    options |= {"metrics": metrics, "out": out, "engine": engine}
+    how = {**named(options), "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)
     judges = [judge] if isinstance(judge, JudgeName) else [*(judge or ())]
     with closing(progress_for(progress)) as shown:
-        return measure_judges(sources, options, judges=judges, name=name, progress=shown)
+        return measure_judges(sources, how, judges=judges, name=name, progress=shown)

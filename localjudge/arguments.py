@@ -3,10 +3,10 @@
 import types
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 from localjudge.errors import ArgumentTypeError
 from localjudge.words import is_setting, suggestion
@@ -29,7 +29,7 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
 
     Settings of a run are checked elsewhere, and so are the elements of lists.
     """
-    form = signature(function)
+    form = _stated(signature(function))
     kinds = {name: parameter.annotation for name, parameter in form.parameters.items() if name not in ("self", "cls")}
 
     @wraps(function)
@@ -42,7 +42,19 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
                 raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
         return function(*arguments, **options)
 
+    call.__signature__ = form  # type: ignore[attr-defined] # for help and editors
     return call
+
+
+def _stated(form: Signature) -> Signature:
+    """Return the signature with a parameter for each key of an unpacked TypedDict."""
+    parameters: list[Parameter] = []
+    for parameter in form.parameters.values():
+        keys = get_args(parameter.annotation) if get_origin(parameter.annotation) is Unpack else ()
+        options = [(name, kind) for key in keys for name, kind in get_type_hints(key).items()]
+        parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in options]
+        parameters += [] if keys else [parameter]
+    return form.replace(parameters=parameters)
 
 
 def _takes(annotation: Any, value: object) -> bool:

@@ -19,24 +19,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, Unpack
 
 from localjudge.arguments import check_arguments
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
-from localjudge.judge.profile import CustomPrompt, ProfileFolder
-from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
-from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
 from localjudge.report.export import column_types
-from localjudge.result import Output, Run, directory_for, named_settings, progress_for
+from localjudge.result import Output, Run, directory_for, progress_for
 from localjudge.run import judges
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
 from localjudge.run.loop import Blocks
+from localjudge.run.options import JudgeOptions, named
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
@@ -61,29 +59,12 @@ class Judge:
 
     @classmethod
     @check_arguments
-    def open(  # noqa: PLR0913 # each by its name, so that editors offer them
+    def open(
         cls,
         judge: JudgeName = DEFAULT_JUDGE,
         *,
         engine: Engine | None = None,
-        threshold: float | None = None,
-        calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
-        min_legal_mass: float | None = None,
-        max_failed: int | None = None,
-        language: str | None = None,
-        segmenter: str | None = None,
-        abbreviations: str | Path | Sequence[str] | None = None,
-        profile: str | Path | ProfileFolder | None = None,
-        prompts: str | Path | CustomPrompt | Sequence[str | Path | CustomPrompt] | None = None,
-        reasons: Reasons | None = None,
-        protocol: JudgingProtocol | None = None,
-        cache: bool | int | None = None,
-        n_ctx: int | None = None,
-        threads: int | None = None,
-        gpu_layers: int | None = None,
-        ray: str | None = None,
-        ray_workers: int | None = None,
-        allow_host: str | Sequence[str] | None = None,
+        **options: Unpack[JudgeOptions],
     ) -> Self:
         """Load a judge: a registered name, the path of a GGUF file, a server's address.
 
@@ -91,7 +72,7 @@ class Judge:
         closed. Raises ModelError if the model cannot be found or used, InputError for options that cannot be,
         OutOfResource if there is too little memory.
         """
-        return cls.with_settings(judge, checked(named_settings(locals())), engine)
+        return cls.with_settings(judge, checked(named(options)), engine)
 
     @classmethod
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:

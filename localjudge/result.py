@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, cast, get_args
 
 from localjudge.analysis.check import Check, Undecided, check
 from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
@@ -30,7 +30,6 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.files import MetricSummary
-from localjudge.record.manifest import Calibration
 from localjudge.record.run import RunLike
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
 from localjudge.report.html_page import write_report
@@ -40,7 +39,7 @@ from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.resources import write_output
 from localjudge.run.job import rescore_run
 from localjudge.run.judges import JudgeName
-from localjudge.run.settings import RunSettings
+from localjudge.run.options import RescoreOptions, VerifyOptions, named
 from localjudge.run.verify import Verification, verify_run
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ class Run(record.Run):
         return CheckedGates(**vars(check(self, gates=conditions, baseline=baseline, undecided=undecided)))
 
     @check_arguments
-    def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
+    def verify(
         self,
         *,
         judge: JudgeName | None = None,
@@ -153,9 +152,7 @@ class Run(record.Run):
         seed: int = 0,
         metrics: Sequence[Metric] = (),
         progress: Progress | bool | None = None,
-        threads: int | None = None,
-        ray: str | None = None,
-        allow_host: str | Sequence[str] | None = None,
+        **options: Unpack[VerifyOptions],
     ) -> Verification:
         """Ask the judge again, work out the files again, and say what is the same; nothing of the run is changed.
 
@@ -165,14 +162,14 @@ class Run(record.Run):
         count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
         metrics: metric objects of yours that the run computed.
 
-        `progress`, `threads`, `ray`, `allow_host` and `engine` are those of `localjudge.evaluate`. Raises InputError
-        (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
+        The others are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) where the judge
+        or the run cannot be opened.
         """
-        options = {"seed": seed, "metrics": metrics, **named_settings(locals())}
-        return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **options)
+        how = {**named(options), "seed": seed, "metrics": metrics}
+        return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **how)
 
     @check_arguments
-    def rescore(  # noqa: PLR0913 # each by its name, so that editors offer them
+    def rescore(
         self,
         metrics: str | Metric | Sequence[str | Metric] | None = None,
         *,
@@ -180,16 +177,7 @@ class Run(record.Run):
         judge: JudgeName | None = None,
         engine: Engine | None = None,
         progress: Progress | bool | None = None,
-        threshold: float | None = None,
-        calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
-        min_legal_mass: float | None = None,
-        cluster_by: str | None = None,
-        max_failed: int | None = None,
-        reuse: RunLike | Sequence[RunLike] | None = None,
-        cache: bool | int | None = None,
-        threads: int | None = None,
-        ray: str | None = None,
-        allow_host: str | Sequence[str] | None = None,
+        **options: Unpack[RescoreOptions],
     ) -> "Run":
         """Score the samples once more, with other metrics or settings: only what this run did not ask is asked.
 
@@ -197,10 +185,9 @@ class Run(record.Run):
         arguments are those of `localjudge.evaluate`. Raises what that raises, and InputError if the judge, or a package
         that it rests on, is another one now.
         """
-        options = named_settings(locals())
         directory, folder = directory_for(out)
         with closing(progress_for(progress)) as shown:
-            run = rescore_run(self, metrics, options, out=directory, judge=judge, engine=engine, progress=shown)
+            run = rescore_run(self, metrics, named(options), out=directory, judge=judge, engine=engine, progress=shown)
         return Run.of(run, folder, self.types)
 
     @check_arguments
@@ -321,11 +308,6 @@ def progress_for(progress: Progress | bool | None) -> Progress:
     if in_notebook:
         return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
     return progress_on(sys.stderr)
-
-
-def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run among the arguments of a call, but for those that are None."""
-    return {name: value for name in RunSettings.model_fields if (value := arguments.get(name)) is not None}
 
 
 def runs_in(runs: object) -> list[RunLike]:

@@ -1,10 +1,14 @@
 """A setting is one field: its option, its place in the suite file and in every command follow from it."""
 
 import ast
+from inspect import signature
 from pathlib import Path
 
+import pytest
+
 import localjudge
-from localjudge.run.settings import RunSettings
+from localjudge.run.options import CalibrateOptions, JudgeOptions, RescoreOptions, RunOptions, VerifyOptions
+from localjudge.run.settings import RunSettings, settings_with
 from localjudge.words import Setting
 
 PACKAGE = Path(localjudge.__file__).parent
@@ -32,6 +36,27 @@ def test_no_list_of_settings_is_kept_by_hand() -> None:
         for names in lists_of_settings(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert [entry for entry in lists if entry != PARTS_OF_A_SIGNATURE] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (RunOptions, RunSettings.model_fields.keys() - {"criteria"}),
+        (CalibrateOptions, {*settings_with("calibration"), "threads", "allow_host"}),
+        (RescoreOptions, {*settings_with("rescorable")} - {"criteria"}),
+        (VerifyOptions, set(settings_with("place"))),
+        (JudgeOptions, RunSettings.model_fields.keys() - {*settings_with("data"), "criteria"}),
+    ],
+)
+def test_python_and_the_command_line_take_the_same_settings(options: type, settings: set[str]) -> None:
+    """Criteria are metrics in Python, where each option is stated once for all functions."""
+    assert options.__annotations__.keys() == settings
+
+
+def test_help_names_each_option_of_a_function() -> None:
+    parameters = signature(localjudge.Run.rescore).parameters
+    assert parameters.keys() >= RescoreOptions.__annotations__.keys()
+    assert parameters["threshold"].kind is parameters["threshold"].KEYWORD_ONLY
 
 
 def test_every_field_declares_what_it_is() -> None:

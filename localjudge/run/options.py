@@ -1,0 +1,91 @@
+"""The settings of a run as keyword arguments, each stated once for all functions that take it.
+
+`RunSettings` has their checks and defaults; None leaves a default as it is. `localjudge.evaluate` explains them.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from localjudge.judge.profile import CustomPrompt, ProfileFolder
+from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.record.manifest import Calibration
+from localjudge.record.run import Run
+
+_Prompts = str | Path | CustomPrompt
+_Calibrations = str | Path | Calibration
+_Runs = Run | str | Path
+
+
+class _Machine(TypedDict, total=False):
+    threads: int | None
+    allow_host: str | Sequence[str] | None
+
+
+class VerifyOptions(_Machine, total=False):
+    """Where a judge works."""
+
+    ray: str | None
+    ray_workers: int | None
+
+
+class _Answers(_Machine, total=False):
+    min_legal_mass: float | None
+    cache: bool | int | None
+
+
+class _Scoring(_Answers, VerifyOptions, total=False):
+    threshold: float | None
+    calibration: _Calibrations | Sequence[_Calibrations] | None
+    max_failed: int | None
+
+
+class _Asking(_Answers, total=False):
+    profile: str | Path | ProfileFolder | None
+    prompts: _Prompts | Sequence[_Prompts] | None
+    reasons: Reasons | None
+    n_ctx: int | None
+    gpu_layers: int | None
+
+
+class _Reusing(TypedDict, total=False):
+    cluster_by: str | None
+    reuse: _Runs | Sequence[_Runs] | None
+
+
+class CalibrateOptions(_Asking, _Reusing, total=False):
+    """What can be set for a calibration."""
+
+
+class RescoreOptions(_Scoring, _Reusing, total=False):
+    """What a run can be scored with once more."""
+
+
+class JudgeOptions(_Scoring, _Asking, total=False):
+    """What an open judge can be set to."""
+
+    language: str | None
+    segmenter: str | None
+    abbreviations: str | Path | Sequence[str] | None
+    protocol: JudgingProtocol | None
+
+
+class RunOptions(JudgeOptions, _Reusing, total=False):
+    """All settings of a run; criteria are metrics in Python."""
+
+    mapping: Mapping[str, str] | None
+    context_separator: str | None
+    rows: str | None
+    skip_bad_rows: bool | None
+    limit: int | None
+    sample: int | None
+    seed: int | None
+    shard: str | None
+    until: str | Sequence[str] | None
+    width: float | None
+    budget: str | None
+
+
+def named(options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {name: value for name, value in options.items() if value is not None}
