@@ -52,3 +52,9 @@ def test_no_metric_declares_a_class_variable_that_the_protocol_has(metric: Metri
     """Pyright refuses `metrics=[Criterion(...)]` if the class declares `version: ClassVar[int]`."""
     hints: dict[str, Any] = get_type_hints(type(metric))
     assert not [name for name in ("name", "version", "required_fields") if get_origin(hints.get(name)) is ClassVar]
+
+
+def test_a_type_checker_refuses_what_is_no_data() -> None:
+    """`data: object` took everything: mypy fails here if the comment is not needed."""
+    with pytest.raises(localjudge.InputError):
+        localjudge.evaluate(3)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def rain(p_yes: Any = 0.9) -> ScriptedEngine:
     return ScriptedEngine({"It rains.": p_yes})
 
 
-def evaluate(data: object = (ROW,), **arguments: Any) -> object:
+def evaluate(data: Any = (ROW,), **arguments: Any) -> object:
     return localjudge.evaluate(data, **{"metrics": ["faithfulness"], "engine": rain(), "progress": False, **arguments})
 
 

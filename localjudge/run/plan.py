@@ -15,11 +15,12 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field
 from itertools import islice
 from pathlib import Path
 from sys import intern
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from localjudge.dataset import Dataset, from_samples, load
 from localjudge.dataset.problems import group_name, shown
@@ -43,7 +44,29 @@ from localjudge.types import context_texts
 from localjudge.words import numbered, option, option_name, printable
 
 RUNS = Path("runs")
-Data = object
+
+
+class ArrowTable(Protocol):
+    """A table of any package by the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        """Return the table as a stream of Arrow data."""
+
+
+class LazyTable(Protocol):
+    """A table that is read when it is collected, such as a `LazyFrame` of polars."""
+
+    def collect(self) -> Any:
+        """Return the table."""
+
+
+class FieldsOfRows(Protocol):
+    """A dataclass that holds rows."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Data = str | Path | Mapping[str, Any] | Iterable[Any] | ArrowTable | LazyTable | FieldsOfRows
 """A file or several, rows (mappings, objects or samples), columns, or a table of another package."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
