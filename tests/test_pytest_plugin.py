@@ -91,6 +91,17 @@ def test_missed_gate(assert_gates):
     assert len(list((folder / "left").glob("data-*"))) == 4
 
 
+def test_runs_are_not_written_through_a_link(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A repository with a link `runs` had the texts of its tests written to wherever that leads."""
+    outside = tmp_path_factory.mktemp("outside")
+    (folder / "runs").symlink_to(outside)
+    test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
+    (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")
+    done = session(folder)
+    assert (done.returncode, list(outside.iterdir())) == (1, [])
+    assert "runs is a link" in done.stdout
+
+
 def test_no_directory_if_none_is_wanted(folder: Path) -> None:
     test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
     (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")

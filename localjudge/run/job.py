@@ -22,7 +22,7 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory, refuse_held
 from localjudge.record.files import SUMMARY, ResultFiles, Summary, Totals, rows_so_far, write_manifest
-from localjudge.record.label_rows import now, stored_labels
+from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -180,7 +180,7 @@ class _Job:
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             brought["answers_before"] = answers
-        if labels := Counter(row.labeller for row in stored_labels(path)):
+        if labels := Counter(row.labeller for row in label_file(path).rows):
             brought["labels_before"] = dict(labels)
         return brought
 
