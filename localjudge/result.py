@@ -34,6 +34,7 @@ from localjudge.record.run import RunLike
 from localjudge.report.export import Format, Rows, exported_parts, pandas_frame, polars_frame
 from localjudge.report.html_page import write_report
 from localjudge.report.label_page import write_label_page
+from localjudge.report.made_again import check_report
 from localjudge.report.tables import comparison_view, gates_view, summary_view
 from localjudge.report.terminal import Bar, as_html, progress_on
 from localjudge.resources import write_output
@@ -165,7 +166,7 @@ class Run(record.Run):
         The others are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) where the judge
         or the run cannot be opened.
         """
-        how = {**named(options), "seed": seed, "metrics": metrics}
+        how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **how)
 
     @check_arguments

@@ -18,6 +18,7 @@ from localjudge.record.merge import merge_shards
 from localjudge.record.run import Run
 from localjudge.report.checks import metric_list, verification_view
 from localjudge.report.html_page import write_report
+from localjudge.report.made_again import check_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
 from localjudge.run.combine import combine_runs
@@ -195,6 +196,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     """
     place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
     with cli.progress_shown(quiet=quiet) as progress:
-        result = verify_run(directory, judge=options["judge"], count=options["sample"], progress=progress, **place)
+        place |= {"judge": options["judge"], "count": options["sample"]}
+        result = verify_run(directory, progress=progress, check_report=check_report, **place)
     cli.print_result(as_json, result, lambda: verification_view(result))
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED

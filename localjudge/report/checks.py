@@ -16,7 +16,7 @@ from localjudge.metrics.catalog import MetricDescription
 from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import Calibration, Figure, LabelsUsed
 from localjudge.report.terminal import Table, View, number, safe_text
-from localjudge.run.verify import Verification
+from localjudge.run.verify import REPORT, Verification
 from localjudge.run.verify_labels import LabelsCheck
 from localjudge.words import call, numbered, printable
 
@@ -125,6 +125,8 @@ def verification_view(verification: Verification) -> Table:
     if not changed:
         lines.append("data, requests and result files are as the run left them")
     lines += _labels_lines(verification.labels)
+    if verification.report.note:
+        lines.append(f"{REPORT}: {verification.report.note}")
     if verification.combined_from:
         lines.append(f"combined from {' and '.join(verification.combined_from)}: verify each of them, too")
     lines.append(f"signature {verification.signature}")

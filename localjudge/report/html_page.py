@@ -15,22 +15,27 @@ The same run, and the same baseline and gates, give the same bytes (with the sam
 import base64
 import gzip
 import os
+import zlib
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from localjudge.analysis.check import Check
+from localjudge.analysis.check import Check, Undecided
 from localjudge.analysis.compare import ComparedRun, pair_samples, unit_changes
 from localjudge.metrics import catalog
 from localjudge.record.files import NEAR
+from localjudge.record.label_rows import label_file
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
+from localjudge.record.verification import LastVerification, last_verification
 from localjudge.report import tables
 from localjudge.report.overview import Values, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
-from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
+from localjudge.run.verify import REPORT
+from localjudge.types import CONTEXT_FIELDS, Record, Sample, context_texts
 from localjudge.words import as_typed
 
 _STYLES = ("base.css", "page.css", "samples.css", "paper.css")
@@ -53,16 +58,67 @@ def write_report(
     Its gates were decided, its labels read and its baseline compared before. An earlier report is replaced; InputError
     for another file of that name, or one that cannot be written.
     """
-    path = Path(os.path.expanduser(out or run.directory / "report.html"))
+    path = Path(os.path.expanduser(out or run.directory / REPORT))
     write_page(path, page(run, checked, baseline, title=title), kind="report")
     return path
 
 
-def page(run: Run, checked: Check, baseline: Run | None = None, *, title: str | None = None) -> Iterator[str]:
-    """The page in parts, as the samples are read."""
+class ReportInputs(Record):
+    """What a report was made of beside the run: all that it takes to make it again.
+
+    `baseline` is a path from the directory of the run; `labels` are the heads of the chains of labels of both. What
+    `verification` and `examined` say is not of the run.
+    """
+
+    writer: str
+    title: str | None
+    gates: tuple[str, ...]
+    undecided: Undecided
+    baseline: str | None
+    labels: tuple[str, ...]
+    verification: LastVerification | None
+    examined: str | None
+
+    @classmethod
+    def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
+        """What a report that is written now is made of."""
+        lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
+        return cls(
+            writer=writer(),
+            title=title,
+            gates=tuple(decision.gate for decision in checked.decisions),
+            undecided="pass" if lenient else "fail",
+            baseline=None if baseline is None else os.path.relpath(baseline.directory, run.directory),
+            labels=label_heads(run, baseline),
+            verification=last_verification(run.directory),
+            examined=run.judge.examined,
+        )
+
+
+def writer() -> str:
+    """Which version of this program writes a report, and which one of zlib, which packs its samples."""
+    return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
+
+
+def label_heads(run: Run, baseline: Run | None) -> tuple[str, ...]:
+    """The heads of the chains of labels of both."""
+    return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
+
+
+def page(
+    run: Run,
+    checked: Check,
+    baseline: Run | None = None,
+    *,
+    title: str | None = None,
+    inputs: ReportInputs | None = None,
+) -> Iterator[str]:
+    """The page in parts, as the samples are read; with the `inputs` of an earlier one, as it was then."""
+    inputs = inputs or ReportInputs.of(run, checked, baseline, title)
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
-        first_screen = overview(run, checked, title)
+        first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
     config = {
+        "inputs": inputs.model_dump(mode="json"),
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,
         "thresholds": run.summary.thresholds,

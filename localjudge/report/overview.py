@@ -19,7 +19,7 @@ from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
 from localjudge.record.run import Run
-from localjudge.record.verification import last_verification
+from localjudge.record.verification import LastVerification
 from localjudge.report import tables
 from localjudge.report.terminal import number
 from localjudge.words import numbered
@@ -44,9 +44,16 @@ class MeanRow(NamedTuple):
     remark: str = ""
 
 
-def overview(run: Run, checked: Check, title: str | None = None) -> Values:
+def overview(
+    run: Run,
+    checked: Check,
+    title: str | None = None,
+    verification: LastVerification | None = None,
+    examined: str | None = None,
+) -> Values:
     """The values of the template that stand for the run, its labels, its gates and its comparison."""
-    environment, verification = run.manifest.environment, last_verification(run.directory)
+    environment = run.manifest.environment
+    judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
     aims = map(parse_gate, environment.settings.until)
     metrics = list(_metrics(run, checked.labels, [*dict.fromkeys([*gates, *aims])]))
@@ -58,8 +65,8 @@ def overview(run: Run, checked: Check, title: str | None = None) -> Values:
         "ended": _ended(run),
         "how_to_label": how_to_label(run) if run.sampling.by_scores else "",
         "skipped": run.summary.skipped_rows,
-        "judge": run.judge,
-        "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
+        "judge": judge,
+        "mind": "; ".join(filter(None, (judge.caution, judge.examined))),
         "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
         "metrics": metrics,
         "gates": [

@@ -41,6 +41,7 @@ from localjudge.run.verify_labels import LabelsCheck, check_labels
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 from localjudge.words import call
 
+REPORT = "report.html"
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 _MOST_PLACES = 20
 _SHA256_DIGITS = 12
@@ -81,6 +82,13 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
+class ReportCheck(Record):
+    """What was found of the report in the run's directory: a note, or what is wrong with it."""
+
+    note: str = ""
+    problem: str | None = None
+
+
 class Verification(Record):
     """The result. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
@@ -107,6 +115,7 @@ class Verification(Record):
     altered_requests: int = 0
     files: dict[str, tuple[str, ...]]
     labels: LabelsCheck = LabelsCheck()
+    report: ReportCheck = ReportCheck()
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
     combined_from: tuple[str, ...] = ()
@@ -125,6 +134,11 @@ class Verification(Record):
         places = {LABELS: labels.problems[:_MOST_PLACES]} if labels.problems else {}
         return self.model_copy(update={"labels": labels, "files": self.files | places})
 
+    def with_report(self, report: ReportCheck) -> "Verification":
+        """The same with what was found of the report."""
+        places = {REPORT: (report.problem,)} if report.problem else {}
+        return self.model_copy(update={"report": report, "files": self.files | places})
+
     def decide(self) -> "Verification":
         """The same with its result."""
         result = "bit-identical" if self.identical == self.asked_again else "same verdicts"
@@ -132,7 +146,7 @@ class Verification(Record):
         return self.model_copy(update={"result": "different" if different else result})
 
 
-def verify_run(
+def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this layer
     run: Run | str | Path,
     *,
     judge: JudgeName | None = None,
@@ -141,13 +155,14 @@ def verify_run(
     seed: int = 0,
     metrics: Sequence[Metric] = (),
     progress: Progress | None = None,
+    check_report: Callable[[Run], ReportCheck] = lambda _: ReportCheck(),
     **where: Any,
 ) -> Verification:
     """Ask the judge again, all questions of the run or `count` of them drawn by `seed`, and check data and files.
 
-    `run` is a run or its directory. The other arguments are those of `localjudge.Run.verify`. The result is kept in the
-    run's directory, if it can be written. Raises InputError (ModelError, RunDirectoryError) where a judge or the run
-    cannot be opened.
+    `run` is a run or its directory. `check_report` looks at its report where nothing else is different. The other
+    arguments are those of `localjudge.Run.verify`. The result is kept in the run's directory, if it can be written.
+    Raises InputError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
@@ -168,6 +183,9 @@ def verify_run(
                 replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed))
                 verification = replay.verification()
         verification = verification.with_labels(check_labels(run)).decide()
+        is_different = verification.result == "different"
+        report = ReportCheck(note="not checked: the run is not as it was") if is_different else check_report(run)
+        verification = verification.with_report(report).decide()
         _keep(run, verification, progress)
     return verification
 

@@ -70,7 +70,8 @@ def _misdrawn(run: Run, labels: LabelFile) -> list[str]:
         try:
             frames = unit_frames(as_run(Path(place)) if place else run)
         except LocaljudgeError as error:
-            problems.append(f"{numbered(len(of_run), 'row')} drawn by another run: {excerpt(error.message)}")
+            by = "another" if place else "this"
+            problems.append(f"{numbered(len(of_run), 'row')} drawn by {by} run: {excerpt(error.message)}")
             continue
         numbers = [*of_run]
         problems += [f"row {numbers[index]}" for index in misdrawn([*of_run.values()], frames)]

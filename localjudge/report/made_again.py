@@ -1,0 +1,55 @@
+"""Whether the report in a run's directory is the page that the run gives, byte for byte.
+
+The page names what it was made of beside the run (`html_page.ReportInputs`), and is made again of that. Its lines on
+verifications and on the examination of the judge are not of the run: they are taken as they are.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from localjudge.analysis.check import check
+from localjudge.errors import LocaljudgeError
+from localjudge.record.directory import MOST_BYTES_OF_OBJECT, decoded_object, excerpt, open_regular
+from localjudge.record.run import Run, as_run
+from localjudge.report.html_page import ReportInputs, label_heads, page, writer
+from localjudge.run.verify import REPORT, ReportCheck
+
+_CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</script>', re.DOTALL)
+
+
+def check_report(run: Run) -> ReportCheck:
+    """Make the report in the directory of a run again, and compare it; say why where it cannot be made."""
+    path = run.directory / REPORT
+    if not os.path.lexists(path):
+        return ReportCheck(note="none in the directory of the run")
+    try:
+        return _compared(run, path, _inputs_in(path))
+    except LocaljudgeError as error:
+        return ReportCheck(problem=f"it cannot be made again: {excerpt(error.message)}")
+    except ValidationError:
+        return ReportCheck(problem="it does not say what it was made of")
+
+
+def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
+    baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
+    if inputs.writer != (now := writer()):
+        return ReportCheck(note=f"not checked: {excerpt(inputs.writer)} wrote it, this is {now}")
+    if inputs.labels != label_heads(run, baseline):
+        return ReportCheck(note="not checked: it was written with other labels; write it again")
+    checked = check(run, gates=inputs.gates, baseline=baseline, undecided=inputs.undecided)
+    with open_regular(path) as file:
+        parts = (part.encode() for part in page(run, checked, baseline, inputs=inputs))
+        if all(file.read(len(part)) == part for part in parts) and not file.read(1):
+            return ReportCheck(note="as the run gives it, but for what it says of verifications and examinations")
+    return ReportCheck(problem="it is not the page that the run gives")
+
+
+def _inputs_in(path: Path) -> ReportInputs:
+    """What the page says it was made of. Raises RunDirectoryError or ValidationError where it does not."""
+    with open_regular(path) as file:
+        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
+    content = decoded_object(config[1], path) if config else {}
+    return ReportInputs.model_validate(content.get("inputs"))

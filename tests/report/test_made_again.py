@@ -1,0 +1,86 @@
+"""The report in a run's directory, made again by `verify`: what is the page of the run, and what somebody edited."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from localjudge import Run, ScriptedEngine
+from localjudge.record.verification import last_verification
+from localjudge.report.checks import verification_view
+from localjudge.report.made_again import check_report
+from localjudge.run.verify import REPORT
+from tests.analysis.labelled_runs import METRIC, label, run_of
+from tests.conftest import ScriptedRun
+from tests.report.conftest import printed
+
+AS_IT_IS = "as the run gives it, but for what it says of verifications and examinations"
+
+
+@pytest.fixture
+def run(scripted_run: ScriptedRun) -> Run:
+    return label(run_of(scripted_run, "run", samples=30), 40)
+
+
+def same_judge(run: Run) -> ScriptedEngine:
+    return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
+
+
+def test_an_edited_headline_is_not_verified(run: Run) -> None:
+    """The headline became another number in the page: `verify` ended as bit-identical."""
+    path = run.report()
+    assert run.verify(engine=same_judge(run)).report.note == AS_IT_IS
+    page = path.read_text()
+    assert "about " in page
+    path.write_text(page.replace("about ", "about 9", 1))
+    found = run.verify(engine=same_judge(run))
+    assert (found.result, found.files) == ("different", {REPORT: ("it is not the page that the run gives",)})
+    assert f"{REPORT} was changed (it is not the page that the run gives)" in " ".join(
+        printed(verification_view(found), width=1_000).split()
+    )
+    path.write_text(page)
+    assert run.verify(engine=same_judge(run)).result == "bit-identical"
+
+
+def test_a_report_with_baseline_gates_and_title_is_made_again(run: Run, scripted_run: ScriptedRun) -> None:
+    """Also after a verification, which the page then does not know of, and after one that it does."""
+    before = run_of(scripted_run, "before", samples=30, threshold=0.7)
+    gates = [f"{METRIC}>=0.2", f"{METRIC}.delta>=-0.9"]
+    for _ in range(2):
+        path = run.report(baseline=before, gates=gates, undecided="pass", title="Help desk <autumn>")
+        assert check_report(run).note == AS_IT_IS
+        assert str(before.directory.parent) not in path.read_text()
+        assert run.verify(engine=same_judge(run)).result == "bit-identical"
+        assert check_report(run).note == AS_IT_IS
+    assert last_verification(run.directory) is not None
+
+
+def test_what_cannot_be_made_again_is_named(run: Run) -> None:
+    """No page, one of before more labels, one by another version, one with other inputs, none of a report."""
+    assert check_report(run).note == "none in the directory of the run"
+    page = run.report().read_text()
+    label(run, 50)
+    assert check_report(run).note.startswith("not checked: it was written with other labels")
+    page = run.report().read_text()
+    changes: dict[str, Callable[[str], str]] = {
+        "not checked: localjudge 9.9 wrote it, this is localjudge": lambda text: _with(text, writer="localjudge 9.9"),
+        "it is not the page that the run gives": lambda text: _with(text, title="Other"),
+        "it cannot be made again: the gate none>=0.5": lambda text: _with(text, gates=["none>=0.5"]),
+        "it cannot be made again: ": lambda text: _with(text, baseline="../nowhere"),
+        "it does not say what it was made of": lambda text: _with(text, writer=5),
+    }
+    for problem, change in changes.items():
+        (run.directory / REPORT).write_text(change(page))
+        found = check_report(run)
+        assert (found.problem or found.note).startswith(problem)
+    (run.directory / REPORT).write_bytes(b"\xff" * 1_000)
+    assert check_report(run).problem == "it does not say what it was made of"
+
+
+def _with(page: str, **inputs: object) -> str:
+    """The page with other inputs."""
+    before, _, rest = page.partition('id="config">')
+    config, _, after = rest.partition("</script>")
+    values = json.loads(config)
+    values["inputs"] |= inputs
+    return f'{before}id="config">{json.dumps(values)}</script>{after}'
