@@ -13,7 +13,9 @@ import tempfile
 import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
+from time import time
 from typing import Any
 
 from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfResource
@@ -33,6 +35,10 @@ OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLO
 _DEVICES = Path("/dev")
 
 
+_PART = ".part"
+_ABANDONED_SECONDS = 60
+
+
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
     """Replace the file with all parts or leave it unchanged, with mode 0600. Returns the number of bytes.
 
@@ -43,10 +49,14 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
     if is_special or _DEVICES in file.absolute().parents:  # what cannot be replaced: `/dev/stdout`, a pipe (`>(gzip)`)
         with file.open("wb") as stream:
             return sum(map(stream.write, parts))
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:64]}.", suffix=".part")
+    beginning = f".{file.name[:64]}."
+    for part in file.parent.glob(f"{escape(beginning)}????????{_PART}"):
+        _remove_abandoned(part)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=beginning, suffix=_PART)
     fresh = Path(name)
     try:
         with open(descriptor, "wb") as writer:
+            _lock(descriptor)  # until it is closed
             size = sum(map(writer.write, parts))
             if durable:
                 writer.flush()
@@ -56,6 +66,24 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
         fresh.unlink(missing_ok=True)
         raise
     return size
+
+
+def _remove_abandoned(part: Path) -> None:
+    """Remove what a killed process left: old, and locked by no process that still writes."""
+    with suppress(OSError):
+        if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+            with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:
+                if _lock(opened.fileno()):
+                    part.unlink()
+
+
+def _lock(descriptor: int) -> bool:
+    from filelock import lock_descriptor
+
+    try:
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError:  # a file system without locks
+        return False
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:

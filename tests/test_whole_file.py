@@ -40,7 +40,8 @@ def test_what_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"scores.csv": b"old"}
 
 
-def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_the_old_file_and_the_next_writing_removes_its_part(tmp_path: Path) -> None:
+    """A report that was killed left a hidden file with texts beside it for ever."""
     file = tmp_path / "scores.csv"
     file.write_bytes(b"old")
     code = (
@@ -51,8 +52,16 @@ def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
+        [part] = tmp_path.glob(".scores.csv.*.part")
+        os.utime(part, (0, 0))
+        write_whole(file, [b"old"])
+        assert part.exists()  # its process still writes
         process.kill()
     assert file.read_bytes() == b"old"
+    os.utime(part, (0, 0))
+    (tmp_path / ".scores.csv.short.part").write_bytes(b"of somebody else")
+    write_whole(file, [b"new"])
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.csv", ".scores.csv.short.part"}
 
 
 def test_a_link_is_replaced_and_a_pipe_is_written_through(tmp_path: Path) -> None:
