@@ -1,4 +1,4 @@
-"""A pytest plugin: judged scores as assertions. Installed with the package; what no test asks for costs nothing.
+"""pytest plugin for assertions on judged scores. Installed with the package, loaded only by tests that use it.
 
     def test_the_pipeline(assert_score):
         sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts": found(QUESTION)}
@@ -7,14 +7,14 @@
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-    judge          fixture: an open `localjudge.Judge`, one for the session; override it to bring an engine of your own
-    assert_score   fixture: fails a test with the sentences that missed
-    assert_gates   fixture: fails a test with the gates that failed, and the sentences behind
+    judge          fixture: an open `localjudge.Judge` for the session; override it to use another engine
+    assert_score   fixture: fails a test with the unsupported sentences
+    assert_gates   fixture: fails a test with the failed gates and their sentences
 
-Which judge: `--localjudge-judge`, else the suite `localjudge.toml` of the root directory with all its settings, else
-the reference judge. What was asserted is left below one directory per session (`--localjudge-out`, "" for none; each
-worker of xdist has a folder in it): `asserted-1`, and more if tests asserted different metrics of different samples;
-`data-1` for a data set. Nothing of localjudge is imported before a test uses it.
+The judge is `--localjudge-judge`, else that of the suite `localjudge.toml` in the root directory with all its settings,
+else the reference judge. Results are written to one directory per session (`--localjudge-out`, "" for none; each xdist
+worker has a folder in it): `asserted-1` and so on for tests with different metrics of different samples, `data-1` for a
+data set. Imports localjudge on first use.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from localjudge.types import Sample
 
 _SHOWN = 10
-"""Sentences of a failed assertion to print; all are in the run directory."""
+"""Maximum number of sentences printed for a failed assertion. The run directory contains all."""
 _RUNS = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that name the judge and the directory."""
+    """Add the options for judge and directory."""
     group = parser.getgroup("localjudge")
     group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
     about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class AssertedSession:
-    """What the tests of a session have asserted."""
+    """Assertions of a test session."""
 
     def __init__(self, judge: "Judge", config: pytest.Config) -> None:
         self._judge = judge
@@ -55,19 +55,19 @@ class AssertedSession:
         self.directory = _directory(config)
 
     def identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        """The row with an id: its own or the test's, with a mark if other content has it."""
+        """Return the row with its id or the test's, with a suffix if another row uses the id."""
         name = test if row.get("id") is None else str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
             name += "'"
         return {**row, "id": name}
 
     def add(self, row: Mapping[str, Any], metric: str) -> None:
-        """Note an assertion whose question was answered."""
+        """Record an answered assertion."""
         self._rows[row["id"]] = row
         self._metrics.setdefault(row["id"], set()).add(metric)
 
     def write(self) -> None:
-        """Write what was asserted: samples with the same metrics are one run. The judge remembers its answers."""
+        """Write one run for each set of metrics, from the judge's cached answers."""
         groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
         for name, row in self._rows.items() if self.directory else ():
             groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
@@ -80,7 +80,7 @@ class AssertedSession:
 
 
 def _directory(config: pytest.Config) -> Path | None:
-    """Where runs are left; None for nowhere."""
+    """Return the directory for runs, or None."""
     if (out := config.getoption("--localjudge-out")) == "":
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
@@ -94,7 +94,7 @@ def _directory(config: pytest.Config) -> Path | None:
 
 
 def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A test that fails by an error of ours shows its own line, and not where in localjudge it was raised."""
+    """Hide localjudge's frames in the traceback of a failed test."""
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -111,7 +111,7 @@ def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
-    """An open judge, one for the session: `judge.evaluate(rows, metrics).scores`, `.verdicts`."""
+    """Yield an open judge for the session: `judge.evaluate(rows, metrics).scores`, `.verdicts`."""
     __tracebackhide__ = True
     with _open(request.config) as opened:
         yield opened
@@ -133,7 +133,7 @@ def _open(config: pytest.Config) -> "Judge":
 
 @pytest.fixture(scope="session")
 def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
-    """What is asserted in this session; it is left in a run directory before the judge is closed."""
+    """Yield the session's assertions, and write them before the judge is closed."""
     session = AssertedSession(judge, request.config)
     yield session
     session.write()
@@ -144,17 +144,17 @@ def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Itera
 def assert_score(
     judge: "Judge", localjudge_session: "AssertedSession", request: pytest.FixtureRequest
 ) -> "Callable[..., float]":
-    """`assert_score(sample, metric, at_least=..., at_most=...)`: the score, or a failure with the sentences."""
+    """`assert_score(sample, metric, at_least=..., at_most=...)` returns the score, or fails with the sentences."""
     session = localjudge_session
 
     @_without_our_frames
     def score_of(
         sample: "Mapping[str, Any] | Sample", metric: str, *, at_least: float = 0.0, at_most: float = 1.0
     ) -> float:
-        """The score of one sample on one metric, from 0 to 1.
+        """Return the score of one sample on one metric, from 0 to 1.
 
-        The test fails if the score is below `at_least` or above `at_most`, and if it is missing, with the reason.
-        Raises DataError for a sample that cannot be used, InputError for an unknown metric.
+        Fails the test if the score is below `at_least`, above `at_most`, or missing (with the reason). Raises DataError
+        for an invalid sample, InputError for an unknown metric.
         """
         __tracebackhide__ = True
         from localjudge.errors import InputError
@@ -188,9 +188,9 @@ def assert_score(
 def assert_gates(
     judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
 ) -> "Callable[..., Any]":
-    """`assert_gates(data, gates, baseline=None, **options)`: the run, or a failure with the gates that failed.
+    """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates.
 
-    Gates in `until` rather than `gates` end the run as soon as they are decided.
+    Gates in `until` instead of `gates` stop the run as soon as they are decided.
     """
     session = localjudge_session
 
@@ -198,11 +198,10 @@ def assert_gates(
     def run_of(
         data: Any, gates: str | Sequence[str] = (), *, baseline: Any = None, undecided: Any = "fail", **options: Any
     ) -> Any:
-        """Evaluate a data set with the session's judge and check gates such as `context_recall>=0.8`.
+        """Evaluate a data set with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
 
-        With `until` in place of `gates`, samples are judged in random order until these are decided. `options` are
-        those of `localjudge.evaluate`; `metrics` are by default those of the gates. Returns the run.
-        Raises InputError for a gate that cannot be read.
+        With `until` instead of `gates`, samples are judged in random order until the gates are decided. `options` are
+        those of `localjudge.evaluate`. `metrics` defaults to those of the gates. Raises InputError for an invalid gate.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate
@@ -228,7 +227,7 @@ def assert_gates(
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say where the runs are."""
+    """Print the run directories."""
     if runs := config.stash.get(_RUNS, []):
         terminalreporter.section("localjudge", sep="-")
     for run in runs:

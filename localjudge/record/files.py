@@ -1,11 +1,11 @@
-"""The result files of a run while they are written, and what the summary says.
+"""Write the result files of a run and compute its summary.
 
 scores.jsonl     one row per sample and metric         ┐
-verdicts.jsonl   one row per judged unit               ├ no times, no names of machines: the same bytes
-summary.json     means, intervals, counts              ┘ however often the run was interrupted
-manifest.json    what the numbers rest on
+verdicts.jsonl   one row per judged unit               ├ no times, no machine names: equal bytes
+summary.json     means, intervals, counts              ┘ after any number of interruptions
+manifest.json    everything behind the numbers
 
-so-far.json      how many bytes of NAME.part hold whole samples, while they are written
+so-far.json      bytes of complete samples in each NAME.part, during writing
 """
 
 import hashlib
@@ -36,19 +36,19 @@ ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
 SUMMARY_VERSION = 1
 ALL_JUDGED = "all samples are judged"
-"""How the reason begins why a run ended that could stop early, and did not."""
+"""Start of the reason of a run that could stop early and did not."""
 NEAR = 0.1
-"""How far from the threshold a probability may be to count as near it."""
+"""Maximum distance of a probability that counts as near the threshold."""
 
 _ALL = Sampling()
 
 
 class MetricSummary(Record, extra="ignore"):
-    """One metric over all samples: the mean of those that were scored, and the interval of it for samples like these.
+    """One metric over all samples: the mean of the scored samples with its interval.
 
-    `ci95` is None if all of them are in one group, `method` says how it was computed, `clusters` how many groups it
-    rests on. `bounds` are the mean over scored and failed samples if every failed one had been 0, and if it had been 1.
-    All but these is None where more samples failed than are allowed.
+    `ci95` is None if all samples are in one group. `method` names the kind of interval and `clusters` its number of
+    groups. `bounds` are the means over scored and failed samples if every failed one scored 0, or 1. If more samples
+    failed than allowed, everything except bounds and counts is None.
     """
 
     mean: float | None
@@ -61,12 +61,12 @@ class MetricSummary(Record, extra="ignore"):
     clusters: int | None = None
 
     def has_mean(self, max_failed: int) -> bool:
-        """Return whether there is a mean if this number of samples may fail."""
+        """Return whether the metric has a mean if `max_failed` samples may fail."""
         return self.scored > 0 and self.failed <= max_failed
 
     @property
     def interval(self) -> "Interval | None":
-        """The mean with all that is known of its interval; None where there is no mean."""
+        """The mean with its interval, or None without a mean."""
         from localjudge.stats.interval import Interval
 
         if self.mean is None:
@@ -77,11 +77,11 @@ class MetricSummary(Record, extra="ignore"):
 
 
 class VerdictSummary(Record, extra="ignore"):
-    """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median valid mass.
+    """How clear the verdicts are: the share within `NEAR` of the threshold, and the median valid mass.
 
-    `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
-    levels of a rubric are not counted. The median is the lower one, of all answers, also those too small to be one, to
-    four digits. Both figures are None where there is nothing to count.
+    `count` is the number of verdicts with a probability, `windowed` of them from one of several windows. Rubric levels
+    do not count. The median is the lower one over all answers, including those with too little valid mass, to four
+    digits. Both figures are None without verdicts.
     """
 
     count: int
@@ -97,17 +97,17 @@ class Summary(Record, extra="ignore"):
     signature: str
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)
-    """Those of metrics that a calibration decides."""
+    """Thresholds from calibrations, by metric."""
     samples: int
     skipped_rows: int = 0
     judge: JudgeCard
     verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
     stopped: str | None = None
-    """After how many samples the run stopped, and why, or `ALL_JUDGED`; None if it could not stop early."""
+    """Sample size and reason of stopping, or `ALL_JUDGED`; None if the run could not stop early."""
 
     def threshold_of(self, metric: str) -> float:
-        """From which probability on a verdict of the metric is 1."""
+        """Return the probability from which a verdict of the metric is 1."""
         return self.thresholds.get(metric, self.threshold)
 
     @property
@@ -116,16 +116,16 @@ class Summary(Record, extra="ignore"):
         return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
-        """Metrics of which more samples failed than allowed, so that they have no mean."""
+        """Return the metrics with more failed samples than allowed, which have no mean."""
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
 
 
 class Totals:
-    """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
+    """Running totals for a summary, independent of the order of evaluations.
 
-    Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
-    are the metrics whose verdicts are levels. The `sampling` gives the intervals. A metric has no mean if more than
-    `max_failed` of its samples failed.
+    Uses 8 bytes for each score, and 4 more if `cluster_of` assigns samples to groups. `rubrics` are the metrics with
+    levels as verdicts. `sampling` provides the intervals. A metric with more than `max_failed` failed samples has no
+    mean.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Totals:
         self.samples = 0
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
-        """Count the evaluations of some more samples, all metrics of each."""
+        """Add all evaluations of some samples."""
         ids = set()
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
@@ -157,11 +157,11 @@ class Totals:
 
     @property
     def metrics(self) -> dict[str, MetricSummary]:
-        """The summary of each metric."""
+        """Return the summary of each metric."""
         return {name: totals.summary() for name, totals in self._metrics.items()}
 
     def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
-        """The summary of what was added so far."""
+        """Return the summary of all added evaluations."""
         return Summary(
             signature=signature,
             threshold=self._rule.threshold,
@@ -237,7 +237,7 @@ class _VerdictTotals:
 
 
 def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
-    """How decided the judge was over these verdicts; `threshold` is None for levels."""
+    """Summarise these verdicts. `threshold` is None for levels."""
     totals = _VerdictTotals()
     for row in rows:
         totals.add(row.p_yes, row.legal_mass, row.window, threshold)
@@ -245,13 +245,13 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
 
 
 class RowsSoFar(Record):
-    """How many bytes of the parts hold the rows of whole samples, by the names of the files."""
+    """Bytes of complete samples in each part file."""
 
     sizes: dict[str, NonNegativeInt]
 
 
 class ResultFiles:
-    """The files with rows, begun anew and written as the rows come, and the summary when all of them are there."""
+    """Writes the row files as results arrive, and the summary at the end."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
@@ -259,14 +259,14 @@ class ResultFiles:
         self._parts = {name: PartFile(directory.path / name) for name in ROW_FILES}
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Write the rows of some more samples."""
+        """Write the rows of some samples."""
         for name, lines in row_lines(evaluations).items():
             self._parts[name].write(lines)
         so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
         self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
 
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
-        """Let all take the place of what was there, the summary last. The manifest gets their checksums."""
+        """Replace the previous files, the summary last. Returns the manifest with the checksums."""
         text = summary_text(summary)
         files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
@@ -279,13 +279,13 @@ class ResultFiles:
         return manifest
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         for part in self._parts.values():
             part.close()
 
 
 def rows_so_far(directory: Path) -> RowsSoFar | None:
-    """What an unfinished run has written; None before its first sample. Raises RunDirectoryError for another file."""
+    """Return the extent of an unfinished run, or None before its first sample. Raises RunDirectoryError if invalid."""
     file = directory / _SO_FAR
     return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
 
@@ -296,7 +296,7 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 
 
 def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
-    """Lines of the files that hold rows, by the file's name."""
+    """Return the lines of each row file by name."""
     return {
         SCORES: (json_line(row_values(row)) for row in score_rows(evaluations)),
         VERDICTS: (json_line(row_values(row)) for row in verdict_rows(evaluations)),
@@ -304,7 +304,7 @@ def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
 
 
 def summary_text(summary: Summary) -> str:
-    """The file `summary.json`."""
+    """Return the content of `summary.json`."""
     return _pretty(summary.model_dump(mode="json"))
 
 

@@ -1,26 +1,26 @@
-"""What the numbers of a run rest on: everything that can move one, a short signature of it, what is known of its judge.
+"""Manifest of a run: everything that affects its numbers, a short signature, and information about the judge.
 
     judge:3f9a1c2e|data:77b0d4aa
-          │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
+          │              └── first digits of sha256 over `data`: the samples, independent of order and format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `environment`, which is not signed, holds what cannot move a number, and every word
-that the signature has a checksum of.
+Equal signatures mean equal numbers. The unsigned `environment` contains everything that cannot change a number, and the
+content behind checksums in the signature.
 
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
-    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
-    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json
-    judge.combined                judges and rule of a combined run;  environment.combined: the runs, and their names
-    environment.shard_of          the data that all shards of `settings.shard` make
-    environment.drawn_from        the data of which a run judged the first samples in a random order, and stopped
+    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, saved as
+    judge.thresholds.METRIC       its threshold                LOCALJUDGE_HOME/calibrations/NAME.json
+    judge.combined                judges and rule of a combined run;  environment.combined: the runs and their names
+    environment.shard_of          the data of all shards of `settings.shard`
+    environment.drawn_from        the data from which a stopped run judged the first samples in random order
 
-`data.largest_draw` is there if scores decided when to stop: intervals are then confidence sequences.
+`data.largest_draw` is present if scores decided when to stop; intervals are then confidence sequences.
 
-A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
-refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
+A calibration belongs to one *question* and one judge. A judge with another model, prompt, grammar or way of asking is
+refused. Packages and processors with different rounding change the last digits of a probability, which is reported.
 
-LOCALJUDGE_HOME/examined/KEY.txt has what `doctor` found a judge fit for, which is shown with all its numbers; KEY is a
-sha256 of the model's checksum, its prompts and grammars.
+LOCALJUDGE_HOME/examined/KEY.txt stores the uses that `doctor` recommends for a judge, which are shown with its numbers.
+KEY is a sha256 of the model's checksum, its prompts and grammars.
 """
 
 import os
@@ -65,7 +65,7 @@ _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
-"""Ingredients of a judge that move the last digits of a probability alone."""
+"""Parts of a judge's identity that only change the last digits of a probability."""
 _GUESSING = 0.5  # AUC of a judge that guesses
 UNPROVED = "bytes not proved"
 MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
@@ -73,7 +73,7 @@ NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
 class AsWritten(Record, extra="allow", strict=True):
-    """A part of a manifest. It is written with the names that it was made with, in their order, unknown ones too."""
+    """Part of a manifest that is written with its original keys in their order, including unknown ones."""
 
     _names: tuple[str, ...] = PrivateAttr(default=())
 
@@ -97,16 +97,16 @@ class AsWritten(Record, extra="allow", strict=True):
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """The JSON values that a manifest has of it."""
+        """Return the JSON values of this part."""
         return self.model_dump(mode="json")
 
     def changed(self, **values: Any) -> Self:
-        """The same with other values."""
+        """Return a copy with other values."""
         return type(self)(**{name: getattr(self, name) for name in self._names} | values)
 
 
 class Difference(Record):
-    """One ingredient that differs between two manifests; None where one of them does not have it."""
+    """One value that differs between two manifests, None if missing."""
 
     ingredient: str
     before: Any
@@ -114,12 +114,12 @@ class Difference(Record):
 
 
 def host() -> dict[str, Any]:
-    """The machine and the interpreter, to look for the reason of a difference."""
+    """Describe machine and interpreter, for explaining a difference."""
     return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
 def differences(before: Mapping[str, Any] | AsWritten, after: Mapping[str, Any] | AsWritten) -> list[Difference]:
-    """Ingredients that differ between two parts of manifests, named by their path: `engine.n_ctx`."""
+    """Return the values that differ between two parts of manifests, named by path: `engine.n_ctx`."""
     old, new = (_leaves(part.as_json if isinstance(part, AsWritten) else part) for part in (before, after))
     return [
         Difference(ingredient=name, before=old.get(name), after=new.get(name))
@@ -134,14 +134,14 @@ def only_rounds(change: Difference) -> bool:
 
 
 def format_differences(different: Sequence[Difference]) -> str:
-    """The first of them, each on a line of its own with what it is on either side; how many more there are."""
+    """Format the first differences, one per line with both values, and the number of others."""
     lines = list(dict.fromkeys(map(_in_words, different)))
     more = len(lines) - _SHOWN
     return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (f"\n  and {more} more" if more > 0 else "")
 
 
 def _in_words(change: Difference) -> str:
-    """A metric that one run lacks and other data are said as such; checksums of data tell nobody anything."""
+    """Describe a missing metric or other data in words, because checksums of data mean little to readers."""
     metric = _METRIC.fullmatch(change.ingredient)
     if metric and None in (change.before, change.after):
         has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
@@ -159,16 +159,16 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 class Figure(Record):
-    """A number and the limits of its 95 % interval, over clusters."""
+    """A number with its clustered 95 % interval."""
 
     value: FiniteFloat
     ci95: tuple[FiniteFloat, FiniteFloat]
 
 
 class LabelsUsed(Record):
-    """The labels: their file and its checksum, how many, and how many independent groups of them.
+    """The labels: file, checksum, count, and number of independent groups.
 
-    On `failed` of them the judge gave no verdict; if `weighted`, some were likelier to be labelled than others.
+    The judge gave no verdict on `failed` of them. `weighted`: inclusion probabilities differ.
     """
 
     file: str
@@ -191,12 +191,12 @@ class Worth(Record):
 
 
 class Calibration(Record):
-    """A judge measured on human labels of one question; `threshold` is chosen on all of them.
+    """A judge measured on human labels of one question. `threshold` is chosen on all of them.
 
-    `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
-    that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
-    value, and why. `judge` is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` are the uses that
-    the labels show it fit for. These, `worth` and the time a verdict took move no number of a run.
+    `figures` describe the probabilities, `at_one_half` the decisions at .5, and `held_out` the decisions at thresholds
+    chosen on other clusters, which estimate the quality of `threshold`. `undefined` explains missing figures. `judge`
+    is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` lists the uses that the labels support.
+    `fit_for`, `worth` and the time per verdict do not affect a run's numbers.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -222,27 +222,29 @@ class Calibration(Record):
 
     @property
     def sha256(self) -> str:
-        """Checksum of all that was measured but the time that it took."""
+        """Checksum of all measurements except the time."""
         left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not shown to be better than guessing, of which the AUC is .5."""
+        """Whether the judge is not significantly better than guessing (AUC .5)."""
         auc = self.figures.get("auc")
         return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Where the judge is another one than was measured: what can change its mind, and what rounds otherwise."""
+        """Return differences from the measured judge: those that can change verdicts, and those that only affect
+        rounding.
+        """
         different = differences(self.judge, measured)
         rounding = list(filter(only_rounds, different))
         return [change for change in different if change not in rounding], rounding
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Calibrations from names, files and calibrations; one, or a list of them, each of another question.
+    """Return calibrations from names, files and calibrations (one or a list), each for another question.
 
-    Raises InputError for what is not one, and for two of one question.
+    Raises InputError for an invalid one, and for two of the same question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
@@ -258,7 +260,7 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
 
 
 def calibration_file(name: str) -> Path:
-    """Where a calibration of this name is kept. Raises InputError for what cannot be a name."""
+    """Return the path of a saved calibration. Raises InputError for an invalid name."""
     if not _NAME.fullmatch(name):
         hint = "a name has letters, digits, _, - and ., at most 80"
         raise InputError(f"a calibration cannot be called {name!r:.80}", hint=hint)
@@ -266,12 +268,12 @@ def calibration_file(name: str) -> Path:
 
 
 def saved_calibrations() -> list[str]:
-    """Names of those that are saved."""
+    """Return the names of saved calibrations."""
     return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
-    """A saved calibration by its name, or one in any file. Raises InputError if there is none, or it is none."""
+    """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
     named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
     path = named if named and named.is_file() else Path(name_or_file)
     if not path.is_file():
@@ -284,9 +286,9 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
 
 
 def save_calibration(calibration: Calibration) -> None:
-    """Write it under its name, whole or not at all, for this user alone; one that was there is replaced.
+    """Save the calibration privately under its name and replace an existing one.
 
-    Raises InputError where it cannot be written, OutOfResource where there is no room.
+    Raises InputError if it cannot be written, OutOfResource without room.
     """
     path = calibration_file(calibration.name)
     resources.make_private(path.parent)
@@ -294,7 +296,7 @@ def save_calibration(calibration: Calibration) -> None:
 
 
 class EngineIdentity(AsWritten):
-    """What an engine says of itself: all that can move an answer, of which these names are known to all."""
+    """Identity of an engine: everything that can change an answer. The named fields are common to all engines."""
 
     engine: str
     model: str | None = None
@@ -307,11 +309,11 @@ class EngineIdentity(AsWritten):
 
     @property
     def is_unproved(self) -> bool:
-        """Whether a model answers that is known by a name alone: nobody has seen its bytes."""
+        """Whether the model is known only by name, without a checksum."""
         return self.model is not None and self.model_sha256 is None
 
     def card(self, name: str) -> JudgeCard:
-        """Who judges, as every result says it; a caution of the packaged registry comes before one of the user's."""
+        """Return the judge's description for results. A packaged caution precedes the user's."""
         sha256 = str(self.model_sha256)
         model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
         return JudgeCard(
@@ -324,7 +326,7 @@ class EngineIdentity(AsWritten):
 
 
 class PromptsIdentity(AsWritten):
-    """How the judge is asked; `special_tasks` are the words and answers of questions that only some metrics ask."""
+    """How the judge is asked. `special_tasks` describes questions of only some metrics."""
 
     profile: str | None = None
     profile_sha256: str | None = None
@@ -334,19 +336,19 @@ class PromptsIdentity(AsWritten):
 
     @property
     def of_answers(self) -> dict[str, Any]:
-        """What can move an answer: special tasks are in the keys of their requests."""
+        """Return the part that can change an answer. Special tasks are in the keys of their requests instead."""
         return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
 
 
 class MetricIdentity(AsWritten):
-    """A metric: its version and its options; of a criterion the checksum."""
+    """Version and options of a metric, or the checksum of a criterion."""
 
     version: int | str
     criterion_sha256: str | None = None
 
 
 class JudgeIdentity(AsWritten):
-    """All that can move a number except the data."""
+    """Everything that can change a number except the data."""
 
     engine: EngineIdentity
     judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
@@ -369,7 +371,7 @@ class JudgeIdentity(AsWritten):
         rule: VerdictRule,
         **more: Any,
     ) -> Self:
-        """The identity of an engine that is asked by these prompts; `more` are calibrations or the judges combined."""
+        """Build the identity of an engine with these prompts. `more` contains calibrations or combined judges."""
         values: dict[str, Any] = {
             "engine": engine,
             "judge": prompts,
@@ -391,21 +393,21 @@ class JudgeIdentity(AsWritten):
 
     @property
     def answering(self) -> dict[str, Any]:
-        """What can move an answer: the engine, its prompts and grammars, the versions of the packages.
+        """Return the part that can change an answer: engine, prompts, grammars, package versions.
 
-        The rest decides what is asked, which is in the key of a request, or what is made of an answer.
+        The rest determines the questions, which are in the request keys, or the use of the answers.
         """
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
 
     @property
     def each(self) -> dict[str, "JudgeIdentity"]:
-        """The judges of a combined run by their ids; of another run nothing."""
+        """Return the judges of a combined run by id, empty for other runs."""
         return self.combined.judges if self.combined else {}
 
     def measured(self, metric: Metric) -> dict[str, Any]:
-        """What makes the answers to the question of the metric; of combined runs, the same of each judge.
+        """Return everything that determines answers to the metric's question; for combined runs, of each judge.
 
-        Of a metric that is not built in, its definition, too: a criterion of the same name may ask something else.
+        Includes the definition of a metric that is not built in, because a criterion of the same name may differ.
         """
         if self.each:
             return {"judges": {name: judge.measured(metric) for name, judge in self.each.items()}}
@@ -417,14 +419,14 @@ class JudgeIdentity(AsWritten):
 
 
 class CombinedJudges(AsWritten):
-    """The judges of combined runs by their ids, and the rule that makes one verdict of theirs."""
+    """Judges of combined runs by id, and the rule that combines their verdicts."""
 
     rule: Literal["mean log odds"]
     judges: dict[str, JudgeIdentity]
 
 
 class DataIdentity(AsWritten):
-    """The samples, the groups that they belong to and how they were drawn, which move the intervals."""
+    """The samples, and their groups and drawing, which affect the intervals."""
 
     sha256: str
     rows: int = Field(ge=0)
@@ -433,14 +435,14 @@ class DataIdentity(AsWritten):
 
     @classmethod
     def of(cls, sha256: str, rows: int, groups: Mapping[str, str] | None, largest_draw: int | None = None) -> Self:
-        """The identity of samples with this fingerprint."""
+        """Build the identity of samples with this fingerprint."""
         clusters = None if groups is None else canonical_sha256(groups)
         drawn = {} if largest_draw is None else {"largest_draw": largest_draw}
         return cls(sha256=sha256, rows=rows, clusters_sha256=clusters, **drawn)
 
 
 class KeptSettings(AsWritten):
-    """The settings of a run, of which these are used without a judge."""
+    """Settings of a run that are used without a judge."""
 
     max_failed: NonNegativeInt
     cluster_by: str | None = None
@@ -455,15 +457,15 @@ class KeptSettings(AsWritten):
 
 
 class Effort(AsWritten):
-    """What a process spent."""
+    """Resources used by a process."""
 
     seconds_total: FiniteFloat | None = Field(default=None, ge=0)
 
 
 class Session(AsWritten):
-    """One process that worked on a run; one that was killed says nothing of what it did.
+    """One process that worked on a run. Killed processes leave no record.
 
-    `answers_before` were in the directory when it began, and so were `labels_before`, counted by annotator.
+    `answers_before` and `labels_before` (by annotator) were in the directory at its start.
     """
 
     started: str = ""
@@ -475,7 +477,7 @@ class Session(AsWritten):
 
 
 class IndexLevel(AsWritten):
-    """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
+    """Level of a pandas index: its column in the run, its name and its type."""
 
     column: str
     name: str | None
@@ -483,14 +485,14 @@ class IndexLevel(AsWritten):
 
 
 class AnswersUsed(AsWritten):
-    """How many answers the run asked for, and how many came from elsewhere."""
+    """Number of requested answers and of reused answers."""
 
     asked: int
     reused: dict[str, int]
 
 
 class CombinedRun(AsWritten):
-    """A run that was combined: its directory and signature, the id of its judge, and the judge's name in results."""
+    """Source of a combined run: directory, signature, judge id, and the judge's name in results."""
 
     name: str
     judge: str
@@ -499,9 +501,9 @@ class CombinedRun(AsWritten):
 
 
 class Environment(AsWritten):
-    """What moves no number: where the judge and the data came from, the settings, the machine, the processes.
+    """Everything that cannot change a number: origin of judge and data, settings, machine, processes.
 
-    `combined` are the runs of a combined run, `shard_of` is the data that all shards make.
+    `combined` lists the source runs, `shard_of` the data of all shards.
     """
 
     judge: str | None = None
@@ -540,7 +542,7 @@ class Manifest(Record):
 
     @classmethod
     def of(cls, judge: JudgeIdentity, data: DataIdentity, environment: Mapping[str, Any]) -> Self:
-        """The manifest of these parts, with its signature."""
+        """Build and sign a manifest."""
         made = Environment.model_validate(environment)
         return cls(signature=signature(judge, data), judge=judge, data=data, environment=made)
 
@@ -552,7 +554,7 @@ class Manifest(Record):
 
     @property
     def card(self) -> JudgeCard:
-        """Who judged: of a combined run all judges as one, and what has to be said of each."""
+        """The judge's description. A combined run's judges appear as one, with all cautions."""
         engine, environment = self.judge.engine, self.environment
         if self.judge.combined is None:
             return engine.card(engine.model or Path(environment.judge or engine.engine).stem)
@@ -564,7 +566,7 @@ class Manifest(Record):
 
     @property
     def whole_data(self) -> DataIdentity:
-        """The data that a run drew its samples from: of a run that did not stop early its own."""
+        """The data from which the samples were drawn."""
         return self.environment.drawn_from or self.data
 
     @property
@@ -575,30 +577,30 @@ class Manifest(Record):
 
     @property
     def shard(self) -> Shard | None:
-        """Which shard a run is; None if it is not one. Raises InputError if its manifest names one that cannot be."""
+        """The shard of the run, or None. Raises InputError for an invalid shard."""
         name = self.environment.settings.shard
         return None if name is None else Shard.read(name)
 
     @property
     def criteria(self) -> dict[str, Criterion]:
-        """The criteria of the run by their names."""
+        """Criteria of the run by name."""
         return {criterion.name: criterion for criterion in self.environment.settings.criteria}
 
     @property
     def rubrics(self) -> frozenset[str]:
-        """Names of the run's metrics whose verdicts are levels."""
+        """Names of the metrics with levels as verdicts."""
         return rubrics(self.criteria.values())
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name: a criterion of the run, or one that the catalogue finds. Raises InputError."""
+        """Return a criterion of the run or a metric of the catalogue. Raises InputError for an unknown name."""
         return self.criteria.get(name) or catalog.get(name)
 
     def with_environment(self, **more: Any) -> Self:
-        """The manifest, with more known of its environment."""
+        """Return a copy with additional environment values."""
         return self.model_copy(update={"environment": self.environment.changed(**more)})
 
     def refuse_other_run(self, directory: Path, there: "Manifest") -> None:
-        """Raise RunDirectoryError, naming what differs, unless the run there is this one, or goes on as this."""
+        """Raise RunDirectoryError with the differences unless the run there is this one or can continue as it."""
         if different := differences(there.whole_data, self.whole_data) + differences(there.judge, self.judge):
             raise RunDirectoryError(
                 f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {self.signature}):"
@@ -608,18 +610,18 @@ class Manifest(Record):
 
 
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
-    """What a manifest says of a finished run: it stays there while the run is begun once more."""
+    """Return the part of a finished run's manifest to keep when the run starts again."""
     environment = manifest.environment.as_json if manifest else {}
     return {name: environment[name] for name in ("answers", "files") if name in environment}
 
 
 def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
-    """Both parts on one line, eight hexadecimal digits each."""
+    """Return both checksums on one line, eight hexadecimal digits each."""
     return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"
 
 
 class Examination(NamedTuple):
-    """The uses that a judge is fit for in each task, and on how many labelled items; 0 if it failed the plain cases."""
+    """Recommended uses of a judge for each task, and the number of labelled items (0: failed the plain cases)."""
 
     uses: Mapping[str, Sequence[str]]
     items: int
@@ -633,13 +635,13 @@ class Examination(NamedTuple):
 
 
 def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:
-    """Remember it of the judge; nothing of a model without a checksum."""
+    """Store the examination of the judge. Does nothing for a model without a checksum."""
     if file := _examination_file(engine, prompts):
         resources.remember(file, str(examination))
 
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
-    """The card of a run's judge with what this machine found it fit for."""
+    """Add the uses recommended on this machine to the card of a run's judge."""
     file, words = _examination_file(judge.engine, judge.judge), None
     if file and file.exists():
         words = file.read_text()

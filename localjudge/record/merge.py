@@ -1,11 +1,11 @@
-"""The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
+"""Merge the shards of a run into one run, without a judge.
 
     shard 1/3   positions 0  3  7 ...  ┐
     shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
     shard 3/3             2  6  8 ...  ┘
 
-The result files are byte for byte those of one run over all of the data, since no verdict depends on its company and
-each shard knows where its samples stand. Two shards that asked the same question must have the same answer to it.
+The result files equal those of one run over all data, byte for byte, because verdicts do not depend on other samples
+and each shard stores the positions of its samples. Two shards must have the same answer to the same question.
 """
 
 import heapq
@@ -35,11 +35,11 @@ from localjudge.words import option
 _ROWS_AT_ONCE = 500
 _SAMPLES_AT_ONCE = 32
 _SAME_SETTINGS = ("cluster_by", "max_failed")
-"""Settings of which a run has one, and that the signature does not name."""
+"""Settings that all shards must share and the signature does not contain."""
 
 
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
-    """One run of all shards, in the directory `out`. The shards are not changed. Raises as `localjudge.merge` says."""
+    """Merge all shards into the directory `out` without changing them. Raises the errors of `localjudge.merge`."""
     progress = progress or Silence()
     if not shards:
         raise InputError("no shard was named", hint="name the directories of all shards of a run")
@@ -83,7 +83,7 @@ def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
-    """The shards by their numbers. Raises InputError unless each is there once."""
+    """Return the shards by number. Raises InputError unless each exists once."""
     by_number: dict[int, Run] = {}
     for run in runs:
         shard = _shard(run)
@@ -108,14 +108,14 @@ def _shard(run: Run) -> Shard:
 
 
 def _whole(shard: Run) -> DataIdentity:
-    """The data that all shards make."""
+    """Return the data of all shards together."""
     whole = shard.manifest.environment.shard_of
     assert whole is not None, "a manifest of a shard names it"
     return whole
 
 
 def _check_same_run(runs: Sequence[Run]) -> None:
-    """Raise InputError, naming what differs, unless all shards are of one judge, data and settings."""
+    """Raise InputError with the differences unless all shards have the same judge, data and settings."""
     for run in runs[1:]:
         if different := differences(_in_common(runs[0]), _in_common(run)):
             raise InputError(
@@ -138,7 +138,7 @@ def _in_common(run: Run) -> dict[str, Any]:
 
 
 def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | None:
-    """The group of each sample. Raises RunDirectoryError unless the shards come to the data that they are shards of."""
+    """Return the group of each sample. Raises RunDirectoryError unless the shards contain all of their data."""
     hashes: list[bytes] = []
     groups: dict[str, str] = {}
     whole = _whole(runs[0])
@@ -154,7 +154,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 
 
 def _environment(runs: Sequence[Run]) -> dict[str, Any]:
-    """What the manifest says that moves no number: as of the first shard, and when each was judged."""
+    """Return the first shard's unsigned part of the manifest with the sessions of all shards."""
     sessions = chain.from_iterable(run.manifest.environment.sessions for run in runs)
     first = runs[0].manifest.environment
     return {
@@ -166,7 +166,7 @@ def _environment(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy what a run asked and was answered. Raises RunDirectoryError if it is unreadable or differs from the rest."""
+    """Copy questions and answers of a shard. Raises RunDirectoryError if unreadable or inconsistent with the others."""
     path = directory / STORE
     with reading(path) as reader:
         for kind, query, statement in COPIES:

@@ -1,6 +1,6 @@
-"""The rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object a line, keys in the order of the outside contract.
+"""Rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object per line, keys in a fixed order.
 
-The same outcomes give the same bytes. Offsets count Unicode code points of the decoded field.
+Equal outcomes give equal bytes. Offsets count Unicode code points of the decoded field.
 """
 
 import json
@@ -31,14 +31,14 @@ from localjudge.types import (
 
 
 class JudgedUnit(NamedTuple):
-    """A unit of text and its verdict, or why there is none."""
+    """A unit of text with its verdict, or the reason why it has none."""
 
     unit: Unit
     verdict: Verdict | NoAnswer
 
 
 class Evaluation(NamedTuple):
-    """One metric on one sample: the outcome and everything that was judged for it, in the order it was asked."""
+    """One metric on one sample: the outcome and all judged units in the order of asking."""
 
     sample_id: str
     metric: str
@@ -52,7 +52,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Mass = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Place = Annotated[int, Field(ge=0, le=_LARGEST)]
 Amount = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Field(allow_inf_nan=False)]
-"""Whole numbers stay whole when they are read, so that a row is written again as it was."""
+"""Keeps integers as integers, so that a row is rewritten unchanged."""
 Status = Literal["scored", "undefined", "failed"]
 
 # Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
@@ -62,7 +62,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One metric on one sample. `detail` says why there is no score."""
+    """One metric on one sample. `detail` explains a missing score."""
 
     sample_id: str
     metric: str
@@ -75,10 +75,11 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and its verdict. `against`: the one context, or which text.
+    """One judged unit: the place of its text and its verdict. `against` is the context or field that it was compared
+    with.
 
-    `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
-    `judges` is there in the rows of a combined run alone: what each judge gave as `p_yes`, by its name.
+    `position` counts the verdicts of a metric on a sample in the order of asking. Only rows of combined runs have
+    `judges`: the `p_yes` of each judge by name.
     """
 
     sample_id: str
@@ -107,7 +108,7 @@ VERDICT_ROWS = TypeAdapter(VerdictRow)
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
-    """One row for each evaluation."""
+    """Yield one row for each evaluation."""
     for sample_id, metric, outcome, _ in evaluations:
         match outcome:
             case Scored(value=value, detail=detail):
@@ -120,7 +121,7 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
 
 
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
-    """One row for each judged unit."""
+    """Yield one row for each judged unit."""
     for evaluation in evaluations:
         for position, (unit, verdict) in enumerate(evaluation.units):
             answer = verdict if isinstance(verdict, Verdict) else None
@@ -147,9 +148,9 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
 
 
 def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
-    """The evaluations that these rows were made of; both are in the order of the data, then of the metrics.
+    """Rebuild the evaluations from rows in the order of the data, then of the metrics.
 
-    Raises RunDirectoryError where a verdict is of no score, and where a score is none.
+    Raises RunDirectoryError for a verdict without a score row, and for an invalid score.
     """
     groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
     of, rows = next(groups, _NO_MORE)
@@ -164,19 +165,19 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
 
 
 def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """The row as an object: without `judges` where there was one."""
+    """Return the row as an object, without an empty `judges`."""
     return {name: value for name, value in vars(row).items() if name != "judges" or value is not None}
 
 
 def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """The same without an object in it, for tables: `p_yes of NAME` for each judge of a combined run."""
+    """Return the row for tables, with `p_yes of NAME` for each judge of a combined run."""
     values = row_values(row)
     judges = values.pop("judges", {})
     return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}
 
 
 def json_line(values: Any) -> str:
-    """JSON values on one line, with its end."""
+    """Format JSON values as one line including its end."""
     text = _LINE.encode(values)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 

@@ -1,7 +1,7 @@
-"""A finished run on disk, read back as one value, and whether its files are of one run and as it left them.
+"""Open a finished run and check that its files are complete and unchanged.
 
-By their checksums in manifest.json, so that no row is looked at before it is asked for. Someone who changes a file
-together with its checksum is not noticed here: `verify` asks the judge again, and works the files out anew.
+The check uses the checksums in manifest.json, so rows are read only on demand. It does not detect a file changed
+together with its checksum; `verify` does, because it asks the judge again and recomputes the files.
 """
 
 import hashlib
@@ -56,33 +56,33 @@ _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 def file_sha256(path: Path) -> str:
-    """Sha256 (hexadecimal) of a regular file. Raises RunDirectoryError if it cannot be read."""
+    """Return the sha256 (hexadecimal) of a regular file. Raises RunDirectoryError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run(Mapping[str, MetricSummary]):
-    """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
+    """A finished run: `summary` and `manifest` in memory, scores and verdicts read on demand.
 
-    A mapping of its metrics to their summaries. Two of them are equal if they are of one directory, with equal summary
-    and manifest. `notes` were said while it was made; a run that is opened has none.
+    A mapping from metric names to their summaries. Two runs are equal if directory, summary and manifest are equal.
+    `notes` are messages from its making; an opened run has none.
     """
 
     directory: Path
     summary: Summary
     manifest: Manifest
     so_far: RowsSoFar | None = None
-    """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
+    """For an unfinished run: the rows written at the time of opening. No later row is read."""
     notes: tuple[str, ...] = ()
 
     @classmethod
     @check_arguments
     def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
-        """Read the run in a directory; an `unfinished` one as it is so far, while it is written or was stopped.
+        """Open the run in a directory; with `unfinished`, also one in progress or interrupted.
 
-        Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
-        writes, or not what the run left. Without `check` the last is left to `verify`, which works them out again.
+        Raises RunDirectoryError if there is no run, it is unfinished, or its files are foreign or changed.
+        `check=False` skips the last check for `verify`, which recomputes the files.
         """
         path = Path(os.path.expanduser(directory))
         manifest = read_manifest(path)
@@ -115,7 +115,7 @@ class Run(Mapping[str, MetricSummary]):
         return replace(run, summary=totals.summary(manifest.signature, card))
 
     def _check_files(self) -> None:
-        """Raise RunDirectoryError unless the files are of one run, and as it left them."""
+        """Raise RunDirectoryError unless the files belong together and are unchanged."""
         summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
         sha256, caution = summary.judge.sha256, summary.judge.caution
         packaged = model_registry.packaged_as(str(sha256))
@@ -145,7 +145,7 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def judge(self) -> JudgeCard:
-        """Who judged, with what `doctor` found it fit for on this machine."""
+        """The judge, with the recommended uses that `doctor` found on this machine."""
         return manifests.with_examination(self.summary.judge, self.manifest.judge)
 
     @property
@@ -155,17 +155,17 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def part(self) -> Sampling | None:
-        """Which part of the data was scored; None if it was all of it."""
+        """The scored part of the data, or None for all of it."""
         return self.sampling if self.sampling.is_part else None
 
     @property
     def max_failed(self) -> int:
-        """How many samples of a metric were allowed to fail."""
+        """Number of samples per metric that may fail."""
         return self.manifest.environment.settings.max_failed
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Name the sources of answers and labels that the last command did not produce, a sentence each."""
+        """Sources of answers and labels from outside the last command, one sentence each."""
         answers, sessions = self.manifest.environment.answers, self.manifest.environment.sessions
         asked, reused = (answers.asked, answers.reused) if answers else (0, {})
         total, parts = asked + sum(reused.values()), []
@@ -180,7 +180,7 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def index(self) -> tuple[IndexLevel, ...]:
-        """The index of the pandas frame that was evaluated; nothing of other data, and of rows that are counted."""
+        """Index levels of the evaluated pandas frame. Empty for other data and a default index."""
         return self.manifest.environment.index
 
     def __iter__(self) -> Iterator[str]:
@@ -219,54 +219,60 @@ class Run(Mapping[str, MetricSummary]):
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
-        """One row for each sample and metric, in the order of the data, then of the metrics; one row is held.
+        """Yield one row for each sample and metric, in the order of the data, then of the metrics.
 
-        Raises RunDirectoryError for a row that localjudge does not write.
+        Keeps one row in memory. Raises RunDirectoryError for an invalid row.
         """
         return (row for _, row in self._rows(SCORES, SCORE_ROWS))
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
-        """One row for each judged unit, in the order of the scores, then of the units. Raises as `iter_scores` does."""
+        """Yield one row for each judged unit, in the order of the scores.
+
+        Raises RunDirectoryError for an invalid row.
+        """
         return (row for row, _ in self.verdict_places())
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
-        """The evaluations of each sample, in the order of the rows. Raises as `iter_scores` does."""
+        """Yield the evaluations of each sample in the order of the rows.
+
+        Raises RunDirectoryError for an invalid row.
+        """
         rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
         return (list(of_sample) for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id))
 
     def iter_samples(self) -> Iterator[Sample]:
-        """The data in its order, some samples at a time. Raises RunDirectoryError if `run.sqlite` cannot be read."""
+        """Yield the data in order, read in batches. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_samples(self.directory / STORE)
 
     def samples_at(self, positions: Sequence[int]) -> dict[int, Sample]:
-        """Those of `iter_samples` at these positions, a few. Raises RunDirectoryError as it does."""
+        """Return the samples at a few positions. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_samples_at(self.directory / STORE, positions)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Id of each sample and its columns that are not fields. Raises as `iter_samples` does."""
+        """Yield each sample's id and other columns. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_extras(self.directory / STORE)
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
-        """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
+        """Yield the rows of `iter_verdicts` with their byte offsets, for `verdicts_at`."""
         return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
 
     def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
-        """The rows from that place on that are of the same sample and metric as the first of them."""
+        """Yield rows from this byte offset on, as long as sample and metric stay the same."""
         rows = (row for _, row in self._rows(VERDICTS, VERDICT_ROWS, place))
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
-        """The rows of one sample."""
+        """Return the score rows of one sample."""
         return [row for row in self.iter_scores() if row.sample_id == sample_id]
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """The rows of one sample."""
+        """Return the verdict rows of one sample."""
         return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
-        """Each sample with its scores by metric, in the order of the data.
+        """Yield each sample with its scores by metric, in the order of the data.
 
-        Raises RunDirectoryError, before the first of them, where scores and samples are not in one order.
+        Raises RunDirectoryError at the start if scores and samples differ in order.
         """
         if not self.in_one_order():
             raise RunDirectoryError(
@@ -277,23 +283,23 @@ class Run(Mapping[str, MetricSummary]):
         return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
 
     def in_one_order(self) -> bool:
-        """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
+        """Return whether scores and stored samples have the same ids in the same order."""
         scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
         return all(name == other for name, other in zip_longest(scored, stored_ids(self.directory / STORE)))
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
-        """All rows of `iter_scores` at once: they stay in memory, about 0.5 KB each."""
+        """All score rows in memory, about 0.5 KB each."""
         return tuple(self.iter_scores())
 
     @cached_property
     def verdicts(self) -> tuple[VerdictRow, ...]:
-        """All rows of `iter_verdicts` at once: they stay in memory, about 1 KB each."""
+        """All verdict rows in memory, about 1 KB each."""
         return tuple(self.iter_verdicts())
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
-        """All samples of `iter_samples` at once: they stay in memory with their texts."""
+        """All samples in memory with their texts."""
         return tuple(self.iter_samples())
 
     def _rows(self, name: str, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
@@ -303,7 +309,7 @@ class Run(Mapping[str, MetricSummary]):
 
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
-        """The group of each sample by its id; None if each stands alone."""
+        """The group of each sample by id, or None without groups."""
         return stored_clusters(self.directory / STORE)
 
 
@@ -316,7 +322,7 @@ def _runs_beside(path: Path) -> str:
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
-    """The error for a score of a sample that is not stored."""
+    """Create the error for a score without a stored sample."""
     problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of"
     return RunDirectoryError(problem, hint="are both files of the same run?")
 
@@ -326,18 +332,20 @@ RunLike = Run | str | Path
 
 
 def as_run(run: RunLike, *, check: bool = True) -> Run:
-    """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, InputError for no path."""
+    """Return the run, opened if given by directory.
+
+    Raises RunDirectoryError without a run, InputError for other types.
+    """
     if isinstance(run, Run):
         return run
     return Run.open(run, check=check)
 
 
 def seconds_per_verdict(run: Run) -> float | None:
-    """Seconds that the judge took for each verdict that it was asked, over the processes that came to their end.
+    """Return the judge's seconds per verdict over all finished processes.
 
-    Workers of a cluster count as one judge, which is faster; merged shards one after the other. None where nothing was
-    asked or timed: in a run that reused all answers, and in a combined one. Raises RunDirectoryError for a
-    damaged manifest.
+    Cluster workers count as one faster judge, merged shards as sequential. None if no verdict was asked or timed (all
+    answers reused, or a combined run). Raises RunDirectoryError for a damaged manifest.
     """
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
@@ -346,7 +354,7 @@ def seconds_per_verdict(run: Run) -> float | None:
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """The manifest in the directory; None if there is none yet."""
+    """Return the manifest in the directory, or None if it does not exist yet."""
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None

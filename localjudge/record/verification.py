@@ -1,11 +1,11 @@
-"""What `verify` found last, in a file of the run: when that was, and whether the run is still as it was then.
+"""Store and read the result of the last `verify`, and check that it still applies.
 
     verification.json   {"result": "bit-identical", "when": "2026-11-22T09:14:03+00:00", "asked_again": 35, ...}
 
-It names the checksum of the manifest, which has those of the result files, so that a run that was written again does
-not count as verified. It also has the number of rows in the chain of labels and the sha256 of the last one, as of the
-last successful verification: they tell whether rows were changed, removed or replaced since. Nothing signs this file:
-somebody who writes labels and this file anew is not detected.
+The file contains the checksum of the manifest, which contains those of the result files, so a rewritten run does not
+count as verified. It also contains the number of label rows and the sha256 of the last one at the last successful
+verification, which detects rows that were changed, removed or replaced since. The file is not signed: rewriting the
+labels together with this file is not detected.
 """
 
 import os
@@ -24,19 +24,19 @@ VERIFICATION = "verification.json"
 
 
 class VerifiedLabels(Record):
-    """How many rows of labels there were `when` they were verified, and the sha256 of the last one."""
+    """Number of label rows and sha256 of the last one at the time `when`."""
 
     rows: int
     head: str
     when: str
 
     def begin(self, labels: LabelFile) -> bool:
-        """Whether the labels begin with them."""
+        """Return whether the labels begin with the verified rows."""
         return len(labels.rows) >= self.rows and (START, *labels.digests)[self.rows] == self.head
 
 
 class LastVerification(Record):
-    """The file `verification.json`: `asked_again` of the `stored` answers were asked for again on this `machine`."""
+    """The file `verification.json`: `asked_again` of the `stored` answers were repeated on this `machine`."""
 
     schema_version: int = 1
     result: Result
@@ -48,14 +48,14 @@ class LastVerification(Record):
     labels: VerifiedLabels | None = None
 
     def is_of(self, directory: Path) -> bool:
-        """Whether the run in the directory is still the one that was verified."""
+        """Return whether the run in the directory is still the verified one."""
         return self.manifest_sha256 == file_sha256(directory / MANIFEST)
 
 
 def keep_verification(
     directory: Path, result: Result, *, asked_again: int, stored: int, labels: VerifiedLabels | None = None
 ) -> None:
-    """Write it. Raises InputError (OutOfResource where there is no room) if the directory cannot be written."""
+    """Write the file. Raises InputError if the directory cannot be written, OutOfResource without room."""
     verification = LastVerification(
         result=result,
         when=now(),
@@ -69,6 +69,6 @@ def keep_verification(
 
 
 def last_verification(directory: Path) -> LastVerification | None:
-    """What was found last; None if nobody has verified the run. Raises RunDirectoryError for another file."""
+    """Return the last verification, or None. Raises RunDirectoryError for an invalid file."""
     path = directory / VERIFICATION
     return validated(LastVerification, read_object(path), str(path)) if os.path.lexists(path) else None
