@@ -38,7 +38,7 @@ class ResponseRefusal(BuiltIn):
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
-    of_100 = "answers, {} decline to answer"
+    headline = "{} of the answers decline to answer"
     about = About("response: does it decline to answer?", verdicts="1", source="Phoenix, promptfoo is-refusal")
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -55,10 +55,10 @@ def refusal_of(sample: Sample) -> Refusal:
 
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """Cell by (the contexts suffice, the response refuses)."""
-_OF_100 = {
-    "right": "questions, {} are answered or declined as the documents demand",
-    "over_refused": "questions that the documents answer, {} are declined",
-    "made_up": "questions that the documents do not answer, {} are answered all the same",
+_HEADLINES = {
+    "right": "{} of the questions are answered or declined as the documents demand",
+    "over_refused": "{} of the questions that the documents answer are declined",
+    "made_up": "{} of the questions that the documents do not answer are answered all the same",
 }
 
 
@@ -82,9 +82,9 @@ class Abstention(WithOptions):
         return self.mode != "right"
 
     @property
-    def of_100(self) -> str:
+    def headline(self) -> str:
         """What the mode counts."""
-        return _OF_100[self.mode]
+        return _HEADLINES[self.mode]
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask whether the contexts suffice and whether the response refuses."""

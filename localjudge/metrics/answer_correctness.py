@@ -25,10 +25,10 @@ from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attr
 from localjudge.types import Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
-_OF_100 = {
-    "f1": "points for saying what the right answer says and nothing else, {} are reached",
-    "precision": "sentences in the answers, {} are in the right answer",
-    "recall": "sentences in the right answers, {} are in the answer",
+_HEADLINES = {
+    "f1": "in an average answer, {} of the points for saying what the right answer says and nothing else are reached",
+    "precision": "in an average answer, {} of the sentences are in the right answer",
+    "recall": "in an average right answer, {} of the sentences are in the answer",
 }
 
 
@@ -47,9 +47,9 @@ class AnswerCorrectness(WithOptions):
     )
 
     @property
-    def of_100(self) -> str:
+    def headline(self) -> str:
         """What the mode measures."""
-        return _OF_100[self.mode]
+        return _HEADLINES[self.mode]
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response against the reference, and about the reference against the response."""

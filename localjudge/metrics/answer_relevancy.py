@@ -25,7 +25,7 @@ class AnswerRelevancy(BuiltIn):
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
     said_of_a_unit = "needed"
-    of_100 = "sentences in the answers, {} are needed to answer the question"
+    headline = "in an average answer, {} of the sentences are needed to answer the question"
     about = About(
         asks="sentence of the response: is it needed to answer the question?",
         verdicts="sentences of the response",

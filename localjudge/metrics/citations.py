@@ -147,10 +147,10 @@ class CitationSupport(WithOptions):
     )
 
     @property
-    def of_100(self) -> str:
+    def headline(self) -> str:
         """Sentences with a citation, or all."""
-        which = "sentences with a citation" if self.of == "cited" else "sentences in the answers"
-        return f"{which}, {{}} are supported by what they cite"
+        which = "sentences with a citation" if self.of == "cited" else "sentences"
+        return f"in an average answer, {{}} of the {which} are supported by what they cite"
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence with citations, against the cited contexts."""
@@ -177,7 +177,7 @@ class CitationValidity(BuiltIn):
     name = "citation_validity"
     required_fields = frozenset({"response", "retrieved_contexts"})
     counts = "citations name a retrieved context"
-    of_100 = "citations, {} name a document that was found"
+    headline = "in an average answer, {} of the citations name a document that was found"
     about = About(
         asks="citation: does it name a retrieved context?",
         verdicts="none",

@@ -26,7 +26,7 @@ class ContextPrecision(WithOptions):
     against: Literal["reference", "response"] = "reference"
     base = "context_precision"
     common_tasks = frozenset({"usefulness"})
-    of_100 = "points for placing useful documents before the others, {} are reached"
+    headline = "in an average sample, {} of the points for placing useful documents before the others are reached"
     about = About(
         asks="context: was it useful for the reference answer (the response)?",
         verdicts="contexts",

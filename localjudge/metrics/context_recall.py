@@ -19,7 +19,7 @@ class ContextRecall(BuiltIn):
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "attributed"
-    of_100 = "sentences in the right answers, {} are supported by the documents"
+    headline = "in an average right answer, {} of the sentences are supported by the documents"
     about = About(
         asks="sentence of the reference: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the reference",

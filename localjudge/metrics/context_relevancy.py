@@ -23,7 +23,7 @@ class ContextRelevancy(BuiltIn):
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_sentence"})
     said_of_a_unit = "needed"
-    of_100 = "sentences in the documents, {} are needed to answer the question"
+    headline = "in an average sample, {} of the sentences in the documents are needed to answer the question"
     about = About(
         asks="sentence of the contexts: is it needed to answer the question?",
         verdicts="sentences of the contexts",
@@ -48,7 +48,7 @@ class ContextRelevancyChunk(BuiltIn):
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_chunk"})
     said_of_a_unit = "needed"
-    of_100 = "documents, {} are needed to answer the question"
+    headline = "in an average sample, {} of the documents are needed to answer the question"
     about = About(
         asks="context: is it needed to answer the question?",
         verdicts="contexts",

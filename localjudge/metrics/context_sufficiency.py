@@ -22,7 +22,7 @@ class ContextSufficiency(BuiltIn):
     name = "context_sufficiency"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency"})
-    of_100 = "questions, {} can be answered from the documents"
+    headline = "{} of the questions can be answered from the documents"
     about = About(
         asks="question: can it be answered from the retrieved contexts?",
         verdicts="1",

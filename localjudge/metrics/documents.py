@@ -41,7 +41,7 @@ class RankingMeasure(NamedTuple):
 
     name: str
     score: ScoreRanking
-    of_100: str
+    headline: str
     counts: str = ""
 
 
@@ -72,9 +72,9 @@ class DocumentMetric(BuiltIn):
         return with_options(self.measure.name, self)
 
     @property
-    def of_100(self) -> str:
-        """That of the measure."""
-        return self.measure.of_100
+    def headline(self) -> str:
+        """The headline of the measure."""
+        return self.measure.headline
 
     @property
     def counts(self) -> str:
@@ -197,10 +197,11 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-_HIT, _FOUND = "questions, {} have a right document among those found", "right documents, {} were found"
-_FIRST = "points for placing a right document first, {} are reached"
-_ALL_FIRST = "points for placing all right documents before the others, {} are reached"
-_BEST = "points for placing documents in the best order, {} are reached"
+_HIT = "{} of the questions have a right document among the documents found"
+_FOUND = "in an average sample, {} of the right documents were found"
+_FIRST = "in an average sample, {} of the points for placing a right document first are reached"
+_ALL_FIRST = "in an average sample, {} of the points for placing all right documents before the others are reached"
+_BEST = "in an average sample, {} of the points for placing documents in the best order are reached"
 DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit, _HIT)
 DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _FOUND, _SHARE)
 DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank, _FIRST)
@@ -211,13 +212,13 @@ WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT
 
 def hit_rate_at(k: int) -> RankingMeasure:
     """Whether any of the first k is a hit."""
-    words = f"questions, {{}} have a right document among the first {k}"
+    words = f"{{}} of the questions have a right document among the first {k}"
     return RankingMeasure(f"hit_rate@{k}", lambda truths, retrieved, by: single_hit(truths, retrieved[:k], by), words)
 
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k."""
-    words = f"right documents, {{}} are among the first {k}"
+    words = f"in an average sample, {{}} of the right documents are among the first {k}"
     return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
 
 
@@ -228,5 +229,5 @@ def precision_at(k: int) -> RankingMeasure:
         hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
-    words, counts = f"documents among the first {k}, {{}} are right ones", "places held by a ground-truth document"
-    return RankingMeasure(f"precision@{k}", score, words, counts)
+    words = f"in an average sample, {{}} of the first {k} documents are right ones"
+    return RankingMeasure(f"precision@{k}", score, words, "places held by a ground-truth document")

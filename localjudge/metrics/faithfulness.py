@@ -18,7 +18,7 @@ class Faithfulness(BuiltIn):
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
     said_of_a_unit = "attributed"
-    of_100 = "sentences in the answers, {} are supported by the documents"
+    headline = "in an average answer, {} of the sentences are supported by the documents"
     about = About(
         asks="sentence of the response: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the response",

@@ -65,10 +65,10 @@ class MatrixRecall(MatrixMetric):
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
     @property
-    def of_100(self) -> str:
+    def headline(self) -> str:
         """Among which documents one is looked for."""
         among = "" if self.first is None else f" among the first {self.first}"
-        return f"sentences in the right answers, {{}} are supported by a single document{among}"
+        return f"in an average right answer, {{}} of the sentences are supported by a single document{among}"
 
     def score(self, table: SupportTable) -> Scored:
         """Supported sentences / sentences."""
@@ -86,7 +86,7 @@ class MatrixPrecision(MatrixMetric):
 
     name = "matrix_precision"
     counts = "contexts support a sentence of the reference"
-    of_100 = "documents, {} support a sentence of the right answer"
+    headline = "in an average sample, {} of the documents support a sentence of the right answer"
 
     def score(self, table: SupportTable) -> Scored:
         """Supporting chunks / chunks."""

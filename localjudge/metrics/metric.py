@@ -66,7 +66,8 @@ class _Frozen:
 class BuiltIn(_Frozen):
     """What the metrics of this package have in common: they are values, of version 1 if they do not name another.
 
-    `of_100` says the mean in words: what becomes of 100, `{}` being how many: "answers, {} decline to answer".
+    `headline` says the mean in words, with `{}` for the amount: "in an average answer, {} of the sentences ...". A mean
+    of shares is not the share of all sentences, so it names the average; a mean of 0 and 1 does not need to.
     """
 
     version = 1

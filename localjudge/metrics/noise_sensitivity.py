@@ -27,7 +27,7 @@ class NoiseSensitivity:
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    of_100 = "sentences in the answers, {} are wrong because a document says so"
+    headline = "in an average answer, {} of the sentences are wrong because a document says so"
     counts = "sentences of the response wrong, and supported by a context"
     about = About(
         asks="sentence of the response: is it wrong, and does a relevant context say it?",

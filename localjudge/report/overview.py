@@ -1,12 +1,12 @@
 """What the page of a run says before and after its samples: values of its template.
 
-    the finding    Of 100 sentences in the answers, about 69 (59 to 78) are supported by the documents.
-                   A person checked 50 of them.
+    the finding    In an average answer, about 69 % of the sentences are supported by the documents (59 to 78).
+                   A person checked 50 statements of this run.
     each mean      corrected by labels, where they suffice; under it the judge alone and the labels alone
     each gate      in words, and as a mark on the scale of its metric
     how            date, judge, labels, verification: what an auditor asks for, and every machine word
 
-A mean counts each sample once, so the 100 are of an average sample.
+A mean counts each sample once: of the sentences in all answers another share may be supported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -136,17 +136,19 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
 
 
 def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
-    """The mean of a metric as a clause, in the metric's own words: `of 100 answers, about 9 (2 to 22) decline ...`."""
-    words = getattr(catalog.ours(name), "of_100", None)
+    """The mean of a metric as a clause, in the metric's own words: `about 9 % of the answers decline ... (2 to 22)`."""
+    words = getattr(catalog.ours(name), "headline", None)
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
-    value += f" ({' to '.join(ends)})" if ends else ""
-    return f"of 100 {words.format(f'about {value}')}" if words else f"the mean of {name} is {value}"
+    clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
+    return f"{clause} ({' to '.join(ends)})" if ends else clause
 
 
 def _meaning(name: str, run: Run) -> str:
     """What the metric tells, as a question; nothing of a metric whose words are not known."""
-    if words := getattr(catalog.ours(name), "of_100", None):
-        return f"Of 100 {words.format('how many')}?{' Lower is better.' if catalog.lower_is_better(name) else ''}"
+    if words := getattr(catalog.ours(name), "headline", None):
+        question = words.format("how many")
+        lower = " Lower is better." if catalog.lower_is_better(name) else ""
+        return f"{question[0].upper()}{question[1:]}?{lower}"
     criterion = run.manifest.criteria.get(name)
     return criterion.question if criterion else ""
 

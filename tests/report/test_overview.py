@@ -63,19 +63,24 @@ def measured(run: Run, labels: Any = None) -> str:
 
 def test_a_corrected_mean_is_said_as_the_finding_and_who_checked_it(run: Run) -> None:
     text = first_screen(run, labelled(faithfulness=ENOUGH), title="Ward assistant")
-    assert "Ward assistant Of 100 sentences in the answers, about 69 (59 to 78) are supported by the documents." in text
     assert (
-        "by the documents. A person checked 50 of them. The judge scripted says: of 100 sentences in the right" in text
+        "Ward assistant In an average answer, about 69 % of the sentences are supported by the documents (59 to 78)."
+        in text
     )
-    assert "People checked 50 of them." in first_screen(run, labelled(faithfulness=ENOUGH, people=("ann", "bob")))
+    assert (
+        "(59 to 78). A person checked 50 statements of this run. The judge scripted says: in an average right" in text
+    )
+    assert "People checked 50 statements of this run." in first_screen(
+        run, labelled(faithfulness=ENOUGH, people=("ann", "bob"))
+    )
 
 
 def test_without_labels_the_judge_says_it_and_nobody_has_checked(run: Run) -> None:
     low, high = (f"{100 * end:.0f}" for end in run.summary.metrics["faithfulness"].ci95 or ())
-    said = f"about 90 ({low} to {high}) are supported by the documents"
+    said = f"about 90 % of the sentences are supported by the documents ({low} to {high})"
     assert (
-        f"The judge scripted says: of 100 sentences in the right answers, {said}; of 100 sentences in the answers, "
-        f"{said}. Nobody has checked this yet: localjudge label RUN shows what to check."
+        f"The judge scripted says: in an average right answer, {said}; in an average answer, {said}. "
+        "Nobody has checked this yet: localjudge label RUN shows what to check."
     ) in first_screen(run)
 
 
@@ -88,7 +93,7 @@ def test_too_few_labels_say_how_many_more_and_how_long_they_take(run: Run) -> No
 
 def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run) -> None:
     _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
-    assert metric["meaning"] == "Of 100 sentences in the answers, how many are supported by the documents?"
+    assert metric["meaning"] == "In an average answer, how many of the sentences are supported by the documents?"
     assert metric["rows"] == [
         ("faithfulness", 0.687, (0.592, 0.781), ""),
         ("judge alone", 0.9, run.summary.metrics["faithfulness"].ci95, "as good as 31 labels more"),
@@ -109,7 +114,9 @@ def test_a_metric_without_a_judge_waits_for_nobody_to_check_it(tmp_path: Path) -
     row = {"retrieved_contexts": ["a"], "reference_contexts": ["a", "b"]}
     metrics, engine = ["document_recall_multi_hit"], ScriptedEngine({}, default=0.9)
     text = first_screen(evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run"))
-    assert re.search(r"Of 100 right documents, about 50 \(\d+ to \d+\) were found\. 1 sample", text)
+    assert re.search(
+        r"In an average sample, about 50 % of the right documents were found \(\d+ to \d+\)\. 1 sample", text
+    )
     assert "checked" not in text
 
 
@@ -139,11 +146,27 @@ def every_built_in() -> list[str]:
 
 @pytest.mark.parametrize("name", every_built_in())
 def test_every_built_in_metric_has_words_for_its_mean(name: str) -> None:
-    """They say a finding and ask a question, each once: `of 100 answers, about 7 (2 to 9) decline to answer`."""
-    words = getattr(catalog.get(name), "of_100", "")
+    """They say a finding and ask a question, each once: `about 7 % of the answers decline to answer (2 to 9)`."""
+    words = getattr(catalog.get(name), "headline", "")
     assert words.count("{}") == 1
-    assert re.search(r"^[a-z].*, \{\} .*[a-z0-9]$", words)
-    assert f"about 7 (2 to 9) {words.partition('{} ')[2]}" in in_words(name, 0.07, (0.02, 0.09))
+    assert re.search(r"^(in an average (right )?(answer|sample), )?\{\} of the .*[a-z0-9]$", words)
+    assert in_words(name, 0.07, (0.02, 0.09)) == f"{words.format('about 7 %')} (2 to 9)"
+
+
+def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
+    """Of 20 answers with one supported sentence and 20 with nine unsupported ones, 10 % of the sentences are supported.
+
+    The mean of the answers' shares is a half, and the page says so of an average answer.
+    """
+    texts = ["It rains."] * 20 + [" ".join(f"It snows on day {day}." for day in range(9))] * 20
+    rows = [{**ROW, "id": str(at), "response": text} for at, text in enumerate(texts)]
+    engine = ScriptedEngine({f"It snows on day {day}.": 0.1 for day in range(9)}, default=0.9)
+    run = evaluate(rows, engine=engine, metrics=["faithfulness"], out=tmp_path / "run")
+    scores = list(run.scores)
+    assert sum(row.numerator or 0 for row in scores) / sum(row.denominator or 0 for row in scores) == 0.1
+    text = first_screen(run)
+    assert "in an average answer, about 50 % of the sentences are supported by the documents (34 to 66)." in text
+    assert "Of 100" not in text
 
 
 def truth_of(words: str, value: float) -> bool:
