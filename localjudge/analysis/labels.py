@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge.analysis.drawing import draw_again, frame_of, metrics_of, without_drawing
-from localjudge.analysis.units import UnitFrame, unit_frames
+from localjudge.analysis.judge_figures import FEW
+from localjudge.analysis.units import ShareOf, UnitFrame, unit_frames
 from localjudge.errors import DataError, InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
 from localjudge.record.run import Run, as_run
@@ -40,7 +41,6 @@ from localjudge.stats.corrected import (
     strata_by_score,
     worth_in_labels,
 )
-from localjudge.stats.interval import Floats
 from localjudge.stats.looks import Look, look_at
 from localjudge.types import Label, Record
 from localjudge.words import numbered, option_name
@@ -77,7 +77,8 @@ class CorrectedMean(Record):
     among its `statements`, and it is computed again at `next_look` labels. The judge is worth `worth_labels` labels:
     they alone would need so many more for an interval as narrow. `labels` are of `clusters` samples or groups of
     samples; `needed` more are missing until there may be an interval, which take about `minutes`. `power` is how much
-    weight the judge gets, from 0 to 1; `sensitivity` and `specificity` are the shares of 1 and of 0 that it gets right;
+    weight the judge gets, from 0 to 1. `right_on_ones` counts the labels of 1 on which the judge is right, and all of
+    them; `sensitivity` and `specificity` weigh them as the mean does, and are given from 20 labels of a kind on.
     `remark` says what else is to be known.
 
     Where annotators contradict each other, `by_annotator` has the corrected mean by the labels of each, completed by
@@ -100,6 +101,8 @@ class CorrectedMean(Record):
     needed: int | None = None
     minutes: int | None = None
     power: float | None = None
+    right_on_ones: tuple[int, int] | None = None
+    right_on_zeros: tuple[int, int] | None = None
     sensitivity: float | None = None
     specificity: float | None = None
     remark: str | None = None
@@ -108,6 +111,18 @@ class CorrectedMean(Record):
     def in_words(self) -> str:
         """`50 labels`, or `50 of 63 labels` between two looks."""
         return labels_in_words(self.labels, self.labelled)
+
+    @property
+    def rates_in_words(self) -> str:
+        """`right on 29 of 33 labels of 1 (sensitivity 87 %) and on 9 of 17 labels of 0`: no rate of few labels."""
+        kinds = ((1, self.right_on_ones, "sensitivity"), (0, self.right_on_zeros, "specificity"))
+        parts = []
+        for kind, counts, name in kinds:
+            if counts and counts[1]:
+                rate = getattr(self, name)
+                shown = "" if rate is None else f" ({name} {100 * rate:.0f} %)"
+                parts.append(f"on {counts[0]:,} of {counts[1]:,} labels of {kind}{shown}")
+        return f"right {' and '.join(parts)}" if parts else ""
 
 
 class PairAgreement(Record):
@@ -465,7 +480,7 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look:
         "clusters": corrected.clusters,
         "power": corrected.power,
         "remark": remark,
-        **_rates(units, *(("specificity", "sensitivity") if frame.share_of == "zeros" else ())),
+        **_rates(units, "zeros" if frame.share_of == "zeros" else "ones"),
     }
 
 
@@ -481,14 +496,18 @@ def _clusters_to_label(frame: UnitFrame) -> int:
     return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
 
 
-def _rates(units: JudgedUnits, of_ones: str = "sensitivity", of_zeros: str = "specificity") -> dict[str, Any]:
-    """The judge's sensitivity and specificity, of those of the two that labels tell."""
-    weights: Floats = np.where(units.certain, 0.0, units.drawn)
-    sides = {of_ones: (units.human, units.judged), of_zeros: (1 - units.human, 1 - units.judged)}
-    rates = {}
-    for name, (human, right) in sides.items():
-        if total := float((weights * human).sum()):
-            rates[name] = float((weights * human * right).sum()) / total
+def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
+    """On how many labels of 1 and of 0 the judge is right; sensitivity and specificity, each of enough labels."""
+    rates: dict[str, Any] = {}
+    kinds = {"ones": "sensitivity", "zeros": "specificity"}
+    for kind, name in kinds.items():
+        wanted = float(kind == good)  # of units that count as 1 if they are good
+        of_kind = units.labelled & (units.human == wanted)
+        right, weights = of_kind & (units.judged == wanted), units.drawn
+        labels = int(of_kind.sum())
+        rates[f"right_on_{kind}"] = int(right.sum()), labels
+        if labels >= FEW:
+            rates[name] = float(weights[right].sum()) / float(weights[of_kind].sum())
     return rates
 
 

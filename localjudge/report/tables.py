@@ -90,9 +90,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
     for name, corrected in labels.corrected.items():
         if metric not in (None, name):
             continue
-        named = {"sensitivity": corrected.sensitivity, "specificity": corrected.specificity}
-        rates = ", ".join(f"{word} {100 * rate:.0f} %" for word, rate in named.items() if rate is not None)
-        worth, more = corrected.worth_labels, ""
+        worth, rates, more = corrected.worth_labels, corrected.rates_in_words, ""
         if corrected.needed:
             more = f" ({corrected.needed:,} more, about {numbered(corrected.minutes or 0, 'minute')})"
         parts = (
@@ -101,7 +99,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
             "annotators differ, so the interval covers the mean by each" if corrected.by_annotator else None,
             corrected.remark or (None if corrected.labels else "no labels"),
             f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,
-            rates or None,
+            f"the judge is {rates}" if rates else None,
         )
         yield f"{name}: {'; '.join(filter(None, parts))}"
     people = "a person" if len(labels.labellers) == 1 else f"{len(labels.labellers):,} people"

@@ -88,7 +88,12 @@ def test_a_judge_that_is_always_right_leaves_its_mean(judged_run: JudgedRun) -> 
     said = {row.text: row.label for row in run.verdicts}
     mean = corrected(label(run, said.__getitem__, 30))
     assert mean.mean == pytest.approx(run[METRIC].mean, abs=1e-12)
-    assert [mean.sensitivity, mean.specificity, mean.power] == pytest.approx([1, 1, 1])
+    assert mean.power == pytest.approx(1)
+    assert mean.right_on_ones is not None
+    assert mean.right_on_zeros is not None
+    assert [right for right, _ in (mean.right_on_ones, mean.right_on_zeros)] == [
+        count for _, count in (mean.right_on_ones, mean.right_on_zeros)
+    ]
     assert (mean.worth_labels or 0) > 30
 
 
@@ -128,15 +133,18 @@ def test_a_statement_that_samples_share_is_one_label(scripted_run: ScriptedRun) 
 
 
 def test_what_the_judge_gets_right_by_hand(scripted_run: ScriptedRun) -> None:
-    """Twenty samples of one statement, all labelled. Judged 1 are 12: 9 of them are 1. Of the 8 others 2 are 1.
+    """Forty samples of one statement, all labelled. Judged 1 are 24: 18 of them are 1. Of the 16 others 4 are 1.
 
-    Sensitivity 9/11, specificity 6/9; the corrected mean is 11/20, the judge's 12/20.
+    Sensitivity 18/22; the corrected mean is 22/40. Of 18 labels of 0 the judge has 12 right, too few for a specificity:
+    three labels said "specificity 100 %".
     """
-    texts = [f"Fact {n}." for n in range(20)]
+    texts = [f"Fact {n}." for n in range(40)]
     rows = [{"id": text, "reference": text, "retrieved_contexts": ["x"]} for text in texts]
-    run = scripted_run("run", rows, {text: 0.9 if n < 12 else 0.2 for n, text in enumerate(texts)}, metrics=[METRIC])
-    mean = corrected(label(run, lambda text: int(texts.index(text) < 9 or texts.index(text) >= 18)))
-    assert [mean.sensitivity, mean.specificity, mean.mean] == pytest.approx([9 / 11, 6 / 9, 11 / 20])
+    run = scripted_run("run", rows, {text: 0.9 if n < 24 else 0.2 for n, text in enumerate(texts)}, metrics=[METRIC])
+    mean = corrected(label(run, lambda text: int(texts.index(text) < 18 or texts.index(text) >= 36)))
+    assert [mean.sensitivity, mean.mean] == pytest.approx([18 / 22, 22 / 40])
+    assert (mean.right_on_ones, mean.right_on_zeros, mean.specificity) == ((18, 22), (12, 18), None)
+    assert mean.rates_in_words == "right on 18 of 22 labels of 1 (sensitivity 82 %) and on 12 of 18 labels of 0"
 
 
 def test_a_judge_that_says_nothing_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
@@ -556,8 +564,8 @@ def test_where_no_is_the_good_answer_a_label_of_0_counts(scripted_run: ScriptedR
     mean = corrected(label(run, lambda text: int(text in ("Fact 0.", "Fact 1."))), "rude")
     assert run["rude"].mean == pytest.approx(0.8)
     assert mean.mean == pytest.approx(0.9)
-    # Of those that people call rude it knows both, of the 18 others 16.
-    assert [mean.sensitivity, mean.specificity] == pytest.approx([1, 16 / 18])
+    # Of the two that people call rude it knows both, of the 18 others 16.
+    assert (mean.right_on_ones, mean.right_on_zeros) == ((2, 2), (16, 18))
 
 
 def test_samples_without_any_text_need_no_label(scripted_run: ScriptedRun) -> None:

@@ -142,8 +142,9 @@ ENOUGH = corrected(
     labels=50,
     worth_labels=31,
     labels_alone=LabelledMean(mean=0.66, ci95=(0.51, 0.79)),
+    right_on_ones=(31, 34),
+    right_on_zeros=(10, 16),
     sensitivity=0.91,
-    specificity=0.6,
 )
 
 

@@ -218,7 +218,9 @@ def test_an_auditor_finds_who_labelled_and_how_far_they_agree(run: Run) -> None:
     pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
     agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
     text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
-    assert "Labels50 of faithfulness; by them the judge has sensitivity 91 %, specificity 60 % Labelled by" in text
+    assert (
+        "Labels50 labels of faithfulness; the judge is right on 31 of 34 labels of 1 (sensitivity 91 %) and on" in text
+    )
     assert "Labelled byann (30), bob (30), 2026-11-20 to 2026-11-22 Agreement" in text
     assert "Agreement10 statements labelled by several: 90 % the same, Krippendorff's alpha 0.790; " in text
     assert "alpha 0.790; ann and bob: 90 % of 10 the same, Cohen's kappa 0.781 Verified" in text
