@@ -31,7 +31,7 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification, last_verification
 from localjudge.report import tables
-from localjudge.report.overview import Values, overview
+from localjudge.report.overview import Values, is_judged, overview
 from localjudge.report.private_page import page_parts, write_page
 from localjudge.report.sample import outcome_of, remark_on
 from localjudge.run.verify import REPORT
@@ -119,7 +119,10 @@ def page(
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
     config = {
         "inputs": inputs.model_dump(mode="json"),
-        "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
+        "metrics": [
+            {"name": name, "lowerIsBetter": catalog.lower_is_better(name), "judged": is_judged(name)}
+            for name in run.summary.metrics
+        ],
         "threshold": run.summary.threshold,
         "thresholds": run.summary.thresholds,
         "near": NEAR,

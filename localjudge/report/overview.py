@@ -105,14 +105,12 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
         corrected = labels.corrected.get(name) if labels else None
         judge = MeanRow("judge alone", summary.mean, summary.ci95)
         rows = [MeanRow(name, None, None)] if name in withheld else _mean_rows(name, judge, corrected)
-        metric = catalog.ours(name)
-        judged = metric is None or bool(catalog.tasks_of([metric]))
         checked = corrected.labels if corrected and corrected.ci95 and name not in withheld else 0
         yield {
             "name": name,
             "meaning": _meaning(name, run),
             "sentence": "" if rows[0].mean is None else in_words(name, rows[0].mean, rows[0].interval),
-            "judged": judged and not checked,
+            "judged": is_judged(name) and not checked,
             "checked": checked,
             "corrected": corrected,
             "needed": corrected.needed if corrected else None,
@@ -122,6 +120,12 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
             "marks": [(gate.threshold, _bound(gate)) for gate in gates if gate.metric == name and not gate.delta],
             "remarks": list(tables.metric_remarks(summary, withheld=name in withheld)),
         }
+
+
+def is_judged(name: str) -> bool:
+    """Whether a judge is asked for the metric, as far as is known."""
+    metric = catalog.ours(name)
+    return metric is None or bool(catalog.tasks_of([metric]))
 
 
 def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:

@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from localjudge.analysis.labels import labels_of
 from localjudge.errors import InputError
 from localjudge.metrics import catalog
 from localjudge.record.directory import open_regular
@@ -87,6 +88,7 @@ class _Redaction:
     def __init__(self, run: Run, salt: bytes) -> None:
         self._run = run
         self._salt = salt
+        self._labels = labels_of(run)
         own = run.manifest.criteria
         self._metric = {
             name: name if catalog.is_ours(name) and name not in own and "(" not in name else f"metric-{place}"
@@ -114,11 +116,18 @@ class _Redaction:
                 "skipped_rows": summary.skipped_rows,
                 "verdicts": summary.verdicts.model_dump(),
                 "metrics": {
-                    self._metric[name]: metric.model_dump() | {"method": _only(_WORD, metric.method)}
+                    self._metric[name]: metric.model_dump()
+                    | {"method": _only(_WORD, metric.method)}
+                    | self._corrected(name)
                     for name, metric in summary.metrics.items()
                 },
             },
         }
+
+    def _corrected(self, name: str) -> dict[str, Any]:
+        """The mean as labels correct it, with its interval and the number of labels; nothing without labels."""
+        corrected = self._labels.corrected.get(name) if self._labels else None
+        return {"corrected": corrected.model_dump(include={"mean", "ci95", "labels"})} if corrected else {}
 
     def score(self, row: ScoreRow) -> dict[str, Any]:
         """A row of `scores.jsonl` without its detail."""

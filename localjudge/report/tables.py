@@ -139,6 +139,8 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
         for summary in [part.metrics[name]]
     ]
     always = [ALWAYS_VALID] if run.sampling.by_scores else []
+    if labels_of(run):
+        always.append("slices are as the judge has them: labels correct the means of the whole run only")
     notes = [EACH_ALONE, *always, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
     return Table(headings, rows, notes, names=2)

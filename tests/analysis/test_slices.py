@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis import compare as module
 from localjudge.analysis.compare import ComparedSlice, compare, slices
+from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.stats.paired import paired_difference
 from tests.cli.conftest import called
@@ -102,6 +103,17 @@ def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.Capture
     values = json.loads(called(capfd, "show", run.directory, "--by", "topic", "--json")[1])
     assert [part["value"] for part in values["slices"]] == ["a", "b"]
     assert called(capfd, "show", run.directory, "1", "--by", "topic")[0] == 1
+
+
+def test_slices_of_a_labelled_run_say_that_they_are_not_corrected(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a corrected mean of the whole run, slices looked as if they were corrected, too."""
+    run = judged(tmp_path / "run", ROWS)
+    said = "slices are as the judge has them: labels correct the means of the whole run only"
+    assert said not in " ".join(called(capfd, "show", run.directory, "--by", "topic")[1].split())
+    Labelling(run).answer(1)
+    assert said in " ".join(called(capfd, "show", run.directory, "--by", "topic")[1].split())
 
 
 TOPICS = {"A": "x", "B": "y", "C": "x", "D": "y", "E": None}

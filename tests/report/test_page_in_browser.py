@@ -178,13 +178,15 @@ def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path)
     page = open_page(report)
     shown = page.get_by_role("status")
     expect(shown).to_have_text(
-        re.compile(r"70 of 70 samples. context_recall: 69 scored, 0 undefined, 1 failed, mean of these 0\.246")
+        re.compile(
+            r"70 of 70 samples. context_recall: 69 scored, 0 undefined, 1 failed, mean of these by the judge 0\.246"
+        )
     )
     assert ids(page)[:3] == ["sample 3", "sample 0", "sample 2"]
     page.get_by_label("Order").select_option("best")
     assert ids(page)[0] == "sample 1"
     page.get_by_label("Score from").fill("0.4")
-    expect(shown).to_have_text(re.compile("34 of 70 samples.*mean of these 0.500"))
+    expect(shown).to_have_text(re.compile("34 of 70 samples.*mean of these by the judge 0.500"))
     page.get_by_role("button", name="Reset").click()
     expect(shown).to_have_text(re.compile("70 of 70"))
     page.get_by_label("Outcome").select_option("failed")

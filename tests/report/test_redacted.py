@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, InputError, Run, RunDirectoryError, ScriptedEngine, evaluate
+from localjudge.analysis.labelling import Labelling
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics.criterion import CriterionExample
 from localjudge.report.redacted import redacted_lines, salt_of
@@ -118,6 +119,26 @@ def secrets(run: Run) -> list[str]:
 
 FIXED = {"user_input", "retrieved_contexts", "reference", "response"}
 """Names of our fields, which are no text of anybody, and stand in the output as the places of verdicts."""
+
+
+def test_a_labelled_run_goes_out_with_its_corrected_means(tmp_path: Path) -> None:
+    """And without names of annotators: who carried the file out had the judge's mean only."""
+    engine = ScriptedEngine({f"Fact {n}.": 0.1 for n in range(5)}, default=0.9)
+    rows = [{"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["Rain."]} for n in range(20)]
+    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run")
+    assert "corrected" not in json.loads(next(redacted_lines(run)))["summary"]["metrics"]["context_recall"]
+    labelling = Labelling(run, "Annotator Nightingale")
+    while labelling.rows:
+        labelling.answer(1)
+    head = next(redacted_lines(run))
+    corrected = run["context_recall"].corrected
+    assert corrected is not None
+    assert json.loads(head)["summary"]["metrics"]["context_recall"]["corrected"] == {
+        "mean": corrected.mean,
+        "ci95": list(corrected.ci95 or ()),
+        "labels": 20,
+    }
+    assert "Nightingale" not in head
 
 
 def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:

@@ -145,11 +145,11 @@ class SampleList {
   }
 
   #say(more) {
-    const { name } = this.#config.metrics[this.#chosen.metric];
+    const { name, judged } = this.#config.metrics[this.#chosen.metric];
     const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
     const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
     const shown = `${grouped(this.#listed.length)} of ${counted(this.#rows.length, "sample")}`;
-    const average = mean === null ? "" : `, mean of these ${threeDigits(mean)}`;
+    const average = mean === null ? "" : `, mean of these ${judged ? "by the judge " : ""}${threeDigits(mean)}`;
     this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
   }
 
