@@ -6,8 +6,9 @@
 
 A decision is matched with the verdicts of the run by what the person was shown, so labels of one run serve another
 where the statement is the same. They correct its means only if they were drawn from the same statements: labels of
-others say nothing about those that nobody could draw. Of statements that several people labelled, the mean counts.
-Where two drawings were made, each is a sample, and both together count by the numbers of their labels.
+others say nothing about those that nobody could draw. Where annotators contradict each other, the mean is corrected
+once by the labels of each, and the interval covers them all. Where two drawings were made, each is a sample, and both
+together count by the numbers of their labels. Labels count at planned numbers only (`localjudge.stats.looks`).
 """
 
 import math
@@ -257,12 +258,11 @@ class Decisions:
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
         """The labels of these statements by annotator, completed by the labels of the annotator with the most.
 
-        One entry where no statement has different labels.
+        Only annotators of statements with different labels have an entry; one entry if there is no such statement.
         """
         people = {key: self.labels[key] for key in keys}
-        names = [name for name in self.annotators if any(name in labels for labels in people.values())]
-        if all(len(set(labels.values())) == 1 for labels in people.values()):
-            names = names[:1] or [""]
+        disputed = [labels for labels in people.values() if len(set(labels.values())) > 1]
+        names = [name for name in self.annotators if any(name in labels for labels in disputed)] or [""]
         others = {
             key: next(labels[name] for name in self.annotators if name in labels) for key, labels in people.items()
         }

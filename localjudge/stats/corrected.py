@@ -18,7 +18,8 @@ what the labels of its stratum say on average, w (lambda L + mean q), and of eac
 v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
 t has as many degrees of freedom as clusters have labels, less the strata. The limits are taken on the logit, as means
 near 0 and 1 are skewed. Where no error was seen there may be one: the variance has one labelled unit more, which the
-judge has wrong as likely as not. A difference of two means is the sum of the differences of what each cluster adds.
+judge has wrong as likely as not. The intervals of a run are those of a planned look at its labels, with the confidence
+of `localjudge.stats.looks`. A difference of two means is the sum of the differences of what each cluster adds.
 
 Units are drawn with probabilities in proportion to their weight times how unsure the judge is of them, sqrt(p (1 - p)),
 with p a tenth of the way from p_yes to 1/2, as a judge may be sure and wrong (T. Zrnic and E. J. Candes, 2024, Active

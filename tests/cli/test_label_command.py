@@ -286,5 +286,5 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripte
     with in_a_terminal("label", "run", "--n", "6", "--again", "--labeller", "bob") as (process, controller):
         seen(controller, "0 of 3 labelled")
         os.write(controller, b"111")
-        assert "3 statements labelled by two people: 33 % the same" in seen(controller, "signature")
+        assert "3 statements labelled by several: 33 % the same" in seen(controller, "signature")
         assert process.wait(timeout=60) == 0
