@@ -189,7 +189,8 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     """Re-run the judge of RUN and report what is the same: bit-identical, same verdicts, or different.
 
     The judge is asked for the stored answers again; sentences, scores and intervals are computed again from the stored
-    data, and the result files are compared byte for byte. Nothing of RUN is changed, which keeps the result for its
+    data, and the result files are compared byte for byte; so is report.html in RUN. Labels are compared with their
+    checksums, their drawings and the last verification. Nothing of RUN is changed, which keeps the result for its
     report; DATA is not needed. Bits are the same on the same kind of processor; on another, use --accept verdicts.
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.

@@ -28,6 +28,7 @@ from localjudge.types import Record, VerdictRule
 from localjudge.words import Setting, declare, option, option_name, suggestion
 
 ONE_HALF = 0.5
+_MOST_CACHE_MIB = 1 << 24
 
 
 class RunSettings(EngineSettings):
@@ -94,7 +95,9 @@ class RunSettings(EngineSettings):
         tuple[str, ...], Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True)
     ] = ()
     """Reuse the answers of a run of the same judge (may be repeated)."""
-    cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(default=False, ge=0, exclude=True)
+    cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(
+        default=False, ge=0, le=_MOST_CACHE_MIB, exclude=True
+    )
     """Keep and reuse the answers of all your runs in one private folder: true, or how many MiB at most (1,024)."""
     limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
     """Use only the first N samples."""

@@ -123,6 +123,20 @@ def test_what_a_file_changed_and_withdrew_is_said(run: Run, call: Call) -> None:
     assert "page.jsonl: 0 new labels, 7 already known, 3 older than the label that counts" in " ".join(output.split())
 
 
+@pytest.mark.engine
+def test_a_full_disk_while_labelling_is_exit_code_4_and_the_same_command_goes_on(run: Run, call: Call) -> None:
+    """A limit of 2 KiB a file, where 12 rows take 5: exit code 1, and some of the rows were kept."""
+    call("label", "run", "--out", "s.jsonl")
+    fill("s.jsonl", {})
+    command = [sys.executable, "-m", "localjudge", "label", "run", "--read", "s.jsonl"]
+    limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", *command]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert (done.returncode, "make room, then run the same command again" in done.stderr) == (4, True), done.stderr
+    assert said() == []
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert len(said()) == 12
+
+
 def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     """Then the judge's and that of the labels; who labelled; and, without labels, how to."""
     assert "no person has checked these verdicts yet: localjudge label run" in call("show", "run")[1]

@@ -28,6 +28,7 @@ from localjudge.run.settings import NOT_IN_FILES, checked
         ("limit", 1.0, "limit must be a valid integer, got 1.0"),
         ("thresold", 0.5, "there is no option 'thresold'\n  hint: did you mean threshold?"),
         ("ray_workers", 1, "ray_workers is about a Ray cluster"),
+        ("cache", 10**13, "cache must be at most 16777216, got 10000000000000"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_option(name: str, value: Any, problem: str) -> None:
