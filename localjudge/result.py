@@ -149,7 +149,7 @@ class Run(record.Run):
         *,
         judge: JudgeName | None = None,
         engine: Engine | None = None,
-        count: int | None = None,
+        sample: int | None = None,
         seed: int = 0,
         metrics: Sequence[Metric] = (),
         progress: Progress | bool | None = None,
@@ -160,14 +160,14 @@ class Run(record.Run):
         The result is true unless something is different: `assert run.verify()`.
 
         judge: where the run's model is now; None for where it was.
-        count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
+        sample: ask that many of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
         metrics: metric objects of yours that the run computed.
 
         The others are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) where the judge
         or the run cannot be opened.
         """
         how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
-        return verify_run(self, judge=judge, engine=engine, count=count, progress=progress_for(progress), **how)
+        return verify_run(self, judge=judge, engine=engine, count=sample, progress=progress_for(progress), **how)
 
     @check_arguments
     def rescore(

@@ -198,6 +198,7 @@ def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
     assert "; undecided: context_recall>=0.9: 0.500" in repr(checked)
     assert run.verify(engine=ScriptedEngine({"It rains.": 1.0}, default=0.0))
     assert not run.verify(engine=ScriptedEngine({}, default=1.0))
+    assert run.verify(sample=1, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0)).asked_again == 1
 
 
 def test_a_notebook_shows_tables(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class Whole(Half):
             lambda run: run.verify(engine=rain(), progress="yes"),
             "progress cannot be 'yes'\n  hint: it takes Progress, True or False or None",
         ),
-        (lambda run: run.verify(engine=rain(), count=-1), "count must be at least 1"),
+        (lambda run: run.verify(engine=rain(), sample=-1), "sample must be at least 1"),
         (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
         (lambda run: run.compare(3), "baseline cannot be 3\n  hint: it takes Run, a text or a path"),
         (lambda run: run.check(3), "gates must be a list of texts, got 3"),

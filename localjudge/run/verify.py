@@ -39,7 +39,7 @@ from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct,
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.run.verify_labels import LabelsCheck, check_labels
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
-from localjudge.words import call
+from localjudge.words import call, option_name
 
 REPORT = "report.html"
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
@@ -204,7 +204,9 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
 def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
     """Digests of the keys to ask for, drawn from all in the order of the keys, which no order of rows moves."""
     if count is not None and (not isinstance(count, int) or count < 1):
-        raise InputError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
+        raise InputError(
+            f"{option_name('sample')} must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions"
+        )
     keys = sorted(stored_keys(run.directory / STORE))
     drawn = keys if count is None or count >= len(keys) else random.Random(seed).sample(keys, count)
     return set(map(digest, drawn))
