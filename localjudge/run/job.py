@@ -9,7 +9,7 @@ again, and the results are the same bytes as if nothing had happened.
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -180,8 +180,9 @@ class _Job:
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
             brought["answers_before"] = answers
-        if labels := Counter(row.labeller for row in label_file(path).rows):
-            brought["labels_before"] = dict(labels)
+        with suppress(RunDirectoryError):  # damaged labels count nowhere: their readers refuse them
+            if labels := Counter(row.labeller for row in label_file(path).rows):
+                brought["labels_before"] = dict(labels)
         return brought
 
     def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
