@@ -1,1 +1,1 @@
-"""The main job: asks each question once and leaves a directory from which any number can be traced."""
+"""Run a job: ask each question once and write a directory from which every number can be traced."""

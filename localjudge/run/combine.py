@@ -1,16 +1,16 @@
-"""Makes one run of several that judged the same data with different judges: what `localjudge combine` does.
+"""Combine runs over the same data by different judges into one run (`localjudge combine`).
 
     RUN A   verdicts.jsonl   p_yes .9  ┐
     RUN B   verdicts.jsonl   p_yes .4  ├──> p_yes .71, label 1 ──metrics──> scores, verdicts, summary, manifest
                              samples   ┘
 
-Log odds are averaged (.9 has 2.20, .4 has -.41, and their mean .90 is .71) and not probabilities, so that a judge that
-is sure counts for more than one that is not. Sources: C. Genest and J. V. Zidek (1986), Combining probability
-distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014), Combining
-multiple probability predictions using a simple logit model, International Journal of Forecasting 30.
+Log odds are averaged (.9 has 2.20, .4 has -.41, and their mean .90 is .71) instead of probabilities, so confident
+judges count for more. Sources: C. Genest and J. V. Zidek (1986), Combining probability distributions, Statistical
+Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014), Combining multiple probability
+predictions using a simple logit model, International Journal of Forecasting 30.
 
-The metrics count the verdicts as in any run. The order of the runs moves no byte of the result files. A unit that one
-of them has no verdict on has none, and the reason names that judge.
+Metrics use the combined verdicts as in any run. The order of the runs changes no byte of the result files. If one judge
+has no verdict on a unit, neither has the combined run, and the reason names the judge.
 """
 
 import math
@@ -41,14 +41,14 @@ from localjudge.words import option
 
 _ID_DIGITS = 12
 _THE_SAME = ("metrics", "segmenter", "threshold", "min_legal_mass")
-"""What of their judge parts the runs have in common."""
+"""Parts of the judge identity that all runs must share."""
 _OF_THE_DATA = ("sources", "samples_read", "skipped_rows", "mapping")
 _CLIP = 1e-6
-"""A probability nearer to 0 or 1 counts as that near and no more."""
+"""Minimum distance of a probability from 0 and 1."""
 
 
 def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress: Progress | None = None) -> Run:
-    """One run of all, in the directory `out`. The runs are not changed. Raises as `localjudge.combine` says."""
+    """Combine the runs into the directory `out` without changing them. Raises the errors of `localjudge.combine`."""
     noted = Noted(progress)
     combined = CombinedRuns([as_run(run) for run in runs])
     path, first = Path(os.path.expanduser(out)), combined.runs[0]
@@ -74,7 +74,7 @@ def combine_runs(runs: Sequence[Run | str | Path], out: str | Path, *, progress:
 
 
 class CombinedRuns:
-    """Runs of the same data and metrics by different judges, in the order of their names. Raises as `combine_runs`."""
+    """Runs of the same data and metrics by different judges, ordered by name. Raises the errors of `combine_runs`."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
@@ -109,14 +109,14 @@ class CombinedRuns:
         return sources
 
     def totals(self) -> Totals:
-        """Totals to add the evaluations to."""
+        """Return empty totals for the evaluations."""
         names = [metric.name for metric in self._metrics]
         first = self._first
         own, most = rubrics(self._metrics), first.max_failed
         return Totals(names, self._rule, first.cluster_of, own, first.sampling, most)
 
     def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
-        """Every metric on every sample by the combined verdicts, some samples at a time."""
+        """Yield every metric on every sample by the combined verdicts, in batches."""
         first = self._first
         rows = zip(*(run.iter_evaluations() for run in self.runs), strict=True)
         for block in blocks(count_with_progress(first.iter_samples(), progress, "combining", first.summary.samples)):
@@ -136,13 +136,13 @@ class CombinedRuns:
             yield evaluate_samples(block, self._metrics, self._sentences, verdicts)
 
     def summary(self, totals: Totals) -> Summary:
-        """The summary of the combined run."""
+        """Return the summary of the combined run."""
         return totals.summary(self.manifest.signature, self.manifest.card, self._first.summary.skipped_rows)
 
     def _verdict(
         self, task: TaskRef, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
     ) -> Verdict | NoAnswer:
-        """The verdict from those of the judges; there is none if one of them has none."""
+        """Combine the judges' verdicts, or return the reason if one is missing."""
         verdicts: dict[str, Verdict | NoAnswer] = {}
         names = [source.name for source in self.manifest.environment.combined]
         for run, name, units in zip(self.runs, names, judged, strict=True):
@@ -174,20 +174,20 @@ class CombinedRuns:
 
 
 def mean_log_odds(probabilities: Sequence[float]) -> float:
-    """The probability of which the log odds are the mean of those of the probabilities, at least one, in any order."""
+    """Return the probability with the mean log odds of the probabilities."""
     mean = math.fsum(map(log_odds, probabilities)) / len(probabilities)
     least = math.exp(-abs(mean))
     return (1 if mean >= 0 else least) / (1 + least)
 
 
 def log_odds(probability: float) -> float:
-    """log(p / (1 - p)), of a probability that is not nearer to 0 or 1 than 1e-6."""
+    """Return log(p / (1 - p)) with p clipped to [1e-6, 1 - 1e-6]."""
     clipped = min(max(probability, _CLIP), 1 - _CLIP)
     return math.log(clipped) - math.log1p(-clipped)
 
 
 def _check_same_work(runs: Sequence[Run]) -> None:
-    """Raise InputError unless the runs are of several judges, and the same in all else."""
+    """Raise InputError unless the runs differ only in their judges."""
     if len(runs) <= 1:
         raise InputError("nothing to combine", hint="name the runs of two judges or more")
     first = runs[0]
@@ -213,6 +213,6 @@ def _check_same_work(runs: Sequence[Run]) -> None:
 
 
 def _judge_id(run: Run) -> str:
-    """The beginning of the checksum of the judge's model, or of the engine's identity."""
+    """Return the start of the checksum of the model, or of the engine's identity."""
     engine = run.manifest.judge.engine
     return (engine.model_sha256 or canonical_sha256(engine.as_json))[:_ID_DIGITS]

@@ -1,13 +1,12 @@
-"""What a run would take, before it is begun: `localjudge run --dry-run`.
+"""Estimate the work of a run before it starts (`localjudge run --dry-run`).
 
-    tokens     counted on the real prompts, those that requests share once
-    seconds    tokens x seconds a token, by the judge's last run here, else by the first requests of this data
+    tokens     counted on the real prompts, with shared prefixes once
+    seconds    tokens x seconds per token, from the judge's last run here or measured on the first requests
     memory     weights, cache and working space of the model
 
-With `--until` or `--width` the first samples are judged, and say how many a decision would take if all are like them.
-Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
-time. No run is written; answers about the first samples are added to the user's cache, if there is one. Of a metric
-that asks in several rounds only the first is counted.
+With `--until` or `--width`, the first samples are judged to estimate the number of samples for a decision. Questions
+answered by another run (`--reuse`) or the cache are counted separately and take no tokens or time. Writes no run, but
+adds answers about the first samples to the cache if it is on. Only the first round of each metric is counted.
 """
 
 from collections.abc import Sequence
@@ -34,9 +33,9 @@ _MEASURED_REQUESTS = 16
 
 
 class Needed(Record):
-    """What an aim would take: how it stands after a few samples, and how many samples and seconds would reach it.
+    """Status of an aim after a few samples, with the number of samples and seconds to reach it.
 
-    None where nobody can tell; more samples than there are if those of the data would not do.
+    None if unknown; more samples than there are if the data are too few.
     """
 
     aim: str
@@ -45,11 +44,11 @@ class Needed(Record):
 
 
 class Estimate(Record):
-    """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
+    """Estimated work of a run. `requests` counts all distinct questions; `tokens` and `seconds` cover the remaining
+    ones.
 
-    `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
-    `seconds` is None where nothing is asked; `pace` is what they are by, None where it had to be measured. `until` is
-    what would reach each aim of a run that stops early.
+    `reused` counts answered questions by source, each once. `seconds` is None if no question remains. `pace` is the
+    known speed behind it, or None if it was measured. `until` describes each aim of a run that stops early.
     """
 
     schema_version: int = 1
@@ -66,7 +65,7 @@ class Estimate(Record):
 
     @property
     def remaining(self) -> int:
-        """Questions that the judge would be asked."""
+        """Number of questions for the judge."""
         return self.requests - sum(self.reused.values())
 
 
@@ -78,7 +77,7 @@ def estimate_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
-    """Count and measure what a run of the plan would do. Raises what opening the judge and `check_aims` raise."""
+    """Count and measure the work of a plan. Raises the errors of `open_judge` and `check_aims`."""
     check_aims(planned, baseline)
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
     noted = Noted(progress)
@@ -110,7 +109,7 @@ def estimate_plan(
 
 
 def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> dict[str, Any]:
-    """What an estimate says of the questions, and a `few` requests that are not answered yet."""
+    """Return the counts for an estimate, and a `few` unanswered requests."""
     settings, samples = planned.settings, planned.dataset.samples
     wording, seen, verdicts, tokens = Wording(judge.judge, judge.engine, settings.sentences), set[bytes](), 0, 0
     reused, few = {source.name: 0 for source in earlier}, list[VerdictRequest]()
@@ -130,7 +129,7 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
 
 
 def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
-    """What the metrics ask in their first round; nobody is asked."""
+    """Return the tasks of the metrics' first round without asking them."""
     tasks: list[TaskRef] = []
 
     def note(asked: Sequence[TaskRef]) -> Sequence[Verdict | NoAnswer]:
@@ -144,7 +143,7 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 def _pilot(
     planned: Plan, judge: OpenJudge, baseline: Run | None, earlier: Sequence[EarlierAnswers], progress: Progress
 ) -> list[Standing]:
-    """How each aim stands after a few samples, which are judged."""
+    """Judge a few samples and return the status of each aim."""
     settings, metrics = planned.settings, planned.metrics
     progress.phase("judging the first samples")
     rule, sentences = settings.rule_for(metrics), settings.sentences

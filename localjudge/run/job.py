@@ -1,9 +1,8 @@
-"""The main job, from a plan to a finished run directory: what `localjudge.evaluate` and `localjudge run` do.
+"""Carry out a plan and leave a finished run directory (`localjudge.evaluate`, `localjudge run`).
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
-An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
-again, and the results are the same bytes as if nothing had happened.
+The same call resumes an interrupted job. Stored answers are not asked again, and the results have the same bytes.
 """
 
 import os
@@ -44,7 +43,7 @@ def run_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score what was planned and leave a run directory; arguments and errors are those of `localjudge.evaluate`."""
+    """Score a plan and write a run directory. Arguments and errors are those of `localjudge.evaluate`."""
     noted = Noted(progress)
     check_aims(planned, baseline)
     if out:
@@ -65,11 +64,10 @@ def rescore_run(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
+    """Score the samples of a run again with other metrics or options. Asks only new questions.
 
-    The arguments are those of `localjudge.Run.rescore`. Raises what `run_plan` raises, and InputError if the judge, or
-    a package that it rests on, is another one now, if an option would make the questions others, and for a combined
-    run.
+    The arguments are those of `localjudge.Run.rescore`. Raises the errors of `run_plan`, and InputError if the judge or
+    its packages have changed, if an option would change the questions, and for a combined run.
     """
     for name in options:
         if name not in settings_with("rescorable"):
@@ -95,7 +93,7 @@ def rescore_run(
 
 
 def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
-    """The threshold in place of calibrations, or those of the run that decide one of these metrics and the new ones."""
+    """Return the new threshold, or the run's calibrations that apply to the metrics."""
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
     asked, kept = {question_of(name) for name in names}, before.manifest.environment.settings.calibration
@@ -117,7 +115,7 @@ class _Job:
         self._take(self.plan)
 
     def _take(self, plan: Plan) -> None:
-        """Go on by this plan, whose samples are what the signature says."""
+        """Continue with this plan, whose samples define the signature."""
         self.plan = plan
         self._data_part = self.plan.identity
         self._signature = manifests.signature(self.judge_part, self._data_part)
@@ -167,7 +165,7 @@ class _Job:
         return replace(run, notes=tuple(progress.notes))
 
     def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[Session]:
-        """Note in the manifest that a process works on the run; returns all that did, of the last nothing more yet."""
+        """Record this process in the manifest and return all sessions, with this one still empty."""
         session = Session(started=now(), finished=None, asked=None, effort=None)
         sessions = [*(before.environment.sessions if before else ()), session]
         begun = before.with_environment(sessions=sessions) if before else self._manifest(sessions)
@@ -175,7 +173,7 @@ class _Job:
         return sessions
 
     def _brought(self, store: Store, path: Path) -> dict[str, Any]:
-        """Return how many answers the directory already contains, and how many labels of each annotator."""
+        """Return the number of stored answers, and of labels by annotator."""
         brought: dict[str, Any] = {}
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
@@ -186,9 +184,9 @@ class _Job:
         return brought
 
     def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
-        """When to stop; None if nothing says so, or if all samples are judged already: a run becomes no shorter.
+        """Return the stopping rule, or None without one or if all samples are judged, because a run is never shortened.
 
-        Raises RunDirectoryError if its samples were drawn by another seed.
+        Raises RunDirectoryError if the stored samples were drawn with another seed.
         """
         settings, finished = self.plan.settings, None
         if not settings.stops_by:
@@ -208,20 +206,20 @@ class _Job:
         return stopping
 
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
-        """Judge in random order until it is enough: the run is then that over the samples judged."""
+        """Judge in random order until the rule stops, and reduce the run to the judged samples."""
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self._take(self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw))
         judging.progress = Silence()  # all is answered: what follows only writes it down
 
     def _store_data(self, store: Store) -> bool:
-        """Whether other rows, or another order of them, are stored now."""
+        """Store the samples and return whether rows or order changed."""
         table = self.plan.dataset.table
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         return store.add_samples(rows, self.plan.cluster_of)
 
     def _finished(self, path: Path) -> Summary | None:
-        """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
+        """Return the existing summary if the directory already contains this run, complete and unchanged."""
         try:
             run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:

@@ -1,7 +1,7 @@
-"""Opens a judge: a model, the profile that suits it, and the engine that runs it.
+"""Open a judge: a model with its prompt profile and engine.
 
-Unless the user names one, the profile hangs on the model's checksum and on what its file says of itself, not on the
-name or the path that it was called by, and not on who opened it.
+Unless the user names one, the profile depends on the model's checksum and metadata only, not on its name, path or the
+caller.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ JudgeName = str | Path
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, who it is, and one line that says so; more say where texts go, and what has no effect.
+    """A judge with its engine, identity and description lines, including the destination of texts and ignored settings.
 
-    `source` is the name or the absolute path by which its model is found again, None for an engine that was brought
-    along; `memory` what it has answered while it was open, if somebody remembers it.
+    `source` is the name or absolute path of its model, None for a given engine. `memory` contains its answers while
+    open, if they are kept.
     """
 
     judge: PromptWriter
@@ -48,10 +48,10 @@ class OpenJudge(NamedTuple):
 def use_judge(
     judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
 ) -> Iterator[OpenJudge]:
-    """The judge while it is used. An engine takes the place of the model, and is not closed afterwards.
+    """Yield the judge. A given engine replaces the model and is not closed.
 
-    A judge that is open is asked by these settings, and stays open: its model, and its context, are as they are.
-    Raises as `open_judge` does, and InputError for what does not name a judge.
+    An open judge is used with these settings and stays open, but keeps its model and context. Raises the errors of
+    `open_judge`, and InputError for an invalid judge.
     """
     if isinstance(judge, OpenJudge):
         yield judge_on(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
@@ -69,7 +69,7 @@ def use_judge(
 def open_judge(name_or_path: str, settings: RunSettings, progress: Progress | None = None) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
-    Raises ModelError if the model cannot be found or used, and as `profile_for` does.
+    Raises ModelError if the model cannot be found or used, and the errors of `profile_for`.
     """
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
@@ -84,10 +84,10 @@ def open_judge(name_or_path: str, settings: RunSettings, progress: Progress | No
 
 
 def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
-    """The judge that an open engine's model makes: in the profile that is its own, inside its own chat template.
+    """Wrap an open engine as a judge, with its model's prompt profile and chat template.
 
-    `chosen` is the profile that was decided before the engine was opened; of one that was brought along it is decided
-    here. Raises as `profile_for` does, and ModelError if the chat template cannot be rendered.
+    `chosen` is the profile chosen before opening; for a given engine it is chosen here. Raises the errors of
+    `profile_for`, and ModelError if the chat template cannot be rendered.
     """
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
@@ -112,16 +112,16 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
 
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
-    """The judge's part of the signature of a run with these metrics and settings."""
+    """Return the judge's part of the signature for these metrics and settings."""
     words, rule = judge.judge.identity_for(special_tasks_of(metrics)), settings.rule_for(metrics)
     engine, sentences = judge.engine.identity, settings.sentences.identity
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
 
 
 def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
-    """Tell the progress who judges and what calibrations decide; returns the judge's part of the signature.
+    """Report the judge and its calibrations, and return the judge's part of the signature.
 
-    Raises InputError for a metric whose questions the judge has no words for, and as `check_calibrations` does.
+    Raises InputError for a metric whose questions the judge lacks, and the errors of `check_calibrations`.
     """
     for line in judge.announcement.splitlines():
         progress.note(line)
@@ -136,10 +136,10 @@ def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
 
 @contextmanager
 def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
-    """What the judge of this part has answered before: in the runs to reuse, then in the cache if it is on.
+    """Yield the sources of earlier answers: the runs to reuse, then the cache if it is on.
 
-    No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
-    proved: how well its identity names it is not known. Raises as `OtherRun` and `open_cache` do.
+    Answers of a given engine, or of a model without a checksum, are not kept beyond the run, because their identity may
+    be incomplete. Raises the errors of `OtherRun` and `open_cache`.
     """
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
@@ -155,7 +155,7 @@ def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings
 def check_calibrations(
     judge: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
 ) -> None:
-    """Tell what the calibrations decide. Raises InputError for one of another judge, or of what no metric asks."""
+    """Report the calibrated thresholds. Raises InputError for another judge's calibration or an unused question."""
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
@@ -172,15 +172,15 @@ def check_calibrations(
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
-    """What an unloaded model says of itself, if its profile hangs on it. Raises ModelError if it is none or damaged."""
+    """Return the metadata of an unloaded model if its profile depends on it. Raises ModelError for a damaged file."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
-    """The user's profile, the model's registered one, or the one for what it says of itself; with the user's wordings.
+    """Return the user's profile, the registered one, or the one for the metadata, with the user's prompts.
 
-    Raises InputError for a profile that there is not, a wording that words no task
-    or that the judge cannot read, and for reasons or a protocol that the profile cannot ask for.
+    Raises InputError for an unknown profile, a prompt without a task or unreadable for the judge, and reasons or a
+    protocol that the profile does not support.
     """
     chosen = choose(settings.profile, registered, metadata)
     profile = chosen.profile
@@ -191,7 +191,7 @@ def profile_for(registered: str | None, metadata: Mapping[str, str], settings: R
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    """As `TokenCounter.chat_ends` says; None also for a profile that uses no template."""
+    """Return `TokenCounter.chat_ends`, or None for a profile without a template."""
     if profile.converses and isinstance(engine, DescribedEngine):
         return engine.chat_without_ends
     return engine.chat_ends if profile.chat else None

@@ -1,15 +1,15 @@
-"""From samples to verdicts: every metric on every sample, block by block; the one loop over an engine.
+"""Turn samples into verdicts, block by block. This is the only loop over an engine.
 
     block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
-          └── in rounds: all metrics ask together, and once more, until none has a question left
+          └── in rounds: all metrics ask together, and again, until no metric has a question left
 
-Memory does not grow with the data, and each answer is stored the moment it is there. A question is a function of its
-own task, the judge and the engine's identity, so neither the size of the blocks nor where they are cut moves a byte.
-Only here may a sample fail: an error that speaks of one sample becomes its `Failed`, anything else stops the run.
+Uses constant memory and stores each answer as soon as it arrives. A question depends only on its task, the judge and
+the engine's identity, so the size and position of blocks change no byte. An error about one sample makes it `Failed`;
+any other error stops the run.
 
     p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
     threshold    0.5                  -> 1, by window 0
-    valid mass   0.99   0.0001        -> no verdict: what the grammar scales up in the second window is noise
+    valid mass   0.99   0.0001        -> no verdict: the grammar would only scale up noise in the second window
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -41,18 +41,18 @@ _NODES_KEPT = _CUTS_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 _WORTH_SAYING_SECONDS = 10
 _MOST_AT_ONCE = 64
-"""Blocks grow with the workers of an engine up to this factor: then they hold 16,384 samples."""
+"""Maximum growth of blocks with the engine's workers: 16,384 samples."""
 
 _Key = TypeVar("_Key")
 
 
 def digest(key: str) -> bytes:
-    """So much of a key is held of each question: 1,000,000 take about 100 MB."""
+    """Shorten a key for memory: 1,000,000 take about 100 MB."""
     return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
 class TaskRef(NamedTuple):
-    """A task, and which unit of a sample it is about: `position` counts through that sample's verdicts."""
+    """A task and its unit. `position` counts the verdicts of the sample."""
 
     sample_id: str
     metric: str
@@ -61,13 +61,13 @@ class TaskRef(NamedTuple):
 
 
 Question = tuple[KeyedRequest, int | None]
-"""What is asked about a task, or about the window of it with this number; None for the whole task."""
+"""A request with the number of its window, or None for the whole task."""
 Worded = tuple[Question, ...] | Verdict | NoAnswer
-"""The questions of a task, at least one; or what follows without asking."""
+"""At least one question for a task, or its result without asking."""
 
 
 class Wording:
-    """Words the tasks of a judge for an engine; `identity` is what the keys say of the engine: its own if None."""
+    """Turn a judge's tasks into requests for an engine. `identity` is used in the keys, by default the engine's."""
 
     def __init__(
         self, judge: PromptWriter, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
@@ -76,7 +76,7 @@ class Wording:
         self.keys = RequestKeys(engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
-        """What each task comes to; a judge may word the tasks of one metric on one sample together."""
+        """Return the questions or result of each task. The tasks of one metric on one sample may share questions."""
         worded: list[Worded] = []
         for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
             together = [ref.task for ref in group]
@@ -88,7 +88,7 @@ class Wording:
         return worded
 
     def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        """The questions of each task, one for each window: most tasks fit, and are not tokenised to find that out."""
+        """Return the questions of each task, one per window. Most tasks fit without being tokenised."""
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
             return [((self.keys.keyed(request), None),) for request in whole]
@@ -102,20 +102,20 @@ class Wording:
         return [tuple((self.keys.keyed(next(requests)), window.number) for window in of_task) for of_task in windows]
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
-        """Whether the number of bytes alone proves it: a token is a byte or more."""
+        """Return whether the byte count proves that the request fits, because a token has at least one byte."""
         size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
         return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
 
 
 def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
-    """The different requests among the questions, by their keys, in the order in which they first appear."""
+    """Return the distinct requests by key in order of appearance."""
     return {keyed.key: keyed for questions in worded if isinstance(questions, tuple) for keyed, _ in questions}
 
 
 @lru_cache(maxsize=_NODES_KEPT)
 def _bytes(node: types.Node) -> int:
-    """Length of its text in UTF-8. Remembered: requests share most of their nodes."""
+    """Return the UTF-8 length of a node. Cached because requests share most nodes."""
     return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
@@ -129,7 +129,7 @@ def ask(
     progress: Progress,
     on_answer: Callable[[_Key, Answer | NoAnswer], object] = lambda _key, _answer: None,
 ) -> dict[_Key, Answer | NoAnswer]:
-    """Ask an engine for the answer to each request, known by its key; `on_answer` gets each the moment it is there."""
+    """Ask an engine for the answers by key. `on_answer` receives each as soon as it arrives."""
     keys = list(requests)
     answers: dict[_Key, Answer | NoAnswer] = {}
     for index, answer in engine.answers(list(requests.values())):
@@ -140,13 +140,13 @@ def ask(
 
 
 def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> list[Answer | NoAnswer]:
-    """One answer for each request, in their order."""
+    """Return one answer for each request, in order."""
     answers = ask(engine, dict(enumerate(requests)), progress)
     return [answers[place] for place in range(len(requests))]
 
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
-    """The verdict on a unit from the answers about its windows with their numbers, or the first reason for none."""
+    """Return the verdict from the answers about a unit's numbered windows, or the first reason for its absence."""
     legal: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
@@ -164,7 +164,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
 def verdicts_of(
     tasks: Sequence[TaskRef], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
 ) -> list[Verdict | NoAnswer]:
-    """One verdict for each task, in their order, as it was worded; every question has its answer."""
+    """Return one verdict for each worded task, in order. All questions must have an answer."""
     return [
         verdict_of([(answers[keyed.key], window) for keyed, window in questions], rule.of(task.metric))
         if isinstance(questions, tuple)
@@ -179,9 +179,9 @@ def evaluate_samples(
     sentences: Sentences,
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
-    """All metrics on all samples, in the order of the samples, then of the metrics.
+    """Evaluate all metrics on all samples, ordered by sample, then by metric.
 
-    Of the sentences count those with a letter or a digit. They are remembered, as several metrics cut the same text.
+    Ignores sentences without letters or digits. Results are cached because several metrics segment the same text.
     """
 
     @lru_cache(maxsize=_CUTS_KEPT)
@@ -227,7 +227,7 @@ def _rounds(
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
-    """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
+    """Run the metric's steps, guarded for other packages. A missing required field ends them at once."""
     required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
     if nulls := [field for field in required if getattr(sample, field) is None]:
         return types.Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
@@ -241,10 +241,10 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 
 @dataclass
 class Blocks:
-    """Judges the samples of a run block by block; `asked` counts the questions that the engine was asked.
+    """Judge the samples of a run in blocks. `asked` counts questions to the engine, `answered` its answers.
 
-    `answered` counts those that it answered. Answers are in the store, if there is one, and in the `earlier` ones,
-    which are told of each new answer. By the `pace` it is said how long all will take, before the first is asked.
+    Answers come from the store, if any, and the `earlier` sources, which receive each new answer. The total time is
+    announced by the `pace` before the first question.
     """
 
     judge: OpenJudge
@@ -263,7 +263,7 @@ class Blocks:
         self._share, self._certain, self._expected = 1.0, 0, 0
 
     def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
-        """Every metric on every sample, of which `count` are in the data, in their order, then that of the metrics."""
+        """Yield every metric on every sample in the order of the data. `count` is the number of samples."""
         done = 0
         for block in blocks(samples, lambda: self.at_once):
             done += len(block)
@@ -271,17 +271,17 @@ class Blocks:
 
     @property
     def at_once(self) -> int:
-        """How many requests the engine works on at once."""
+        """Number of requests that the engine processes in parallel."""
         engine = self.judge.engine
         return engine.works_at_once if isinstance(engine, ParallelEngine) else 1
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
-        """Every metric on these samples; with them that `share` of all that will be asked is known."""
+        """Evaluate every metric on these samples, which complete the `share` of all samples."""
         self._share = share
         return evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """One verdict for each task, in their order; what is not known is asked."""
+        """Return one verdict for each task, in order. Asks unknown ones."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         answers: dict[str, Answer | NoAnswer] = {}
@@ -306,7 +306,7 @@ class Blocks:
         return verdicts_of(tasks, worded, answers, self.rule)
 
     def _say_how_long(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
-        """By the tokens of the first requests; of those that follow it is not known which are answered already."""
+        """Estimate from the tokens of the first requests. It is unknown how many later ones are already answered."""
         count = self._expected - self._certain + len(requests)
         tokens = self.judge.engine.distinct_tokens(requests) / len(requests)
         seconds = count * tokens * pace.seconds_per_token
@@ -330,9 +330,9 @@ def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> Iterator[TaskL
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
-    """The samples in blocks that grow: a small one first, so that there is soon something to see.
+    """Yield the samples in growing blocks, so that the first results appear soon.
 
-    The more requests an engine works on `at_once`, the larger they are: at their ends some workers have nothing to do.
+    Blocks are larger for engines with parallel requests, because some workers idle at the end of each block.
     """
     rest = iter(samples)
     size = _FIRST_BLOCK

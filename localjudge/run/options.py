@@ -1,6 +1,6 @@
-"""The settings of a run as keyword arguments, each stated once for all functions that take it.
+"""Settings of a run as keyword arguments, declared once for all functions that accept them.
 
-`RunSettings` has their checks and defaults; None leaves a default as it is. `localjudge.evaluate` explains them.
+`RunSettings` has their checks and defaults; None keeps a default. `localjudge.evaluate` explains them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,15 +54,15 @@ class _Reusing(TypedDict, total=False):
 
 
 class CalibrateOptions(_Asking, _Reusing, total=False):
-    """What can be set for a calibration."""
+    """Options of a calibration."""
 
 
 class RescoreOptions(_Scoring, _Reusing, total=False):
-    """What a run can be scored with once more."""
+    """Options for scoring a run again."""
 
 
 class JudgeOptions(_Scoring, _Asking, total=False):
-    """What an open judge can be set to."""
+    """Options of an open judge."""
 
     language: str | None
     segmenter: str | None
@@ -71,7 +71,7 @@ class JudgeOptions(_Scoring, _Asking, total=False):
 
 
 class RunOptions(JudgeOptions, _Reusing, total=False):
-    """All settings of a run; criteria are metrics in Python."""
+    """All settings of a run. In Python, criteria are metrics."""
 
     mapping: Mapping[str, str] | None
     context_separator: str | None

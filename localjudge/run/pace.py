@@ -1,9 +1,9 @@
-"""How long a verdict of a model takes on this machine, by the last run that asked enough of them.
+"""Remember the time per verdict of a model on this machine.
 
     LOCALJUDGE_HOME/paces/MODEL-MACHINE-SPEED.json      first digits of checksums
 
-Kept of models that this process loads: a server, the workers of a cluster and an engine that was brought along have
-clocks of their own. `seconds_per_verdict` of `localjudge.record.run` is that of one run, whoever judged.
+Only for models loaded by this process. Servers, cluster workers and given engines are not timed.
+`localjudge.record.run.seconds_per_verdict` gives the time of one run for any judge.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ _DIGITS = 16
 
 
 class Pace(Record):
-    """Seconds a verdict, and a token that has to be evaluated; over so many verdicts of a run that ended `when`."""
+    """Seconds per verdict and per evaluated token, from a number of verdicts of a run that ended `when`."""
 
     seconds_per_verdict: FiniteFloat = Field(gt=0)
     seconds_per_token: FiniteFloat = Field(gt=0)
@@ -32,18 +32,18 @@ class Pace(Record):
     when: AwareDatetime
 
     def __str__(self) -> str:
-        """`2.3 s a verdict here (300 verdicts on 2026-11-22)`."""
+        """Format `2.3 s a verdict here (300 verdicts on 2026-11-22)`."""
         seconds = float(f"{self.seconds_per_verdict:.2g}")
         return f"{seconds:g} s a verdict here ({numbered(self.verdicts, 'verdict')} on {self.when.date()})"
 
 
 def pace_of(judge: OpenJudge, settings: RunSettings) -> Pace | None:
-    """That of the judge when it is asked by these settings, if it is remembered."""
+    """Return the remembered pace of the judge with these settings, or None."""
     return _read(_file_of(judge, settings))
 
 
 def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: EngineStats, when: str) -> None:
-    """Remember how long so many verdicts took, if they are enough; `when` is the end of the run (ISO 8601)."""
+    """Remember the time of enough verdicts. `when` is the end of the run (ISO 8601)."""
     file, seconds = _file_of(judge, settings), work.seconds_total
     if file and verdicts >= _ENOUGH_VERDICTS and seconds > 0 and work.unique_tokens:
         each = {"seconds_per_verdict": seconds / verdicts, "seconds_per_token": seconds / work.unique_tokens}
@@ -52,13 +52,13 @@ def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: 
 
 
 def latest_pace(sha256: str) -> Pace | None:
-    """The last one of a model with this checksum on this machine, by whatever settings."""
+    """Return the latest pace of the model with this checksum on this machine, for any settings."""
     file = _file(sha256, "*")
     return max(filter(None, map(_read, file.parent.glob(file.name))), key=lambda pace: pace.when, default=None)
 
 
 def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
-    """Where the pace of a judge is kept, by what moves it; None for one that is not timed."""
+    """Return the file for the pace of a judge, or None if it is not timed."""
     engine = judge.engine
     if judge.source is None or not is_inspectable(engine) or isinstance(engine, ParallelEngine):
         return None

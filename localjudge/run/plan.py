@@ -1,10 +1,10 @@
-"""Decides what a run is before anything is judged: which data, which metrics, which directory.
+"""Plan a run before judging: data, metrics and directory.
 
     data ──> samples ──columns──> metrics        data + judge + settings ──signature──> runs/answers-3f9a1c2e
 
-The invariant: the same command finds its own directory again, and a directory of anything else is refused.
+Invariant: the same command finds its directory again, and a directory of another run is refused.
 
-What was understood of the data is said once; what may make a number wrong is a warning, which `--quiet` does not hide.
+The interpretation of the data is reported once. Possible errors in numbers are warnings, which `--quiet` does not hide.
 
     2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
     columns not used: department, gold_standard
@@ -54,7 +54,7 @@ class ArrowTable(Protocol):
 
 
 class LazyTable(Protocol):
-    """A table that is read when it is collected, such as a `LazyFrame` of polars."""
+    """A table that must be collected before reading, such as a polars `LazyFrame`."""
 
     def collect(self) -> Any:
         """Return the table."""
@@ -79,11 +79,10 @@ _log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
-    """What is going to be judged. `whole` counts the samples that were read, of which the dataset may be a part.
+    """Data and metrics to judge. `whole` is the number of samples read, before taking a part.
 
-    `left_out` has, of each default metric that the data is not enough for, the fields that it lacks; nothing if metrics
-    were named. `frame_index` are the levels of the index of a pandas frame, and `parent` is the data that a shard is a
-    part of.
+    `left_out` maps each omitted default metric to its missing fields; it is empty if metrics were named. `frame_index`
+    contains the index levels of a pandas frame, `parent` the data of a shard.
     """
 
     dataset: Dataset
@@ -97,7 +96,7 @@ class Plan(NamedTuple):
     drawn: "Drawn | None" = None
 
     def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
-        """The plan of a run that stopped when the samples at these positions were judged."""
+        """Return the plan reduced to the judged samples of a stopped run."""
         dataset, cluster_of = self.dataset.at(positions), self.cluster_of
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)
@@ -107,7 +106,7 @@ class Plan(NamedTuple):
 
     @property
     def identity(self) -> DataIdentity:
-        """What the signature says of the data."""
+        """The data's part of the signature."""
         fingerprint, sampling = self.dataset.fingerprint, self.sampling
         return DataIdentity.of(fingerprint, sampling.samples, self.cluster_of, sampling.largest_draw)
 
@@ -119,7 +118,7 @@ class Plan(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """How a run that stopped early came to its samples: `Sampling.largest_draw`, the reason, and the data."""
+    """How a stopped run chose its samples: `Sampling.largest_draw`, the reason, and the data."""
 
     largest: int | None = None
     stopped: str | None = None
@@ -127,9 +126,9 @@ class Drawn(NamedTuple):
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
-    """Read the data and choose the metrics: those that are asked for, and the criteria of the settings.
+    """Read the data and choose the metrics, including criteria from the settings.
 
-    Raises DataError for data that cannot be used, InputError for a metric that does not exist or lacks its columns.
+    Raises DataError for unusable data, InputError for an unknown metric or missing columns.
     """
     wanted = wanted_metrics(metrics, settings.criteria)
     settings = wanted.in_settings(settings)
@@ -157,7 +156,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
-    """The same for the samples that a run stored, with the groups that it gave them; raises InputError as `plan`."""
+    """Plan the stored samples of a run with their groups. Raises InputError like `plan`."""
     settings = wanted.in_settings(settings)
     environment = run.manifest.environment
     rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
@@ -183,13 +182,13 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
 
 
 class WantedMetrics(NamedTuple):
-    """Names of the metrics that are asked for, None for the default; `own` are those that no name finds."""
+    """Names of the requested metrics, None for the default. `own` contains metric objects."""
 
     names: list[str] | None
     own: dict[str, Metric]
 
     def in_settings(self, settings: RunSettings) -> RunSettings:
-        """The settings with all criteria, so that they are in the manifest word by word."""
+        """Return the settings with all criteria, so that the manifest contains their text."""
         criteria = tuple(metric for metric in self.own.values() if isinstance(metric, Criterion))
         return settings.model_copy(update={"criteria": criteria})
 
@@ -197,10 +196,10 @@ class WantedMetrics(NamedTuple):
 def wanted_metrics(
     metrics: object, criteria: Sequence[Criterion] = (), kept: Mapping[str, Metric] = MappingProxyType({})
 ) -> WantedMetrics:
-    """Metrics by name, metric objects and criteria, or one; a criterion also by its file, or its name if it is bundled.
+    """Resolve metrics given by name, metric object or criterion (also by file or bundled name), or a list of them.
 
-    The `criteria` are asked for, too; those that are `kept` are found by their names. Raises InputError for what is not
-    a metric, and for two of one name.
+    Adds the `criteria`. Metrics in `kept` are found by name. Raises InputError for an invalid metric or a repeated
+    name.
     """
     own: dict[str, Metric] = {}
     for criterion in criteria:
@@ -234,7 +233,7 @@ def _add(own: dict[str, Metric], metric: Any) -> str:
 
 
 def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
-    """The wanted metrics in the order of the catalogue; if none, the default ones, and what a plan says is left out."""
+    """Return the metrics in catalogue order, and the omitted default metrics with their missing fields."""
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     left_out: dict[str, frozenset[str]] = {}
@@ -258,7 +257,9 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
 
 
 def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
-    """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`, of a shard with `-shard-2-of-4`."""
+    """Return `runs/<stem of the first source>-<short hash of inputs, judge and settings>`, with `-shard-2-of-4` for a
+    shard.
+    """
     data, end = planned.identity.as_json, ""
     if planned.parent and planned.settings.shard:
         data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
@@ -278,7 +279,7 @@ def below_runs(name: str) -> Path:
 
 
 def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
-    """A pandas frame whose index says something, with its levels as columns, and what they are; other data as it is."""
+    """Turn a meaningful pandas index into columns and describe its levels. Returns other data unchanged."""
     index = getattr(data, "index", None)
     if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "columns") or index is None:
         return data, []
@@ -306,7 +307,7 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
-    """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
+    """Return the metric's required fields without a column, or with ids only."""
     return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
 
 
@@ -317,7 +318,7 @@ def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
 
 
 class Noted:
-    """Passes on what it is told, keeps the notes for `Run.notes`, and logs them where nothing is shown."""
+    """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress = progress or Silence()
@@ -328,20 +329,20 @@ class Noted:
         self.notes: list[str] = []
 
     def note(self, text: str, level: int = logging.INFO) -> None:
-        """Show a line of its own, or log it at this level where nothing is shown."""
+        """Show a line, or log it at this level if no progress is shown."""
         self.notes.append(text)
         self._progress.note(text)
         if isinstance(self._progress, Silence):
             _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:
-        """Something that has to be said even where nothing is shown."""
+        """Show a warning, also if no progress is shown."""
         self.notes.append(text)
         _log.warning(printable(text))
 
 
 def report_data(planned: Plan, progress: Noted) -> None:
-    """Say in three lines what the data are, what of them is not used, and which metrics are left out."""
+    """Report the data, unused columns and omitted metrics."""
     dataset, left_out = planned.dataset, planned.left_out
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):
@@ -360,7 +361,7 @@ def report_data(planned: Plan, progress: Noted) -> None:
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
-    """For each column how many of its values say that there is nothing, and how."""
+    """Yield, for each column, the number of placeholders for missing values."""
     for column, words in dataset.nothing.items():
         verb = "says" if words.total() == 1 else "say"
         cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
@@ -368,13 +369,13 @@ def nothing_lines(dataset: Dataset) -> Iterator[str]:
 
 
 def _taken(dataset: Dataset) -> str:
-    """Our fields, each with the column that is taken for it where its name is another."""
+    """List the fields, with the column if its name differs."""
     fields = dataset.mapping.items()
     return ", ".join(field if field == column else f"{field} (column {column})" for field, column in fields)
 
 
 def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
-    """The first columns that hold something and are neither a field nor the column of the groups; "" for none."""
+    """List the first unused non-empty columns, "" for none."""
     columns = {column for of_source in dataset.unused for column in of_source}
     names = sorted(map(shown, columns - {(cluster_by or "").partition(".")[0]}))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -382,7 +383,7 @@ def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
 
 
 def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
-    """What is missing, each time with all metrics that miss it."""
+    """Return one line for each set of missing fields with the affected metrics."""
     names: dict[frozenset[str], list[str]] = {}
     for name, fields in left_out.items():
         names.setdefault(fields, []).append(name)
@@ -390,7 +391,7 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
 
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
-    """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
+    """Describe missing fields: `no column for reference`, or `no texts of ...` if there are only ids."""
     parts = {"no column for": fields - dataset.table.without_text, "no texts of": fields & dataset.table.without_text}
     return " and ".join(f"{what} {_listed(names)}" for what, names in parts.items() if names)
 

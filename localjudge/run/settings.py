@@ -1,4 +1,4 @@
-"""What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
+"""Settings of a run, shared by `localjudge run --help` and `localjudge.evaluate`."""
 
 import os
 import re
@@ -32,9 +32,9 @@ _MOST_CACHE_MIB = 1 << 24
 
 
 class RunSettings(EngineSettings):
-    """Checked settings of a run. What a field's docstring says is also the help of its option.
+    """Checked settings of a run. Each field's docstring is the help of its option.
 
-    What a file says is in them word by word, so that those in the manifest of a stranger's run make nobody read a file.
+    File contents are stored in the settings, so opening a foreign run never reads files that it names.
     """
 
     criteria: Annotated[
@@ -170,45 +170,45 @@ class RunSettings(EngineSettings):
 
     @property
     def by_scores(self) -> bool:
-        """Whether scores decide how many samples are judged."""
+        """Whether scores determine the number of judged samples."""
         return bool(self.until) or self.width is not None
 
     @property
     def stops_by(self) -> str | None:
-        """The first setting by which samples are judged in random order until something is reached."""
+        """The first setting that stops a run early, or None."""
         return next((name for name in settings_with("stops") if getattr(self, name)), None)
 
     @property
     def sentences(self) -> Segmenter:
-        """What cuts texts into sentences. Raises InputError for wrong abbreviations, and for any with a pipeline."""
+        """The segmenter. Raises InputError for invalid abbreviations, or abbreviations with a pipeline."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
-        """What makes an answer a verdict, of each of the metrics."""
+        """Return the rule that turns answers into verdicts for each metric."""
         questions = {calibration.question for calibration in self.calibration}
         names = [metric.name for metric in metrics if question_of(metric.name) in questions]
         return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
 
     def threshold_of(self, metric: str) -> float:
-        """The decision threshold of the metric."""
+        """Return the decision threshold of the metric."""
         thresholds = {calibration.question: calibration.threshold for calibration in self.calibration}
         return thresholds.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
-        """The same with those calibrations alone that decide one of these metrics."""
+        """Return a copy with only the calibrations that apply to these metrics."""
         questions = {question_of(metric.name) for metric in metrics}
         used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
         return self.model_copy(update={"calibration": used})
 
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
-        """What a signature says of the calibrations: nothing of none."""
+        """Return the calibrations for the signature, empty without any."""
         sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
         return {"calibrations": sha256} if sha256 else {}
 
     @property
     def engine(self) -> EngineSettings:
-        """The part that concerns the engine."""
+        """The engine's settings."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
@@ -217,7 +217,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600}
 
 
 def seconds_of(time: str) -> float:
-    """How many seconds `30m` are. Raises InputError for a text that is not a time, and for no time."""
+    """Return the seconds of a time such as `30m`. Raises InputError if invalid or zero."""
     match = _TIME.fullmatch(time)
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not seconds:
@@ -226,25 +226,25 @@ def seconds_of(time: str) -> float:
 
 
 def declared(fields: type[Record]) -> dict[str, Setting]:
-    """What the fields declare with themselves."""
+    """Return the `Setting` of each field."""
     entries = fields.model_fields.items()
     return {name: about for name, field in entries for about in field.metadata if isinstance(about, Setting)}
 
 
 SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
-"""Settings that no file of a run holds."""
+"""Settings that are never stored in a run."""
 declare(SETTINGS)
 Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "stops"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
-    """The names of the settings of which this is said."""
+    """Return the names of the settings with this property."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Settings from keywords, with what files say in them. Raises InputError that names the first that is wrong."""
+    """Build settings from keywords and read their files. Raises InputError that names the first invalid one."""
     for name in options:
         if name not in SETTINGS:
             raise InputError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
@@ -266,10 +266,10 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 
 
 def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
-    """The settings of a run as it resolved them, but for those that are changed.
+    """Return the resolved settings of a run with changes.
 
-    What no file of a run holds is not read from one: who made it names no host for us. Nor is a file that it names.
-    Raises InputError for a wrong change, RunDirectoryError for wrong settings of the run.
+    Ignores settings that are never stored in a run and reads no file that the run names, because the run may be
+    foreign. Raises InputError for an invalid change, RunDirectoryError for invalid stored settings.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     calibrated = changed.get("calibration")
@@ -282,10 +282,10 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
 
 
 def judge_of(run: Run, *, needed: bool = True) -> str:
-    """The judge that a run was made with, as its manifest names it.
+    """Return the judge named in the run's manifest.
 
-    A run's directory may come from anybody, and the address of a server is where the texts would go: raises InputError
-    for one that is not this machine's by its very address, and where no judge is named; not if a judge is not `needed`.
+    A run directory may be foreign, and a server address would receive the texts. Raises InputError for an address on
+    another machine, and without a named judge unless it is not `needed`.
     """
     judge = run.manifest.environment.judge
     if judge is None and needed:

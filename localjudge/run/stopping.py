@@ -1,16 +1,16 @@
-"""Judges samples in random order until nothing is left to decide: `--until`, `--width`, `--budget`.
+"""Judge samples in random order until an aim is reached: `--until`, `--width`, `--budget`.
 
     order       0  7  3  5 ...     samples by the sha256 of seed and id, or whole groups by that of seed and group
     after 1     context_recall 1.00 [0.02, 1.00]      >= 0.8?  undecided
     ...
-    after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run is that over these 41 samples
+    after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these 41 samples
 
-Whatever ends the run, what it judged is a random sample of the data, and the one that `--sample` draws. Where scores
-say when to stop, its intervals are confidence sequences (`stats.sequence`), which hold whenever that is; time does not
-look at scores, so that the interval after a budget is the ordinary one.
+However a run ends, its samples are those that `--sample` would draw. If scores decide when to stop, intervals are
+confidence sequences (`stats.sequence`), which are valid for any stopping rule. A time budget ignores scores, so its
+interval is the ordinary one.
 
-The invariant: after which sample a gate is decided hangs on the answers alone, and not on kills or on how many samples
-an engine works on at once.
+Invariant: the sample that decides a gate depends only on the answers, not on kills or on the engine's parallel
+requests.
 """
 
 import math
@@ -38,13 +38,13 @@ from localjudge.words import numbered
 
 _NOT_REACHED = "not reached"
 _CHECKED_EVERY = 0.01
-"""Of hundreds of samples it is not looked after each whether that is enough, but after each hundredth part more."""
+"""Beyond a hundred samples, check only after each additional 1 %."""
 _PILOT = 20
-"""So many samples say how many more a decision would take."""
+"""Number of samples in the pilot."""
 
 
 class Standing(NamedTuple):
-    """How one aim stands: its interval in words, and how many samples in all would reach it, None if unknown."""
+    """Status of one aim: its interval in words, and the total number of samples to reach it (None if unknown)."""
 
     words: str
     decided: bool
@@ -61,14 +61,14 @@ class Standing(NamedTuple):
 
 
 class _Changes:
-    """Scores beside those of a baseline, for gates about differences. Samples pair as in the comparison of the runs."""
+    """Scores paired with a baseline for gates on differences, as in a comparison of the runs."""
 
     def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], sampling: Sampling) -> None:
         self._before = ComparedRun(baseline, metrics)
         self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
         self._places = {key.id: place for place, key in enumerate(self._keys)}
         self._after: dict[str, dict[int, float | None]] = {metric: {} for metric in metrics}
-        """Of each metric the scores of the judged samples by their places; None where a sample has none."""
+        """For each metric: scores of judged samples by position, None if missing."""
         pairs = pair_samples(self._before.samples, self._keys)
         self._waiting = {
             metric: {pair.after for pair in pairs if self._before.score(metric, pair.before) is not None}
@@ -80,7 +80,7 @@ class _Changes:
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Take the scores of some more samples."""
+        """Add the scores of some samples."""
         for evaluation in evaluations:
             if evaluation.metric in self._after:
                 place, outcome = self._places[evaluation.sample_id], evaluation.outcome
@@ -88,11 +88,11 @@ class _Changes:
                 self._waiting[evaluation.metric].discard(place)
 
     def is_complete(self, metric: str) -> bool:
-        """Whether no sample that comes has a score in the baseline."""
+        """Return whether no remaining sample has a score in the baseline."""
         return not self._waiting[metric]
 
     def interval(self, metric: str) -> Interval | None:
-        """The mean difference over the judged samples; None as long as there is none."""
+        """Return the interval of the mean difference over the judged samples, or None without pairs."""
         scores = self._after[metric]
         places = sorted(scores)
         rows = []
@@ -109,9 +109,9 @@ class _Changes:
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
-    """The gates that say when to stop.
+    """Return the gates that stop the run.
 
-    Raises InputError for a gate about a metric that is not computed, or about a difference without a baseline.
+    Raises InputError for a gate on a metric that is not computed, or on a difference without a baseline.
     """
     gates = [parse_gate(gate) for gate in plan.settings.until]
     check_metrics(gates, [metric.name for metric in plan.metrics])
@@ -121,9 +121,9 @@ def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
 
 @dataclass
 class Stopping:
-    """The samples of a plan, one after the other, and whether they are enough.
+    """Judge the samples of a plan one by one until they are enough.
 
-    A run that goes on has `at_least` so many already, and where scores stopped it before, it is `by_scores` still.
+    A resumed run has `at_least` this many judged samples. `by_scores` stays set if scores stopped it before.
     """
 
     plan: Plan
@@ -131,7 +131,7 @@ class Stopping:
     at_least: int = 0
     by_scores: bool = False
     positions: list[int] = field(default_factory=list)
-    """Of the samples that are judged."""
+    """Positions of the judged samples."""
 
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings
@@ -150,7 +150,7 @@ class Stopping:
         self._started, self._timed = time.monotonic(), 0
 
     def judge(self, judging: Blocks) -> str:
-        """Judge until it is enough; returns after how many samples that was, and why; or that all are judged."""
+        """Judge until the aims are reached. Returns the sample size and the reason, or that all samples are judged."""
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
             enough = ""
@@ -169,7 +169,7 @@ class Stopping:
         return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
     def draws(self, judging: Blocks) -> Iterator[int]:
-        """Judge the samples in their order; how many are judged, after each draw."""
+        """Judge the samples in order and yield the number of judged samples after each draw."""
         table, metrics, rest = self.plan.dataset.table, len(self.plan.metrics), iter(self._draws)
         while draws := list(islice(rest, judging.at_once)):
             positions = [position for draw in draws for position in draw]
@@ -186,13 +186,13 @@ class Stopping:
                 yield len(self.positions)
 
     def pilot(self, judging: Blocks) -> list[Standing]:
-        """How each aim stands after the first samples."""
+        """Judge the first samples and return the status of each aim."""
         next((judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count)), None)
         judged = len(self.positions)
         return [aim._replace(needed=judged) if aim.decided else aim for aim in self.standings()]
 
     def standings(self) -> list[Standing]:
-        """How each gate stands, and each metric whose interval is to be narrow."""
+        """Return the status of each gate and each required interval width."""
         width = self.plan.settings.width
         if width is None and not self._gates:
             return []
@@ -226,16 +226,16 @@ class Stopping:
         return Standing(words, decision.outcome != "undecided", needed)
 
     def _judged_for(self, interval: Interval, scored: int) -> int:
-        """How many samples have to be judged for so many scores."""
+        """Return the number of samples to judge for this number of scores."""
         return math.ceil(scored * len(self.positions) / interval.n)
 
     def _is_time_over(self, judging: Blocks) -> bool:
-        """Whether the next draws would not fit any more, by the time of those that were asked."""
+        """Return whether the next draws would exceed the budget at the measured speed."""
         passed = time.monotonic() - self._started
         return self._timed > 0 and passed * (1 + judging.at_once / self._timed) > self._seconds
 
     def _in_words(self, standings: Sequence[Standing], judged: int) -> str:
-        """What is farthest from being decided, and what is still to do."""
+        """Return the progress line for the aim furthest from a decision."""
         open_aims = [aim for aim in standings if not aim.decided]
         left = self._count
         if self._timed and self._seconds < math.inf:
@@ -255,7 +255,7 @@ class Stopping:
 
 
 def _shown(name: str, interval: Interval | None, *, delta: bool) -> str:
-    """`context_recall 0.86 [0.79, 0.91]`."""
+    """Format `context_recall 0.86 [0.79, 0.91]`."""
     shape = "{:+.2f}" if delta else "{:.2f}"
     if interval is None:
         return f"{name} -"

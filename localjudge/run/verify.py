@@ -1,11 +1,11 @@
-"""Whether a run can be had again: one pass over its stored samples judges and counts anew.
+"""Verify a run: judge its stored samples again and recompute its files in one pass.
 
     samples ──cut, word──> questions ──stored answers──> verdicts ──count──> the same files, byte for byte?
        │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
-       └──sha256──> the data that the manifest speaks of?
+       └──sha256──> the data named in the manifest?
 
-Nothing of the run is changed; the result is kept in its directory (`record/verification.py`). The judge is asked what
-the samples give now, and no text of a stored prompt: a stranger's directory puts no word into its mouth.
+Changes no file of the run and stores the result in its directory (`record/verification.py`). Questions are built from
+the samples; stored prompts are never sent to the judge, because the run may be foreign.
 """
 
 import random
@@ -50,7 +50,7 @@ _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class RowChange(Record):
-    """A verdict row, the `position`-th of its sample and metric, before and after; None where there is no answer."""
+    """The `position`-th verdict of a sample and metric, before and after; None without an answer."""
 
     sample_id: str
     metric: str
@@ -63,7 +63,7 @@ class RowChange(Record):
 
     @classmethod
     def of(cls, task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> "RowChange":
-        """The change from one verdict on a task to another."""
+        """Build the change between two verdicts on a task."""
         row = {name: getattr(task, name) for name in ("sample_id", "metric", "position")}
         for when, verdict in (("before", old), ("after", new)):
             row |= {when: getattr(verdict, "label", None), f"p_{when}": getattr(verdict, "p_yes", None)}
@@ -71,12 +71,12 @@ class RowChange(Record):
 
     @property
     def moved(self) -> bool:
-        """Whether the verdict is another one."""
+        """Whether the verdict changed."""
         return self.before != self.after
 
     @property
     def distance(self) -> float:
-        """How far the probability moved; 1 where there is none on one side."""
+        """Change of the probability, 1 if it is missing on one side."""
         if self.p_before is None or self.p_after is None:
             return float(self.p_before != self.p_after)
         return abs(self.p_after - self.p_before)
@@ -90,14 +90,13 @@ class ReportCheck(Record):
 
 
 class Verification(Record):
-    """The result. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
+    """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
 
-    `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
-    `altered_requests` counts stored requests that are not what was asked; `files` are those that the stored answers do
-    not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary,
-    labels that were not drawn as they say.
-    `combined_from` are the runs of a combined run, each to be verified, too. Unless its judge is `isolated`, bits may
-    depend on what else it is asked, as behind a server.
+    `rows` are the verdict rows whose answer changed in any bit, changed verdicts first, then by distance.
+    `altered_requests` counts stored requests that differ from the recomputed ones. `files` are the files that differ
+    from those of the stored answers, each with the first places: rows, names of summary values, or labels with a wrong
+    drawing. `combined_from` lists the runs of a combined run, which must be verified too. Unless the judge is
+    `isolated`, answers may depend on other requests, as on a server.
     """
 
     schema_version: int = 1
@@ -126,21 +125,21 @@ class Verification(Record):
 
     @property
     def other_machine(self) -> bool:
-        """Whether this machine is of another kind, for which the run's bytes are not promised."""
+        """Whether this machine differs in kind, so that equal bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
 
     def with_labels(self, labels: LabelsCheck) -> "Verification":
-        """The same with what was found of the labels."""
+        """Return a copy with the result for the labels."""
         places = {LABELS: labels.problems[:_MOST_PLACES]} if labels.problems else {}
         return self.model_copy(update={"labels": labels, "files": self.files | places})
 
     def with_report(self, report: ReportCheck) -> "Verification":
-        """The same with what was found of the report."""
+        """Return a copy with the result for the report."""
         places = {REPORT: (report.problem,)} if report.problem else {}
         return self.model_copy(update={"report": report, "files": self.files | places})
 
     def decide(self) -> "Verification":
-        """The same with its result."""
+        """Return a copy with the overall result."""
         result = "bit-identical" if self.identical == self.asked_again else "same verdicts"
         different = self.verdicts_moved or self.altered_requests or self.files or self.data_changes
         return self.model_copy(update={"result": "different" if different else result})
@@ -158,11 +157,11 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     check_report: Callable[[Run], ReportCheck] = lambda _: ReportCheck(),
     **where: Any,
 ) -> Verification:
-    """Ask the judge again, all questions of the run or `count` of them drawn by `seed`, and check data and files.
+    """Ask the judge all questions of the run again, or `count` drawn by `seed`, and check data and files.
 
-    `run` is a run or its directory. `check_report` looks at its report where nothing else is different. The other
-    arguments are those of `localjudge.Run.verify`. The result is kept in the run's directory, if it can be written.
-    Raises InputError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
+    `run` is a run or its directory. `check_report` checks its report if no other difference exists. The other arguments
+    are those of `localjudge.Run.verify`. Stores the result in the run directory if it is writable. Raises InputError
+    (ModelError, RunDirectoryError) if a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
@@ -191,7 +190,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 
 
 def _keep(run: Run, verification: Verification, progress: Progress) -> None:
-    """Keep it in the run's directory; where that cannot be written it is said, and the verification is as good."""
+    """Store the result in the run directory, or report that it cannot be written."""
     counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
     of_labels = verification.labels
     labels = of_labels.before if verification.result == "different" else of_labels.to_record()
@@ -202,7 +201,7 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
 
 
 def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
-    """Digests of the keys to ask for, drawn from all in the order of the keys, which no order of rows moves."""
+    """Draw digests of the keys to ask, from the sorted keys, so that row order does not matter."""
     if count is not None and (not isinstance(count, int) or count < 1):
         raise InputError(
             f"{option_name('sample')} must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions"
@@ -213,7 +212,7 @@ def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
 
 
 def _require_in_place(judge: str, run: Run) -> None:
-    """Raise ModelError if the model that the run was made with is not where it was."""
+    """Raise ModelError if the run's model is no longer at its place."""
     if is_in_place(judge):
         return
     file = model_registry.place_of(judge)
@@ -225,9 +224,10 @@ def _require_in_place(judge: str, run: Run) -> None:
 
 @dataclass
 class _Replay:
-    """The samples of a run judged again: by the stored answers, as the run was, and by those that the judge gives now.
+    """Judge the samples of a run again, by its stored answers and by the judge's current ones.
 
-    The metrics go by the stored answers, so that the judge is asked what it was asked then: the digests `to_ask`.
+    The metrics use the stored answers, so that they ask the same questions. The judge is asked those with digests
+    `to_ask`.
     """
 
     run: Run
@@ -275,7 +275,7 @@ class _Replay:
         ).decide()
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """The verdicts by the stored answers; those by the answers of now are compared with them."""
+        """Return the verdicts by stored answers and compare current ones with them."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
@@ -297,7 +297,7 @@ class _Replay:
         return verdicts
 
     def _summary(self, totals: Totals) -> Summary:
-        """The summary that the run would have; a copy of its model in another place may have another name."""
+        """Return the recomputed summary. A copy of the model elsewhere may have another name."""
         manifest = self.run.manifest
         card, source = manifest.card, self.judge.source
         if (source and source == manifest.environment.judge) or self.run.judge.name != card.name:
@@ -330,7 +330,7 @@ def _data_changes(run: Run) -> tuple[Difference, ...]:
 def changed_files(
     directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
 ) -> dict[str, tuple[str, ...]]:
-    """The files that are not, byte for byte, those of the evaluations, each with the first places; fills the totals.
+    """Return the files that differ from the evaluations, each with the first places, and fill the totals.
 
     A place is a row, `row 17`, or a value of the summary, `judge.caution`.
     """
@@ -359,7 +359,7 @@ def changed_files(
 
 
 def _changes_in(path: Path, summary: Summary) -> list[str]:
-    """Names of the values in `summary.json` that are not those of the summary; "spelling" where only bytes differ."""
+    """Return the names of values that differ in `summary.json`, "spelling" if only bytes differ."""
     try:
         with open_regular(path) as file:
             if file.read(run_directory.MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():

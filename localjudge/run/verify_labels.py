@@ -1,10 +1,10 @@
-"""Whether the labels of a run are the ones that were given, as far as the run can tell.
+"""Verify the labels of a run as far as the run allows.
 
-    labels.jsonl  ──each row names the one before──> no row was changed, removed or moved
-                  ──drawn again──────────────────> each label was drawn as it says, by this run or by the named one
-                  ──verification.json────────────> the rows of the last verification are the first rows now
+    labels.jsonl  ──each row has the hash of the previous one──> no row was changed, removed or moved
+                  ──drawn again────────────────────────────────> each label has the drawing that it names
+                  ──verification.json──────────────────────────> the rows of the last verification come first
 
-Rows that nobody verified before may have been written anew with new checksums: that is not detected.
+Rows that were never verified may have been rewritten with new checksums, which is not detected.
 """
 
 from collections import defaultdict
@@ -23,9 +23,9 @@ from localjudge.words import numbered
 
 
 class LabelsCheck(Record):
-    """What `verify` found of the labels: `rows` in one chain with this `head`, and those of the verification `before`.
+    """Result for the labels: `rows` in one chain with this `head`, and those of the verification `before`.
 
-    `problems` name rows that are not as they were given. `means` are the corrected means, computed again.
+    `problems` lists altered rows. `means` are the recomputed corrected means.
     """
 
     rows: int = 0
@@ -35,7 +35,7 @@ class LabelsCheck(Record):
     means: RunLabels | None = None
 
     def to_record(self) -> VerifiedLabels:
-        """What a later verification compares."""
+        """Return the state for a later verification."""
         return VerifiedLabels(rows=self.rows, head=self.head, when=now())
 
 
@@ -61,7 +61,7 @@ def check_labels(run: Run) -> LabelsCheck:
 
 
 def _misdrawn(run: Run, labels: LabelFile) -> list[str]:
-    """Rows that were not drawn as they say, by this run or by the run that they name."""
+    """Return rows whose drawing, by this run or the named one, does not match."""
     rows: dict[str | None, dict[int, LabelRow]] = defaultdict(dict)
     for number, row in enumerate(labels.rows, 1):
         rows[row.drawn_by][number] = row
