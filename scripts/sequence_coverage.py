@@ -87,7 +87,7 @@ def groups(few: float, many: float) -> Population:
 
 def at(draw: Callable[[np.random.Generator, int, float], Drawn], mean: float) -> Population:
     """A population of single values with this mean."""
-    return Population(partial(draw, mean=mean), mean)
+    return Population(lambda generator, size: draw(generator, size, mean), mean)
 
 
 def _differing(shape: Shape) -> Population:
@@ -151,7 +151,8 @@ def _draws(drawn: Drawn, shift: float, scale: float) -> tuple[Floats, Floats]:
     values = (drawn.values - shift) / scale
     if drawn.clusters is None:
         return values, np.ones(len(values))
-    return np.bincount(drawn.clusters, values), np.bincount(drawn.clusters).astype(np.float64)
+    sums, sizes = np.bincount(drawn.clusters, values), np.bincount(drawn.clusters)
+    return sums.astype(np.float64), sizes.astype(np.float64)
 
 
 def decided(population: Population, gate: float, *, repeats: int, limit: int, seed: int) -> Decided:
