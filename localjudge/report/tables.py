@@ -124,15 +124,19 @@ def summary_values(run: Run) -> dict[str, Any]:
 
 
 def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
-    """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there."""
+    """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there.
+
+    Counts that are all 0 have no column: names have its room.
+    """
+    parts = [summary for part in slices.slices for summary in part.metrics.values()]
+    counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
     rows = [
         (
             "" if place else name,
             _value(part.value),
             f"{part.samples:,}",
             *interval_cells(summary.mean, summary.ci95),
-            f"{summary.undefined:,}",
-            f"{summary.failed:,}",
+            *(f"{getattr(summary, name):,}" for name in counted),
         )
         for name in _metrics(run, metric)
         for place, part in enumerate(slices.slices)
@@ -142,7 +146,7 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
     if labels_of(run):
         always.append("slices are as the judge has them: labels correct the means of the whole run only")
     notes = [EACH_ALONE, *always, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
-    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
+    headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *counted)
     return Table(headings, rows, notes, names=2)
 
 
@@ -342,7 +346,8 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
     for row, asked, score in samples:
         name, question = safe_text(score.sample_id), safe_text(asked or "(no question)", style="" if asked else "dim")
         name.truncate(_MOST_OF_ID, overflow="ellipsis")
-        question.no_wrap, question.overflow = True, "ellipsis"
+        for text in (name, question):
+            text.no_wrap, text.overflow = True, "ellipsis"
         value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
         rows.append([str(row), name, value, *([] if metric else [score.metric]), question])
     return Table(rows=rows, titles=["worst samples (localjudge show RUN ROW shows one)"])

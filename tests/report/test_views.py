@@ -17,13 +17,21 @@ from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import check
-from localjudge.analysis.compare import compare
+from localjudge.analysis.compare import compare, slices
 from localjudge.errors import InputError
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.report.checks import verification_view
 from localjudge.report.ci import run_markdown
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
-from localjudge.report.tables import comparison_view, gates_view, summary_view, why, worst_scores, worst_view
+from localjudge.report.tables import (
+    comparison_view,
+    gates_view,
+    slices_view,
+    summary_view,
+    why,
+    worst_scores,
+    worst_view,
+)
 from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Label, VerdictRequest
@@ -265,6 +273,23 @@ def _wet_is_sure(request: VerdictRequest) -> float:
     """A context that says `wet` supports what rains."""
     text = "".join(piece.text for node in request.path for piece in node)
     return 0.9 if "wet" in text and "It rains." in text else 0.2
+
+
+def test_names_and_ids_are_in_one_line_of_80_columns(tmp_path: Path) -> None:
+    """`attributionben` and `ch` were in two lines of the slices, and the end of each id in a line of its own."""
+    names = ("attributionbench", "clapnq")
+    row = {"user_input": "What is the first of the many things in the list?", "retrieved_contexts": ["Rain."]}
+    rows = [
+        {**row, "id": f"clapnq-dev-question-{n}-aaaa-bbbb-cccc", "response": "Snow.", "in": names[n % 2]}
+        for n in range(6)
+    ]
+    metrics = ["context_relevancy", "faithfulness"]
+    run = evaluate(rows, engine=ScriptedEngine({}, default=0.1), metrics=metrics, out=tmp_path)
+    slices_lines = lines_of(slices_view(run, slices(run, "in")), 80)
+    assert [line.split()[:2] for line in slices_lines[2:4]] == [["context_relevancy", names[0]], [names[1], "3"]]
+    worst_lines = lines_of(worst_view(run, count=6), 80)
+    assert len(worst_lines) == 1 + 6
+    assert all(line.split()[1].startswith("clapnq-dev-question-") for line in worst_lines[1:])
 
 
 def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path: Path) -> None:
