@@ -192,7 +192,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
     metric, asks, unit = (str(row.get(name)) for name in ("metric", "asks", "text"))
     return View(
         [
-            Table(titles=[f"{labelled:,} of {total:,} labelled   {metric}"], notes=[asks]),
+            Table(titles=[f"{labelled:,} of {total:,} answered   {metric}"], notes=[asks]),
             Table(rows=about),
             Table(titles=[f"> {unit}"]),
             Table(notes=[Text(KEYS_LINE, style="dim")]),
@@ -205,7 +205,7 @@ def ended_view(labelling: Labelling) -> Table:
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
         lines.append(f"{call('label', str(labelling.run.directory), 'n', 2 * labelling.total)} draws more")
-    title = f"{labelling.labelled:,} of {labelling.total:,} labelled, in {labelling.run.directory / LABELS}"
+    title = f"{labelling.labelled:,} of {labelling.total:,} answered, in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)
 
 

@@ -272,24 +272,24 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripte
     rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
     scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
     with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
-        assert "\x1b[2J" not in seen(controller, "0 of 6 labelled")
+        assert "\x1b[2J" not in seen(controller, "0 of 6 answered")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
-        seen(controller, "1 of 6 labelled")
+        seen(controller, "1 of 6 answered")
         os.write(controller, b"0")
-        assert "\\x1b[2J" in seen(controller, "2 of 6 labelled")
+        assert "\\x1b[2J" in seen(controller, "2 of 6 answered")
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert said() == [1, 0]
     with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
-        seen(controller, "2 of 6 labelled")
+        seen(controller, "2 of 6 answered")
         os.write(controller, b"u")
         seen(controller, "nothing to undo")
         os.write(controller, b"?")
-        seen(controller, "3 of 6 labelled")
+        seen(controller, "3 of 6 answered")
         os.write(controller, b"x1us0q")
         text = seen(controller, "signature")
-        assert "4 of 6 labelled, in" in text
+        assert "4 of 6 answered, in" in text
         assert "2 left: run the same command to resume" in text
         assert process.wait(timeout=60) == 0
     assert said() == [1, 0, "?", 1, None, 0]
@@ -298,7 +298,7 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripte
     # 1 was taken back and its statement left for the end: 0 is of the one after it.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
     with in_a_terminal("label", "run", "--n", "6", "--again", "--labeller", "bob") as (process, controller):
-        seen(controller, "0 of 3 labelled")
+        seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
         assert "3 statements labelled by several: 33 % the same" in seen(controller, "signature")
         assert process.wait(timeout=60) == 0
