@@ -1,4 +1,4 @@
-"""Prompts are files, every byte of them counts, and the user's text cannot leave its tag."""
+"""Prompts are files, every byte of them counts, the user's text cannot leave its tag, and reasons are asked for."""
 
 import re
 import shutil
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import SampleError
+from localjudge.errors import InputError, SampleError
 from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
@@ -61,8 +61,8 @@ def all_tasks(text: str) -> list[Task]:
     return [*tasks(text), *special_tasks(text)]
 
 
-def judge(profile: str = "instruct") -> PromptWriter:
-    return PromptWriter(prompts.load_profile(profile))
+def judge(profile: str = "instruct", reasons: Reasons = "none") -> PromptWriter:
+    return PromptWriter(prompts.load_profile(profile), reasons=reasons)
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,34 @@ def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
     assert judge().unsupported([name, "attribution"]) == []
     with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
         judge("reference").request(task)
+
+
+TASKS = (*tasks("It is 8 m."), *special_tasks("It is 8 m.")[:2])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt_and_one_before_is_announced(task: Task) -> None:
+    """The verdict of `after` is that of `none`: same path, same grammar, and an explanation behind."""
+    plain, explained, before = (judge(reasons=reasons).request(task) for reasons in ("none", "after", "before"))
+    assert explained._replace(explanation=None) == plain
+    assert explained.explanation is not None
+    assert '{"reason":"...","' in before.path[0][0].text
+    assert before.grammar.pattern.startswith(r'(\{"reason":"')
+    assert before.explanation is None
+
+
+def test_reasons_and_the_protocol_are_part_of_the_identity() -> None:
+    """Order matters to a verdict, and a joint one depends on its siblings: four ways of asking are four judges."""
+    joint = PromptWriter(prompts.load_profile("instruct"), protocol="joint").identity
+    assert (joint["protocol"], judge().identity["protocol"]) == ("joint", "independent")
+    identities = [judge(reasons=reasons).identity for reasons in ("none", "before", "after")]
+    assert [identity["reasons"] for identity in identities] == ["none", "before", "after"]
+    assert identities[0]["grammars_sha256"] != identities[1]["grammars_sha256"]
+
+
+@pytest.mark.parametrize("reasons", ["before", "after"])
+def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
+    """It reads no instructions: an error before any work, naming the way out."""
+    with pytest.raises(InputError, match="'reference' cannot give reasons") as caught:
+        judge("reference", reasons)
+    assert "judge=..." in (caught.value.hint or "")
