@@ -34,6 +34,7 @@ from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from itertools import compress
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -450,7 +451,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     """Convert Python values to JSON values, so that rows mean the same from any source.
 
         numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
-        pydantic model, dataclass -> object with its fields
+        pydantic model, dataclass, named tuple -> object with its fields
 
     Leaves values of unknown types and at excessive depth to later checks.
     """
@@ -458,9 +459,9 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, levels - 1) for item in value]
     fields = fields_of(value)
+    if fields is None and isinstance(value, list | tuple):
+        return [plain(item, levels - 1) for item in value]
     return _plain_scalar(value) if fields is None else plain(fields, levels)
 
 
@@ -479,11 +480,13 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of a pydantic model or dataclass, or None for other values."""
+    """Return the fields of a pydantic model, dataclass, named tuple or namespace; None of others."""
     if isinstance(value, type):
         return None
     if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
         return dict(value.model_dump())
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return None
+    if isinstance(value, SimpleNamespace):
+        return dict(vars(value))
+    return dict(value._asdict()) if isinstance(value, tuple) and hasattr(value, "_asdict") else None

@@ -5,7 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel
@@ -124,6 +124,20 @@ class Answer:
     data: str
     query: str
     documents: list[Document]
+
+
+class Named(NamedTuple):
+    """A row as `DataFrame.itertuples` gives it."""
+
+    question: str
+    contexts: list[str]
+
+
+@pytest.mark.parametrize("make", [Named, SimpleNamespace])
+def test_objects_with_named_fields_are_rows(make: Callable[..., Any]) -> None:
+    """They were refused, or a named tuple taken for a list."""
+    data = load([make(question="q", contexts=["a", "b"])])
+    assert data.samples == load([{"question": "q", "contexts": ["a", "b"]}]).samples
 
 
 def test_models_and_dataclasses_are_rows_and_contexts() -> None:
