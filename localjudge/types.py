@@ -45,6 +45,8 @@ class UserValue(Record):
             place = ".".join(map(str, problem["loc"]))
             message = f"{place}{': ' if place else ''}{problem['msg'].removeprefix('Value error, ')}"
             hint = f"its fields are {', '.join(type(self).model_fields)}"
+            if problem.get("ctx", {}).get("class_name") == Context.__name__:
+                hint = "a context is an object: {'text': 'It rains.'}, perhaps with id, meta and score"
             raise InputError(f"a {type(self).__name__} cannot be made: {message}", hint=hint) from error
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value

@@ -94,6 +94,14 @@ def test_the_gates_that_help_shows_can_be_decided(tmp_path: Path) -> None:
     assert len(run.check(gates, baseline=run).decisions) == 2
 
 
+def test_a_sample_with_texts_for_contexts_says_how_a_context_is_written() -> None:
+    """The hint named the fields of the sample, which were right."""
+    with pytest.raises(localjudge.InputError, match=r"retrieved_contexts\.0") as caught:
+        Sample(id="a", retrieved_contexts=["It rains."])  # type: ignore[arg-type]
+    assert "{'text': 'It rains.'}" in str(caught.value.hint)
+    assert Sample(id="a", retrieved_contexts=[{"text": "It rains."}])  # type: ignore[arg-type]
+
+
 def test_a_run_has_every_method_of_a_mapping(tmp_path: Path) -> None:
     """A run had only `keys()` and `[]`: `run.items()` was an AttributeError."""
     run = evaluated(tmp_path, metrics=["context_recall"])
