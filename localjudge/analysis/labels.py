@@ -48,7 +48,8 @@ from localjudge.words import numbered, option_name
 
 SECONDS_A_LABEL = 18.0
 """Until somebody has labelled a few: 50 in a quarter of an hour."""
-_LONGEST_PAUSE = 300.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
+"""Seconds between two labels of one annotator that count as time for labelling."""
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts: labels of some cannot correct them"
 NOT_DRAWN = "its labels were not drawn from its statements, and do not correct its mean"
@@ -543,6 +544,6 @@ def pace(rows: Sequence[LabelRow]) -> float:
         seconds
         for of_person in map(sorted, times.values())
         for before, after in pairwise(of_person)
-        if 0 < (seconds := (after - before).total_seconds()) < _LONGEST_PAUSE
+        if _SHORTEST_PAUSE <= (seconds := (after - before).total_seconds()) < _LONGEST_PAUSE
     ]
     return median(pauses) if len(pauses) >= _FEWEST_PAUSES else SECONDS_A_LABEL

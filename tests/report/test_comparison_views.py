@@ -140,12 +140,13 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
 
 
-def test_a_verified_run_is_said_in_four_lines(scripted_run: ScriptedRun) -> None:
+def test_a_verified_run_is_said_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
         "judge scripted",
         "data, requests and result files are as the run left them",
+        "labels: none",
         f"signature {run.summary.signature}",
     ]
 
