@@ -1,1 +1,1 @@
-"""The command `localjudge`: one file per command, whose heavy imports happen when it is called."""
+"""The command `localjudge`: one file per group of commands, with heavy imports delayed until the call."""

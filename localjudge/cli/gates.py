@@ -1,4 +1,4 @@
-"""What a run is checked against: a baseline and gates, all of which can be refused before anything is judged."""
+"""Baseline and gates of a run, validated before judging."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from localjudge.resources import write_output
 
 
 class Checks:
-    """The baseline, gates and files given for a run to come. Raises InputError for a gate that cannot be decided."""
+    """Baseline, gates and output files of a planned run. Raises InputError for an invalid gate."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         until = arguments.get("until", ())
@@ -30,7 +30,7 @@ class Checks:
             raise InputError("--junit writes the outcome of gates", hint="add --gate or --until, or omit --junit")
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
-        """Raise InputError for a gate about a metric that is not going to be computed."""
+        """Raise InputError for a gate on a metric that is not computed."""
         check_metrics(self._gates, metrics)
         if self.baseline is not None and not set(self.baseline) & set(metrics):
             raise InputError(
@@ -39,11 +39,11 @@ class Checks:
             )
 
     def begin(self) -> None:
-        """Write files that cannot be taken for those of an earlier run."""
+        """Write placeholder files, so that earlier ones cannot be mistaken for this run's."""
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
-        """Compare and decide; the files are written anew."""
+        """Compare, decide, and write the files."""
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
         if run.summary.stopped:
@@ -61,13 +61,13 @@ class Checks:
 
 
 def values(result: Check) -> dict[str, Any]:
-    """For JSON: `comparison` and `gates`, where they were asked for."""
+    """Return `comparison` and `gates` for JSON, if requested."""
     parts = result.model_dump(mode="json")
     return {name: parts[part] for name, part in (("comparison", "comparison"), ("gates", "decisions")) if parts[part]}
 
 
 def views(result: Check, report: Path | None = None) -> list[RenderableType]:
-    """For people: the same, and where the report is."""
+    """Return the comparison and gates for display, and the path of the report."""
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
     return [*parts, Table(notes=[f"report {report}"])] if report else parts

@@ -1,4 +1,4 @@
-"""The commands about judges and machines: `calibrate`, `doctor`, `models`."""
+"""Commands about judges and machines: `calibrate`, `doctor`, `models`."""
 
 import os
 import sys
@@ -34,15 +34,15 @@ from localjudge.run.settings import SETTINGS, settings_with
 def calibrate_command(
     sources: tuple[str, ...], quiet: bool, as_json: bool, required: str | None, **options: Any
 ) -> int:
-    """Measure judges on human labels: which one to take, and the threshold that fits it best.
+    """Measure judges on human labels: which one to use, and its best threshold.
 
-    Of each RUN the judge is measured, on the statements that people labelled in any of them (localjudge label). Or
-    LABELS is JSONL, CSV or Parquet: context, statement and label, or question, sentences and relevant, about which each
-    --judge is asked; after an interruption the same command goes on. The results are saved under names, for localjudge
-    run --calibration NAME.
+    For each RUN, its judge is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
+    CSV or Parquet file with context, statement and label, or question, sentences and relevant; each --judge is asked
+    about them, and the same command resumes after an interruption. Results are saved by name for localjudge run
+    --calibration NAME.
 
-    Exit code: 0 done; 3 done, and no judge is fit for what is required (by the labels of each question); 1 nothing was
-    measured; 4 interrupted.
+    Exit code: 0 done; 3 done, but no judge meets the requirement (by the labels of each question); 1 no measurement was
+    made; 4 interrupted.
     """
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
@@ -71,7 +71,7 @@ def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
-    """A number of items; for `all`, one that is never reached."""
+    """Parse a number of items. `all` gives an unreachable number."""
     if count is None or count == "all":
         return sys.maxsize if count else None
     if not count.isdecimal():
@@ -89,12 +89,12 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 @cli.quiet_option
 @cli.json_option
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
-    """Check a judge and this machine: does it load, answer, resist injections, and what is it fit for?
+    """Check a judge and this machine: does it load, answer, resist injections, and which uses are recommended?
 
-    Each finding is printed as soon as it is made; the last says whether the judge is fit for ranking, for means, for
-    thresholds or for nothing, by labelled items that are bundled. A judge that does no better than guessing on obvious
-    cases has failed, and so has one that is often talked into a verdict by its material. None of your data is read; of
-    localjudge.toml, the judge and how it is asked.
+    Prints each finding as soon as it is available. The last one recommends the judge for ranking, means, thresholds or
+    none of them, based on bundled labelled items. A judge fails if it is no better than guessing on obvious cases, or
+    if texts often talk it into a verdict. Reads none of your data, and from localjudge.toml only the judge and its
+    options.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
@@ -113,11 +113,11 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 @cli.option("Output", "--verbose", is_flag=True, help="Also list what cannot judge or was skipped, and why.")
 @cli.json_option
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
-    """List the models on this machine: registered ones, those that other programs keep, and those in each FOLDER.
+    """List the models on this machine: registered ones, those of other programs, and those in each FOLDER.
 
-    Ollama, LM Studio, the cache of Hugging Face and installed Python packages are searched where their environment
-    variables say. A name is what --judge takes. Only headers of files are read, and no network is used. Not every model
-    is a good judge: localjudge doctor measures that.
+    Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages in the places given by their
+    environment variables. Use a name with --judge. Reads only file headers and uses no network. Not every model is a
+    good judge; localjudge doctor measures that.
     """
     models = inventory(folders)
     put(f"{models.model_dump_json(indent=2)}\n" if as_json else model_list(models, verbose=verbose))

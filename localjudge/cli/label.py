@@ -1,4 +1,4 @@
-"""`localjudge label`: human labels of a run's verdicts, in a sheet, in a page, or here by a key for each."""
+"""`localjudge label`: collect human labels for a run in a sheet, in a page, or in the terminal."""
 
 import json
 import os
@@ -29,7 +29,7 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """The keys that are pressed in this block; then the terminal is as it was."""
+    """Yield the keys pressed in this block, and restore the terminal afterwards."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -48,7 +48,7 @@ def _keys() -> Iterator[Iterator[str]]:
 
 
 def _pressed(descriptor: int) -> Iterator[str]:
-    """Keys that send several characters (arrows, Home) are none: what they send may hold a digit."""
+    """Yield single-character keys. Other keys (arrows, Home) are skipped because their sequences may contain digits."""
     while (pressed := os.read(descriptor, 64).decode(errors="replace")) not in ("", _END):
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
@@ -68,15 +68,16 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page to label in, for a browser.")
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
-    """Label statements of RUN, without what the judge said: 1 for supported, 0 for not. They correct its means.
+    """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
 
-    In the terminal they are asked one after the other: 1, 0, ? if it cannot be told, s to leave one for the end, u to
-    undo, q to quit. Every label is kept in RUN at once, and the same command goes on.
+    Labels correct the means. In the terminal, statements appear one by one: 1, 0, ? if undecidable, s to postpone, u to
+    undo, q to quit. Each label is stored in RUN immediately, and the same command resumes.
 
-    Somebody else labels a sheet (its column human) or a page; --read takes what comes back. Labels of another RUN are
-    taken where the statement is the same.
+    Another person can label a sheet (its column human) or a page; --read imports the result. Labels of another RUN are
+    taken for equal statements.
 
-    The statements are drawn by what their labels add, so label them in their order: any number of them counts.
+    Statements are drawn by the information in their labels, so label them in order. The corrected interval is updated
+    at planned numbers of labels: 20, 30, 50, 100, 150 and so on.
     """
     typed, run = cli.typed_arguments(), Run.open(directory)
     if typed.get("read"):

@@ -1,4 +1,4 @@
-"""The commands that only read runs: `show`, `report`, `export`, `redact`, `compare`."""
+"""Commands that only read runs: `show`, `report`, `export`, `redact`, `compare`."""
 
 import json
 import sys
@@ -35,9 +35,8 @@ from localjudge.resources import write_output
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
-    Means are corrected by the labels of people, if there are some (localjudge label); the judge's own stand under them.
-    A run that is still running, or was stopped, is shown up to where it is. SAMPLE is an id, the beginning of one, or a
-    row of the data, counted from 1.
+    Human labels (localjudge label) correct the means; the judge's own means are below them. A running or interrupted
+    run is shown up to its current state. SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
     """
     run, names = Run.open(directory, unfinished=True), options["metrics"]
     for name in names or ():
@@ -102,12 +101,12 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 @cli.out_option("The page.  [default: report.html in RUN]", metavar="FILE")
 @cli.json_option
 def report_command(directory: Path, out: Path | None, title: str | None, as_json: bool, **_: Any) -> int:
-    """Write RUN as one HTML page: the finding in words, means and gates, every sample, what moved since a baseline.
+    """Write RUN as one HTML page: findings, means, gates, all samples, and changes since a baseline.
 
-    The page is one file that loads nothing and sends nothing; it holds the texts of the run, and only you can read it.
-    An earlier report is replaced, and no other file.
+    The page is one file that loads and sends nothing. It contains the texts of the run, and only you can read it.
+    Replaces an earlier report, and no other file.
 
-    Exit code: 0 written; 3 written, and a gate failed; 1 the run cannot be opened or the page not be written.
+    Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page not be written.
     """
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)
@@ -135,14 +134,14 @@ _rows = "One row per sample and metric, per judged unit, or per sample (for json
 def export_command(
     directory: Path, as_format: Format, rows: Rows, out: Path | None, as_json: bool, **added: bool
 ) -> None:
-    """Write the results of a run for another program. FILE is written whole or not at all, and only you can read it.
+    """Write the results of a run for another program. FILE is written atomically, and only you can read it.
 
-    ragas, ragas-csv, ragas-parquet: a row per sample, its texts and a column for each metric, as ragas has them
-    (ragas is JSON lines).
+    ragas, ragas-csv, ragas-parquet: one row per sample with its texts and a column per metric, as in ragas (ragas is
+    JSON lines).
 
     inspect: scores for a log of inspect, for its precomputed_scores("FILE.jsonl").
 
-    jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.
+    jsonl, csv, parquet: the rows chosen by --rows; the CSV is safe in spreadsheets.
     """
     if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
@@ -155,10 +154,10 @@ def export_command(
 @cli.option("Data", "--keep-ids", is_flag=True, help="Leave the ids of the samples as they are.")
 @cli.json_option
 def redact_command(directory: Path, out: Path | None, keep_ids: bool, as_json: bool) -> None:
-    """Write the numbers of RUN as JSON lines, without any text: scores, verdicts and where they stand, intervals.
+    """Write the numbers of RUN as JSON lines without texts: scores, verdicts, positions, intervals.
 
-    Salted hashes take the place of ids; salt.key in RUN is made if it is not there. The same run and salt give the same
-    bytes. What the file still tells is printed.
+    Ids are replaced by salted hashes; salt.key in RUN is created if missing. The same run and salt give the same bytes.
+    Prints what the file still reveals.
     """
     run = Run.open(directory)
     salt = b"" if keep_ids else salt_of(run)
@@ -168,7 +167,7 @@ def redact_command(directory: Path, out: Path | None, keep_ids: bool, as_json: b
 
 
 def _write(parts: Iterable[bytes], out: Path | None, as_format: str, as_json: bool) -> None:
-    """Write all parts to standard output, or to the file, of which the JSON says how large it is."""
+    """Write all parts to standard output or to the file, and report its size as JSON."""
     if out is None:
         for part in parts:
             sys.stdout.buffer.write(part)
@@ -187,8 +186,8 @@ def _write(parts: Iterable[bytes], out: Path | None, as_format: str, as_json: bo
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
-    Samples are paired by id, those left by content, and those left then by question. Every difference is B - A.
-    Labels of both (localjudge label) correct it, if there are enough; the judge's own stands under it.
+    Pairs samples by id, then by content, then by question. Every difference is B - A. Labels of both runs (localjudge
+    label) correct it if there are enough; the judge's own difference is below it.
     """
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:

@@ -1,6 +1,6 @@
-"""The command line: which commands there are, and what every one of them does about errors.
+"""Command line: the list of commands, and their common error handling.
 
-Commands are imported when they are called, so that `localjudge --help` answers at once.
+Commands are imported when called, so that `localjudge --help` answers immediately.
 """
 
 import logging
@@ -34,15 +34,15 @@ COMMANDS = {
     "merge": ("run", "Make one run of the shards that several processes judged."),
     "combine": ("run", "Combine runs of several judges on the same data."),
 }
-"""Of each command, the module of `localjudge.cli` that holds it, and what it does."""
+"""Module in `localjudge.cli` and summary of each command."""
 _RESUMES = ("run", "calibrate", "label")
-"""Commands that keep what they have done."""
+"""Commands that keep completed work."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
-"""What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
+"""Environment variable of shell completion; `bash_source` prints the script."""
 
 
 class ExitCode(IntEnum):
-    """What a script can rely on."""
+    """Exit codes for scripts."""
 
     DONE = 0  # all scored or undefined
     NOTHING_JUDGED = 1  # usage or input error
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @contextmanager
 def _log_to_stderr() -> Iterator[None]:
-    """The library's own messages go to stderr while `main` runs: a program that calls it has a log of its own."""
+    """Send the library's log to stderr while `main` runs. Programs that call the library have their own logging."""
     messages = logging.StreamHandler(sys.stderr)
     logger = logging.getLogger("localjudge")
     level = logger.level
@@ -125,7 +125,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _leave_stdout() -> None:
-    """Write no more to an output that takes none: Python would complain when it flushes at exit."""
+    """Detach a closed output, because Python would complain when flushing at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -143,7 +143,7 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
 
 
 def _file_error(error: OSError, advice: str) -> LocaljudgeError:
-    """An error of the system that the library did not translate: what it is, and of which file if it names one."""
+    """Convert an untranslated system error, with its file if known."""
     message = f"{error.filename or 'a file'}: {error.strerror or error}"
     if error.errno not in NO_ROOM:
         return InputError(message)
@@ -154,7 +154,7 @@ def _file_error(error: OSError, advice: str) -> LocaljudgeError:
 
 
 def _advice(arguments: Sequence[str]) -> str:
-    """What the same command does when it is given again: what makes a run keeps what it has done."""
+    """Return what repeating the command does: commands that make runs keep completed work."""
     if arguments and arguments[0] in _RESUMES and "--dry-run" not in arguments:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

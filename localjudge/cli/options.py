@@ -1,7 +1,7 @@
-"""Options as commands share them: sections of a help, settings of a run, a suite in the place of what is not typed.
+"""Shared options of commands: help sections, settings of a run, and suite values as defaults.
 
-A setting has an option if its field names a section; all others are set in the suite file. What is typed takes the
-place of what the suite says, key by key.
+A setting has an option if its field names a section; other settings are set in the suite file. Typed options override
+the suite key by key.
 """
 
 import json
@@ -36,7 +36,7 @@ _Decorator = Callable[[Any], Any]
 
 
 class GroupedOption(click.Option):
-    """An option that stands in a section of its command's help."""
+    """An option in a section of its command's help."""
 
     def __init__(self, *arguments: Any, group: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -44,14 +44,14 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists its options in sections, or in one if they are few; then an example."""
+    """A command with help in sections (or one, for few options) and an example."""
 
     def __init__(self, *arguments: Any, example: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self._example = example
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each group that the command has options of."""
+        """Write a section for each group of options."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         for section in SECTIONS if len(options) > _FEW else ["Options"]:
             records = [
@@ -64,7 +64,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example on a line of its own that can be copied."""
+        """Write the example on a separate line for copying."""
         with formatter.section("Example"):
             formatter.write(f"{' ' * formatter.current_indent}{self._example}\n")
 
@@ -79,23 +79,23 @@ class _Decimal(click.types.FloatParamType):
 
 
 def command(name: str, example: str) -> _Decorator:
-    """Make a function a command, with an example at the end of its help."""
+    """Make a function a command with an example in its help."""
     return click.command(name, cls=GroupedCommand, example=example)
 
 
 def option(section: str, *names: str, **attributes: Any) -> _Decorator:
-    """Give a command an option, in a section of its help."""
+    """Add an option to a section of the command's help."""
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
 def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator:
-    """Give a command an option whose value is a number of things."""
+    """Add an option for a count."""
     kind = click.IntRange(min=least)
     return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
 
 
 def settings(*names: str) -> _Decorator:
-    """Give a command an option for each of these settings that has one; for all if none is named."""
+    """Add an option for each of these settings, or for all."""
 
     def decorate(command: Any) -> Any:
         for name in reversed(names or tuple(SETTINGS)):
@@ -140,7 +140,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[st
 
 
 def metrics(words: str) -> _Decorator:
-    """Give a command the option `--metrics`, several names in one text or in several."""
+    """Add the option `--metrics` for several names in one or more texts."""
     return option("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
@@ -150,7 +150,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
 
 
 def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
-    """Give a command the option `--judge`: a name, or a tuple of `several`."""
+    """Add the option `--judge` for a name, or a tuple with `several`."""
     words = "Registered name, GGUF file, a name from localjudge models, or a server's address"
     words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
     callback = None if several else _one_judge
@@ -164,7 +164,7 @@ def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tup
 
 
 def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator:
-    """Give a command the option `--out`."""
+    """Add the option `--out`."""
     return option("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
 
 
@@ -184,17 +184,17 @@ suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 
 def typed_arguments() -> dict[str, Any]:
-    """What the command line names, and nothing that is left to its default."""
+    """Return the typed arguments without defaults."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
     return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is typed}
 
 
 def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
-    """What is typed, with what a suite says in the place of the rest (of these keys, if any are named); the suite.
+    """Return the typed arguments completed from a suite (only `keys`, if given), and the suite.
 
-    The suite is `file`, or the one of this folder; None if there is none, or `none` was typed. A threshold that is
-    typed takes the place of the suite's calibration, and a calibration that of its threshold.
+    The suite is `file`, or the one in this folder; None without one or if `none` was typed. A typed threshold replaces
+    the suite's calibration, and a typed calibration its threshold.
     """
     typed = typed_arguments()
     path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
@@ -209,13 +209,13 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
 
 
 def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run among the arguments of a command."""
+    """Return the run settings among a command's arguments."""
     return {name: value for name, value in arguments.items() if name in SETTINGS}
 
 
 @contextmanager
 def progress_shown(*, quiet: bool) -> Iterator[Progress]:
-    """What goes on, on standard error; if quiet, only warnings and errors."""
+    """Show progress on standard error, or only warnings and errors if quiet."""
     if quiet:
         logging.getLogger("localjudge").setLevel(logging.WARNING)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
@@ -225,7 +225,7 @@ def progress_shown(*, quiet: bool) -> Iterator[Progress]:
 def print_result(
     as_json: bool, values: BaseModel | Callable[[], Any], view: Callable[[], list[RenderableType] | RenderableType]
 ) -> None:
-    """Print a result on standard output: its values as JSON, or its views."""
+    """Print a result as JSON or as views on standard output."""
     if as_json:
         text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
         put(f"{text}\n")

@@ -1,4 +1,4 @@
-"""The commands that make a run or ask its judge again: `run`, `merge`, `combine`, `verify`."""
+"""Commands that make a run or ask its judge again: `run`, `merge`, `combine`, `verify`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,9 +54,9 @@ _accept = "What counts as verified: the same bits, or the same verdicts."
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
-    Questions and answers are kept in the run directory: after an interruption, the same command goes on.
-    localjudge.toml sets whatever is not typed, and has more settings (docs/runs.md). With --rescore, DATA is not
-    needed: only what RUN did not ask is asked, and the rest is as in RUN.
+    Questions and answers are stored in the run directory; after an interruption, the same command resumes.
+    localjudge.toml sets options that are not typed, and has more settings (docs/runs.md). With --rescore, DATA is not
+    needed: only new questions are asked, and the rest is as in RUN.
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)
@@ -92,9 +92,9 @@ def _is_too_wide(run: Run, width: float | None) -> bool:
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """All that the run is given, and its suite.
+    """Return the run's arguments and its suite.
 
-    The example has one only if it is named; a run that is rescored takes no more than `max_failed` of any other.
+    The example uses a suite only if named. A rescored run takes only `max_failed` from the folder's suite.
     """
     alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
     if alone and data:
@@ -152,10 +152,10 @@ def _print_run(
 @cli.quiet_option
 @cli.json_option
 def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
-    """Make one run of all shards that `localjudge run --shard I/N` left in these directories, in any order.
+    """Merge all shards of `localjudge run --shard I/N` in these directories, in any order, into one run.
 
-    Its result files are those of one run over all of the data, byte for byte. No model is opened, and the shards are
-    not changed. They must be of one judge, on one kind of processor; a shard that is missing, or there twice, is named.
+    The result files equal those of one run over all data, byte for byte. Opens no model and leaves the shards
+    unchanged. All shards need the same judge and kind of processor. Missing or repeated shards are named.
     """
     with cli.progress_shown(quiet=quiet) as progress:
         run = merge_shards(shards, out, progress)
@@ -168,9 +168,9 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 @cli.quiet_option
 @cli.json_option
 def combine_command(runs: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
-    """Combine runs of different judges on the same data, with the same metrics: the mean of their log odds decides.
+    """Combine runs of different judges on the same data and metrics by the mean of their log odds.
 
-    The result is a run like any other. No model is opened, and the runs are not changed.
+    The result is a normal run. Opens no model and leaves the runs unchanged.
     """
     with cli.progress_shown(quiet=quiet) as progress:
         run = combine_runs(runs, out, progress=progress)
@@ -186,12 +186,12 @@ def combine_command(runs: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 @cli.quiet_option
 @cli.json_option
 def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
-    """Re-run the judge of RUN and report what is the same: bit-identical, same verdicts, or different.
+    """Re-run the judge of RUN and report the result: bit-identical, same verdicts, or different.
 
-    The judge is asked for the stored answers again; sentences, scores and intervals are computed again from the stored
-    data, and the result files are compared byte for byte; so is report.html in RUN. Labels are compared with their
-    checksums, their drawings and the last verification. Nothing of RUN is changed, which keeps the result for its
-    report; DATA is not needed. Bits are the same on the same kind of processor; on another, use --accept verdicts.
+    Asks the judge for the stored answers again, recomputes sentences, scores and intervals from the stored data, and
+    compares the result files and report.html in RUN byte for byte. Compares labels with their checksums, their drawings
+    and the last verification. RUN stays unchanged except for the stored result. DATA is not needed. Bits are equal on
+    the same kind of processor; on another one, use --accept verdicts.
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.
     """

@@ -1,4 +1,4 @@
-"""What people are shown of judges: the doctor's findings, a run judged again, labels, calibrations, metrics, models."""
+"""Views of judges: doctor findings, verifications, labels, calibrations, metrics, models."""
 
 import re
 from collections import Counter
@@ -27,7 +27,7 @@ _STYLE = {
     **{"bit-identical": "green", "same verdicts": "yellow", "different": "red"},
 }
 _STATUS_WIDTH, _NAME_WIDTH = 7, 14
-"""Of `warning` and of `reasons before`: each check is printed separately, and they stand below each other."""
+"""Widths of `warning` and `reasons before`, which align separately printed checks."""
 _LEGEND = (
     "* computed where no metric is named: the first of those for one question whose columns the data has.",
     "verdicts: the judge gives one for each of these, in every sample.",
@@ -39,7 +39,7 @@ _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
 def check_view(check: HealthCheck) -> Table:
-    """One row: status, name, what was found, and under that what to do."""
+    """Return one row: status, name and finding, with the advice below."""
     status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
     finding = safe_text(check.finding)
     if check.advice:
@@ -48,7 +48,7 @@ def check_view(check: HealthCheck) -> Table:
 
 
 def conclusion_view(diagnosis: Diagnosis) -> View:
-    """The count of each status, what was not looked at, and last what the judge is fit for in each task."""
+    """Return the count of each status, skipped checks, and the recommended uses for each task."""
     counts = Counter(check.status for check in diagnosis.checks)
     lines = [f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed"]
     if diagnosis.not_made:
@@ -60,7 +60,7 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
-    """A table for each metric, and what the marks mean."""
+    """Return a table for each metric with a legend."""
     return View([*map(_metric, metrics), Table(notes=_LEGEND)])
 
 
@@ -80,7 +80,7 @@ def _metric(metric: MetricDescription) -> Table:
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
-    """The models that can judge, and what cannot, counted or with reasons, in lines that no table folds."""
+    """List usable models, and other files counted or with reasons, in unwrapped lines."""
     judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
     left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     left_out += [(entry.where, entry.reason) for entry in inventory.skipped]
@@ -108,7 +108,7 @@ def _facts(model: ListedModel) -> str:
 
 
 def verification_view(verification: Verification) -> Table:
-    """The result, what it rests on and which ingredients changed."""
+    """Return the result of a verification, its basis and all differences."""
     changed = list(_changed(verification))
     name = "not verified" if verification.result == "different" else verification.result
     headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
@@ -134,7 +134,7 @@ def verification_view(verification: Verification) -> Table:
 
 
 def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
-    """What was checked of the labels, and the means that they give."""
+    """Yield the checks of the labels and the recomputed means."""
     if labels.problems or not labels.rows:
         yield "labels: not as they were given" if labels.problems else "labels: none"
         return
@@ -173,12 +173,12 @@ def _changed(verification: Verification) -> Iterator[str]:
 
 
 def _cut(value: object) -> str:
-    """The value, of checksums the beginning."""
+    """Shorten checksums."""
     return _CHECKSUM.sub(r"\1", str(value))
 
 
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    """The row of a sheet, after how many of all have a label: what is asked, by which texts, and about which."""
+    """Return a sheet row for labelling with the progress: question, texts and statement."""
     contexts = row.get("contexts")
     texts = {"user_input": row.get("user_input")}
     texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
@@ -201,7 +201,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
 
 
 def ended_view(labelling: Labelling) -> Table:
-    """How many statements are done, and where the labels are."""
+    """Return the number of labelled statements and the place of the labels."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
         lines.append(f"{call('label', str(labelling.run.directory), 'n', 2 * labelling.total)} draws more")
@@ -210,7 +210,7 @@ def ended_view(labelling: Labelling) -> Table:
 
 
 def read_view(taken: Mapping[str, LabelsRead]) -> Table:
-    """What each file brought."""
+    """Return the result of reading each file."""
     lines = []
     for source, labels in taken.items():
         counts = {
@@ -226,7 +226,7 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
 
 
 def calibrations_view(calibrations: Sequence[Calibration]) -> View:
-    """A table of judges for each question, and which one to take; the figures first if there is only one judge."""
+    """Return a table of judges for each question with a recommendation, or all figures of a single judge."""
     tables = []
     for _, of_question in groupby(calibrations, key=lambda calibration: calibration.question):
         judges = list(of_question)
@@ -282,7 +282,7 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 
 def calibration_view(calibration: Calibration) -> View:
-    """All figures, for a terminal of 80 columns."""
+    """Return all figures for a terminal of 80 columns."""
     lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [
@@ -311,7 +311,7 @@ def _figure(figure: Figure | None) -> str:
 
 
 def _words(name: str) -> str:
-    """`held_out.bias` as `bias, held out`."""
+    """Format `held_out.bias` as `bias, held out`."""
     where, _, bare = name.rpartition(".")
     words = _FIGURES.get(bare, bare.replace("_", " "))
     return f"{words}, {where.replace('_', ' ')}" if where else words

@@ -1,14 +1,14 @@
-"""A run, its gates and what moved, for CI systems: as a JUnit XML file, and as Markdown for a pull request.
+"""Format a run, its gates and changes for CI: a JUnit XML file, and Markdown for a pull request.
 
     pass                                   a test case
-    fail, undecided that counts as failed  ... with <failure>
-    undecided that counts as passed        ... with <skipped>
+    fail, undecided counted as failed      ... with <failure>
+    undecided counted as passed            ... with <skipped>
     the run did not finish                 ... with <error>
 
-There is no standard of JUnit files; this is the part that Jenkins, GitLab, GitHub actions and pytest agree on.
+JUnit files have no standard; this is the common subset of Jenkins, GitLab, GitHub actions and pytest.
 
-The Markdown is of GitHub's flavour, and holds no text and no id of a sample, since it is made for places that keep it.
-Names of other packages stand in code alone, where nothing is a tag, a link, a mention or a reference to an issue.
+The Markdown uses GitHub's flavour and contains no text or id of a sample, because CI systems store it. Foreign names
+appear only as code, where tags, links, mentions and issue references have no effect.
 """
 
 import re
@@ -27,18 +27,18 @@ from localjudge.report.terminal import as_markdown, markdown_block, number
 from localjudge.words import numbered, printable
 
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
-"""What XML cannot hold besides what no terminal is shown."""
+"""Characters that XML forbids besides control characters."""
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
 UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
-"""What to have in place while the run goes on: it must not be taken for an earlier one."""
+"""Placeholder during a run, so that an earlier result is not mistaken for it."""
 
 _Problem = tuple[str, str, str] | None
-"""What a test case holds unless it passed: the element, its type and its message."""
+"""Element, type and message of a failed test case, or None."""
 
 
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
-    """The JUnit file for a finished run. `properties` say which run that is."""
+    """Return the JUnit file of a finished run. `properties` identify the run."""
     problems: dict[str, _Problem] = {
         decision.gate: ("skipped" if decision.passed else "failure", decision.outcome, decision.reason)
         if decision.outcome != "pass"
@@ -49,7 +49,7 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
-    """The JUnit file to have in place while the run goes on: it must not be taken for an earlier one that passed."""
+    """Return the JUnit placeholder during a run, so that an earlier pass is not mistaken for it."""
     return _junit({str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {})
 
 
@@ -77,7 +77,7 @@ def _legal(text: str) -> str:
 
 
 def run_markdown(run: Run, checked: Check) -> str:
-    """The run's gates, its comparison with the baseline, its table, and who judged."""
+    """Return the run's gates, comparison with the baseline, table and judge."""
     failed, count = sum(not decision.passed for decision in checked.decisions), len(checked.decisions)
     passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
     headline = f"{failed} of {count} gates failed" if failed else passed

@@ -1,13 +1,13 @@
-"""A run's results in shapes that other programs read: files, and data frames of pandas and polars.
+"""Export a run's results to files and to data frames of pandas and polars.
 
     ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
     inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
     jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
-A column with the name of another one gets `data.` in front. A metric without a score, undefined or failed, is null in
-JSON and Parquet, NaN in pandas and inspect, and empty in CSV: never a number. In CSV and Parquet a list or an object is
-JSON text, and so is a Parquet column of numbers and texts; for ragas, lists stand in a CSV as Python prints them, which
-its `ast.literal_eval` reads. In a CSV a text that a spreadsheet would take for a formula gets an apostrophe in front.
+A user column with a reserved name gets the prefix `data.`. A missing score (undefined or failed) is null in JSON and
+Parquet, NaN in pandas and inspect, and empty in CSV, never a number. Lists and objects in CSV and Parquet are JSON
+text, and so is a Parquet column with mixed types. For ragas, lists in CSV are Python literals, which it reads by
+`ast.literal_eval`. In CSV, text that a spreadsheet would treat as a formula gets an apostrophe.
 """
 
 import csv
@@ -50,12 +50,12 @@ _TEXTS: dict[str, _Kind] = {
     "response": "text",
     "reference": "text",
 }
-"""The texts of a sample, in the order of ragas."""
+"""Texts of a sample in ragas's order."""
 _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(("index", "source_index", "start", "end", "label", "window", "position"), "whole"),
     **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
 }
-"""All others are texts; `against`, which is a number or `reference`, is one, too."""
+"""Types of columns. All others are text, including `against`, a number or `reference`."""
 _KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {
     **dict.fromkeys((frozenset({float}), frozenset({int, float})), "number"),
     frozenset({int}): "whole",
@@ -64,28 +64,28 @@ _KINDS_OF_TYPES: dict[frozenset[type], _Kind] = {
 
 
 class FlatTable(NamedTuple):
-    """The columns with their kinds, and the rows, which have them all; each reading begins anew."""
+    """Columns with their types, and rows that can be read repeatedly."""
 
     kinds: dict[str, _Kind]
     rows: Callable[[], Iterator[Row]]
     own: Mapping[str, str] = {}
-    """Columns of the user, and what they are called here."""
+    """The user's columns with their names in this table."""
 
     def of(self, names: Sequence[str]) -> "FlatTable":
-        """The same with these columns alone, in their order."""
+        """Return the table with only these columns, in this order."""
         kinds = {name: self.kinds[name] for name in names}
         return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.own)
 
     def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
-        """The values of some rows by column, all of a column of its one kind."""
+        """Return the rows as typed columns."""
         block = list(rows)
         return {name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()}
 
 
 def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False) -> FlatTable:
-    """Scores, verdicts or samples, behind them the texts and the user's columns of their sample, if wanted.
+    """Return scores, verdicts or samples, optionally with the texts and the user's columns of each sample.
 
-    Raises InputError for other rows, RunDirectoryError where scores and samples are not of one order.
+    Raises InputError for an unknown kind of rows, RunDirectoryError if scores and samples differ in order.
     """
     kinds = _kinds(run, rows)
     if not texts and not columns:
@@ -116,7 +116,7 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
-    """The rows as flat objects, all with the same keys."""
+    """Yield the rows as flat objects with equal keys."""
     if rows == "scores":
         return (dict(vars(row)) for row in run.iter_scores())
     if rows == "verdicts":
@@ -149,7 +149,7 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
 
 
 def _own_kinds(run: Run) -> dict[str, _Kind]:
-    """The user's columns in the order in which they appear, and of which kind their values are."""
+    """Return the types of the user's columns in order of appearance."""
     types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
@@ -175,7 +175,7 @@ def column_types(data: Any) -> dict[str, Any]:
 
 
 def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "pandas.DataFrame":
-    """The rows as `localjudge.Run.to_pandas` gives them, the user's columns in these types.
+    """Return the rows as `localjudge.Run.to_pandas` does, with the user's columns in these types.
 
     Raises InputError if pandas is not installed.
     """
@@ -217,7 +217,7 @@ def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
 
 
 def polars_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "polars.DataFrame":
-    """As `pandas_frame`, for polars. Raises InputError if it is not installed."""
+    """Like `pandas_frame`, for polars. Raises InputError if it is not installed."""
     _require("polars")
     import polars
 
@@ -254,9 +254,9 @@ def _require(package: str) -> None:
 def exported_parts(
     run: Run, as_format: Format, rows: Rows, *, texts: bool = False, columns: bool = False
 ) -> Iterator[bytes]:
-    """The file in parts, as the rows are read; what is added to them, `table_of` says.
+    """Yield the exported file in parts. For `texts` and `columns`, see `table_of`.
 
-    Raises InputError for what the run does not hold, or a package that is not installed; mostly before the first part.
+    Raises InputError for missing data or a missing package, usually before the first part.
     """
     tool, _, encoding = as_format.rpartition("-")
     if (texts or columns) and as_format.startswith(("ragas", "inspect")):
@@ -274,7 +274,7 @@ def exported_parts(
 
 
 def _ragas_table(run: Run) -> FlatTable:
-    """The columns of ragas's `EvaluationResult.to_pandas`; reference contexts are there if any sample has some."""
+    """Return the columns of ragas's `EvaluationResult.to_pandas`, with reference contexts if any sample has them."""
     names = [*_TEXTS, *run.summary.metrics]
     if all(sample.reference_contexts is None for sample in run.iter_samples()):
         names.remove("reference_contexts")
@@ -282,7 +282,7 @@ def _ragas_table(run: Run) -> FlatTable:
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:
-    """One for each sample; one that was read from the log of a later epoch gets its id there, and the epoch."""
+    """Yield one record per sample. A sample from a later epoch keeps its id in the log and the epoch."""
     for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
         rows = {metric: scores.get(metric) for metric in run.summary.metrics}
         named: Row = {"id": sample.id}
@@ -297,12 +297,12 @@ def _inspect_records(run: Run) -> Iterator[Row]:
 
 
 def inspect_value(row: ScoreRow | None) -> float:
-    """The score, NaN where there is none."""
+    """Return the score, or NaN."""
     return math.nan if row is None or row.score is None else row.score
 
 
 def explained(row: ScoreRow | None) -> str:
-    """What the score was divided from, or why there is none."""
+    """Return the fraction behind a score, or the reason for its absence."""
     return "not computed" if row is None else outcome_of(row)
 
 
@@ -315,7 +315,7 @@ def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
 
 
 def _parquet(table: FlatTable) -> Iterator[bytes]:
-    """The file, a row group of each block of rows. Raises InputError if the package that writes it is not installed."""
+    """Yield the file with one row group per block of rows. Raises InputError if pyarrow is missing."""
     _require("pyarrow")
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet

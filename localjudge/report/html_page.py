@@ -1,15 +1,15 @@
-"""Writes a run as one private HTML page that asks nothing of any network, whole or not at all.
+"""Write a run as one private, self-contained HTML page.
 
     Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
 
-    page.html     the template, of what `overview` says: it needs no script; user text in it is escaped
+    page.html     the template for `overview`: works without scripts; user text is escaped
     list          block: [id, question, group, outcomes, outcomes before] of some thousand samples, to sort and search
     details       block: texts and verdicts of some hundred samples, unpacked when one of them is opened
 
-A block is gzipped JSON in base64: no character of a user's text stands in the page as it is. An outcome is a score, or
-the first letter of "undefined" and "failed"; null for a sample that has none. Of a baseline only the texts that differ
-are written. Places of verdicts count UTF-16 code units, as scripts in a browser count; the record counts code points.
-The same run, and the same baseline and gates, give the same bytes (with the same build of zlib).
+A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a score, the first
+letter of "undefined" or "failed", or null. For a baseline, only texts that differ are written. Verdict positions count
+UTF-16 code units as browsers do; the record counts code points. The same run, baseline and gates give the same bytes
+with the same build of zlib.
 """
 
 import base64
@@ -46,17 +46,17 @@ _LETTERS_OF_DETAILS = 256 << 10
 _LETTERS_OF_A_QUESTION = 200
 _SCORE_DIGITS = 6
 _PROBABILITY_DIGITS = 4
-"""Enough for what is shown with three: of scores also the differences."""
+"""Digits for values displayed with three digits, including differences."""
 _LAST_OF_ONE_UNIT = "\uffff"
 
 
 def write_report(
     run: Run, checked: Check, baseline: Run | None, out: str | Path | None = None, *, title: str | None = None
 ) -> Path:
-    """Write the report of a finished run, and return its path: by default `report.html` in the run's directory.
+    """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
-    Its gates were decided, its labels read and its baseline compared before. An earlier report is replaced; InputError
-    for another file of that name, or one that cannot be written.
+    Expects decided gates, labels and comparison. Replaces an earlier report. Raises InputError if another file has this
+    name or the file cannot be written.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
     write_page(path, page(run, checked, baseline, title=title), kind="report")
@@ -64,10 +64,10 @@ def write_report(
 
 
 class ReportInputs(Record):
-    """What a report was made of beside the run: all that it takes to make it again.
+    """Inputs of a report besides the run, sufficient to write it again.
 
-    `baseline` is a path from the directory of the run; `labels` are the heads of the chains of labels of both. What
-    `verification` and `examined` say is not of the run.
+    `baseline` is a path relative to the run directory; `labels` are the heads of both label chains. `verification` and
+    `examined` do not come from the run.
     """
 
     writer: str
@@ -81,7 +81,7 @@ class ReportInputs(Record):
 
     @classmethod
     def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
-        """What a report that is written now is made of."""
+        """Return the inputs of a report written now."""
         lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
         return cls(
             writer=writer(),
@@ -96,12 +96,12 @@ class ReportInputs(Record):
 
 
 def writer() -> str:
-    """Which version of this program writes a report, and which one of zlib, which packs its samples."""
+    """Return the versions of this program and of zlib, which compresses the samples."""
     return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
 def label_heads(run: Run, baseline: Run | None) -> tuple[str, ...]:
-    """The heads of the chains of labels of both."""
+    """Return the heads of both label chains."""
     return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
 
 
@@ -113,7 +113,7 @@ def page(
     title: str | None = None,
     inputs: ReportInputs | None = None,
 ) -> Iterator[str]:
-    """The page in parts, as the samples are read; with the `inputs` of an earlier one, as it was then."""
+    """Yield the page in parts. The `inputs` of an earlier report reproduce it."""
     inputs = inputs or ReportInputs.of(run, checked, baseline, title)
     with as_typed():  # options as the command line spells them: the page does not depend on who writes it
         first_screen = overview(run, checked, inputs.title, inputs.verification, inputs.examined)
@@ -140,7 +140,7 @@ def page(
 
 
 class DataBlock(NamedTuple):
-    """One block: what it holds, the number of its first sample, and its bytes as base64."""
+    """One block: its kind, the number of its first sample, and its bytes as base64."""
 
     kind: str
     first: int
@@ -148,7 +148,7 @@ class DataBlock(NamedTuple):
 
 
 def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
-    """All samples of the run in the order of the data, with what they were in the baseline."""
+    """Yield all samples in the order of the data, with their state in the baseline."""
     lines: dict[str, list[str]] = {"list": [], "details": []}
     first = dict.fromkeys(lines, 0)
 
@@ -173,7 +173,7 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
 
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    """Row of the list and details of each sample: why it has its outcome, unless that says it, and the verdicts."""
+    """Yield list row and details of each sample: verdicts, and reasons of outcomes unless obvious."""
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     before = _Baseline(baseline, side) if baseline is not None else None
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
@@ -212,7 +212,7 @@ def _text_values(sample: Sample) -> Values:
 
 
 def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
-    """Field, which of its contexts, start, end, label, probability, remark."""
+    """Return field, context index, start, end, label, probability, note."""
     text = getattr(sample, verdict.source)
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
@@ -221,7 +221,7 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
 
 
 def place_in_browser(text: str, place: int) -> int:
-    """The place as UTF-16 counts it: one further for each character before it that takes two code units."""
+    """Convert a code point offset to UTF-16 code units."""
     return place if text.isascii() else place + sum(character > _LAST_OF_ONE_UNIT for character in text[:place])
 
 
@@ -230,7 +230,7 @@ def _rounded(p_yes: float | None) -> float | None:
 
 
 class _Baseline:
-    """The samples of a run, one `side`, as they were in its baseline, by their positions in the run."""
+    """Samples of one `side` in its baseline, by position in the run."""
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
@@ -242,7 +242,7 @@ class _Baseline:
         return None if score is None else round(score, _SCORE_DIGITS)
 
     def values(self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]) -> Values | None:
-        """Fields that were others, and of each metric score and verdicts; None for a sample of this run only."""
+        """Return changed fields, and score and verdicts of each metric; None for a sample missing in the baseline."""
         if (partner := self._partner.get(position)) is None:
             return None
         old = self._side.run.samples_at([partner])[partner]
