@@ -21,7 +21,6 @@ from localjudge.progress import Progress
 from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
-from localjudge.report.export import column_types
 from localjudge.result import Output, Run, directory_for, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
@@ -131,7 +130,7 @@ def evaluate(
     with closing(progress_for(progress)) as shown:
         planned = plan(data, metrics, settings, shown)
         run = run_plan(planned, judge=judge, out=directory, engine=engine, baseline=before, progress=shown)
-        return Run.of(run, folder, column_types(data))
+        return Run.of(run, folder, planned.column_types)
 
 
 @check_arguments

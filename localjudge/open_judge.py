@@ -28,7 +28,6 @@ from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
 from localjudge.record import run as record
 from localjudge.record.result_rows import Evaluation
-from localjudge.report.export import column_types
 from localjudge.result import Output, Run, directory_for, progress_for
 from localjudge.run import judges
 from localjudge.run.job import run_plan
@@ -158,7 +157,7 @@ class Judge:
                 planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
             with self.in_use() as opened:
                 run = run_plan(planned, judge=opened, out=directory, baseline=baseline, progress=shown)
-                return Run.of(run, folder, column_types(data))
+                return Run.of(run, folder, planned.column_types)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
         """Each metric on each sample, in memory alone, for adapters. Raises what `evaluate` raises."""

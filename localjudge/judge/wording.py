@@ -24,12 +24,25 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import count
 from typing import Any, Literal, NamedTuple, cast
 
 from localjudge.errors import InputError, ModelError, SampleError
-from localjudge.judge.profile import JOINT, PLACE, PromptProfile, TaskPrompt, for_statements, load_grammar, task_name
+from localjudge.judge.profile import (
+    JOINT,
+    PLACE,
+    ChosenProfile,
+    CustomPrompt,
+    ProfileFolder,
+    PromptProfile,
+    TaskPrompt,
+    choose,
+    for_statements,
+    load_grammar,
+    task_name,
+    with_prompt,
+)
 from localjudge.types import (
     Attribution,
     ChatEnds,
@@ -195,6 +208,26 @@ class PromptWriter:
             return [load_grammar(prompt.reasons.before)]
         explained = [load_grammar(prompt.reasons.after)] if self._reasons == "after" and prompt.reasons else []
         return [load_grammar(prompt.grammar), *explained]
+
+
+class Asking(NamedTuple):
+    """How the user wants the judge to be asked."""
+
+    profile: str | ProfileFolder | None
+    prompts: Sequence[CustomPrompt]
+    reasons: Reasons
+    protocol: JudgingProtocol
+
+    def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
+        """Return the user's profile, the model's registered one, or the one for its metadata, with the user's prompts.
+
+        Raises InputError for an unknown profile, a prompt that the judge cannot read, and for reasons or a protocol
+        that the profile does not support.
+        """
+        chosen = choose(self.profile, registered, metadata)
+        profile = reduce(with_prompt, self.prompts, chosen.profile)
+        require(profile, self.reasons, self.protocol)
+        return chosen._replace(profile=profile)
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:

@@ -167,13 +167,6 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
     return value
 
 
-def column_types(data: Any) -> dict[str, Any]:
-    """Return the types of the columns of a frame of pandas or polars; nothing of other data."""
-    package = type(data).__module__.partition(".")[0]
-    types = {"pandas": "dtypes", "polars": "schema"}.get(package, "")
-    return {str(name): dtype for name, dtype in getattr(data, types, {}).items()} if hasattr(data, "columns") else {}
-
-
 def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "pandas.DataFrame":
     """Return the rows as `localjudge.Run.to_pandas` does, with the user's columns in these types.
 

@@ -13,8 +13,8 @@ from localjudge import model_registry
 from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
 from localjudge.errors import InputError
-from localjudge.judge.profile import ChosenProfile, PromptProfile, choose, with_prompt
-from localjudge.judge.wording import PromptWriter, require
+from localjudge.judge.profile import ChosenProfile, PromptProfile
+from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
@@ -50,49 +50,37 @@ def use_judge(
 ) -> Iterator[OpenJudge]:
     """Yield the judge. A given engine replaces the model and is not closed.
 
-    An open judge is used with these settings and stays open, but keeps its model and context. Raises the errors of
-    `open_judge`, and InputError for an invalid judge.
+    An open judge is used with these settings and stays open, but keeps its model and context. Raises ModelError if the
+    model cannot be found or used, InputError for an invalid judge, and the errors of `judge_on`.
     """
-    if isinstance(judge, OpenJudge):
-        yield judge_on(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
-    elif engine is not None:
-        yield judge_on(engine, settings)
-    elif isinstance(judge, str | Path):
-        opened = open_judge(str(judge), settings, progress)
-        with closing(opened.engine):
-            yield opened
-    else:
-        hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
-        raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
-
-
-def open_judge(name_or_path: str, settings: RunSettings, progress: Progress | None = None) -> OpenJudge:
-    """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
-
-    Raises ModelError if the model cannot be found or used, and the errors of `profile_for`.
-    """
-    file = find_model(name_or_path, settings.engine)
-    # What it cannot be asked is refused before gigabytes are loaded.
-    chosen = profile_for(file.profile, metadata_of(file, settings), settings)
-    begin_of_text = chosen.profile.begin_of_text
-    engine = open_judging_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
-    with ExitStack() as undo:
-        undo.callback(engine.close)
-        judge = judge_on(engine, settings, chosen)
-        undo.pop_all()
-    return judge._replace(source=file.source)
+    kept, chosen, source = judge if isinstance(judge, OpenJudge) else None, None, None
+    ready = kept.engine if kept else engine
+    with ExitStack() as stack:
+        if ready is None:
+            if not isinstance(judge, str | Path):
+                hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
+                raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
+            file = find_model(str(judge), settings.engine)
+            source = file.source
+            # What it cannot be asked is refused before gigabytes are loaded.
+            chosen = settings.asking.profile_for(file.profile, metadata_of(file, settings))
+            begin_of_text = chosen.profile.begin_of_text
+            ready = open_judging_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
+            stack.callback(ready.close)
+        opened = judge_on(ready, settings, chosen)._replace(source=source)
+        yield opened._replace(source=kept.source, memory=kept.memory) if kept else opened
 
 
 def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
     """Wrap an open engine as a judge, with its model's prompt profile and chat template.
 
     `chosen` is the profile chosen before opening; for a given engine it is chosen here. Raises the errors of
-    `profile_for`, and ModelError if the chat template cannot be rendered.
+    `Asking.profile_for`, and ModelError if the chat template cannot be rendered.
     """
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
-    profile, why = chosen or profile_for(registered.profile if registered else None, metadata, settings)
+    profile, why = chosen or settings.asking.profile_for(registered.profile if registered else None, metadata)
     judge = PromptWriter(profile, chat_around(profile, engine), reasons=settings.reasons, protocol=settings.protocol)
     card = identity.card(engine.name or identity.engine)
     note = f": {registered.note}" if registered and registered.note else ""
@@ -113,7 +101,7 @@ def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
     """Return the judge's part of the signature for these metrics and settings."""
-    words, rule = judge.judge.identity_for(special_tasks_of(metrics)), settings.rule_for(metrics)
+    rule, words = settings.rule_for(metrics), judge.judge.identity_for(special_tasks_of(metrics))
     engine, sentences = judge.engine.identity, settings.sentences.identity
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
 
@@ -121,16 +109,28 @@ def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
 def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
     """Report the judge and its calibrations, and return the judge's part of the signature.
 
-    Raises InputError for a metric whose questions the judge lacks, and the errors of `check_calibrations`.
+    Raises InputError for a metric whose questions the judge lacks, and for an unused calibration or another judge's.
     """
     for line in judge.announcement.splitlines():
         progress.note(line)
+    part = identity_of(judge, metrics, settings)
     names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(tasks_of([metric])))
     if names:
         message = f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}"
         raise InputError(message, hint=f"name a model that can with {option('judge')}, or leave out {names}")
-    part = identity_of(judge, metrics, settings)
-    check_calibrations(part, metrics, settings, progress)
+    for calibration in settings.calibration:
+        decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
+        if not decided:
+            of_question = f"the calibration {calibration.name} is of {calibration.question}"
+            hint = f"leave out {option('calibration', calibration.name)}, or calibrate what is asked"
+            raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
+        different, rounding = calibration.differences_of_judge(part.measured(decided[0]))
+        if different:
+            message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
+            raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
+        names = ", ".join(metric.name for metric in decided)
+        elsewhere = f"; made where rounding differs:{format_differences(rounding)}" if rounding else ""
+        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
     return part
 
 
@@ -152,42 +152,9 @@ def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings
         yield earlier
 
 
-def check_calibrations(
-    judge: JudgeIdentity, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
-) -> None:
-    """Report the calibrated thresholds. Raises InputError for another judge's calibration or an unused question."""
-    for calibration in settings.calibration:
-        decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
-        if not decided:
-            of_question = f"the calibration {calibration.name} is of {calibration.question}"
-            hint = f"leave out {option('calibration', calibration.name)}, or calibrate what is asked"
-            raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
-        different, rounding = calibration.differences_of_judge(judge.measured(decided[0]))
-        if different:
-            message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
-            raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
-        names = ", ".join(metric.name for metric in decided)
-        elsewhere = f"; made where rounding differs:{format_differences(rounding)}" if rounding else ""
-        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
-
-
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
     """Return the metadata of an unloaded model if its profile depends on it. Raises ModelError for a damaged file."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
-
-
-def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
-    """Return the user's profile, the registered one, or the one for the metadata, with the user's prompts.
-
-    Raises InputError for an unknown profile, a prompt without a task or unreadable for the judge, and reasons or a
-    protocol that the profile does not support.
-    """
-    chosen = choose(settings.profile, registered, metadata)
-    profile = chosen.profile
-    for own in settings.prompts:
-        profile = with_prompt(profile, own)
-    require(profile, settings.reasons, settings.protocol)
-    return chosen._replace(profile=profile)
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:

@@ -82,7 +82,7 @@ class Plan(NamedTuple):
     """Data and metrics to judge. `whole` is the number of samples read, before taking a part.
 
     `left_out` maps each omitted default metric to its missing fields; it is empty if metrics were named. `frame_index`
-    contains the index levels of a pandas frame, `parent` the data of a shard.
+    and `column_types` are those of a data frame, `parent` is the data of a shard.
     """
 
     dataset: Dataset
@@ -94,6 +94,7 @@ class Plan(NamedTuple):
     frame_index: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
     drawn: "Drawn | None" = None
+    column_types: Mapping[str, Any] = MappingProxyType({})
 
     def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
         """Return the plan reduced to the judged samples of a stopped run."""
@@ -133,6 +134,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     wanted = wanted_metrics(metrics, settings.criteria)
     settings = wanted.in_settings(settings)
     _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
+    types = _column_types(data)
     data, index = _with_index(data)
     whole = dataset = load(
         data,
@@ -152,7 +154,8 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
         dataset = dataset.in_shard(Shard.read(settings.shard))
     chosen, left_out = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
-    return Plan(dataset, chosen, settings, len(whole.samples), left_out, clusters, index, parent=parent)
+    read = len(whole.samples)
+    return Plan(dataset, chosen, settings, read, left_out, clusters, index, parent=parent, column_types=types)
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
@@ -278,6 +281,13 @@ def below_runs(name: str) -> Path:
     return path
 
 
+def _column_types(data: Any) -> dict[str, Any]:
+    """Return the types of the columns of a frame of pandas or polars; nothing of other data."""
+    package = type(data).__module__.partition(".")[0]
+    types = {"pandas": "dtypes", "polars": "schema"}.get(package, "")
+    return {str(name): dtype for name, dtype in getattr(data, types, {}).items()} if hasattr(data, "columns") else {}
+
+
 def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
     """Turn a meaningful pandas index into columns and describe its levels. Returns other data unchanged."""
     index = getattr(data, "index", None)
@@ -344,10 +354,11 @@ class Noted:
 def report_data(planned: Plan, progress: Noted) -> None:
     """Report the data, unused columns and omitted metrics."""
     dataset, left_out = planned.dataset, planned.left_out
+    lacking = _left_out_lines(left_out, dataset)
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):
             progress.note(line)
-    if line := "; ".join(_left_out_lines(left_out, dataset)):
+    if line := "; ".join(lacking):
         # Where a column is not used, it may be the missing one under another name.
         progress.note(line, logging.WARNING if _unused(dataset, planned.settings.cluster_by) else logging.INFO)
     if dataset.joined and dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:

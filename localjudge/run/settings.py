@@ -13,7 +13,7 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError
 from localjudge.judge.profile import CustomPrompt, ProfileFolder, no_profile, read_profile, read_prompts
 from localjudge.judge.profile import bundled as bundled_profiles
-from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.judge.wording import Asking, JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
@@ -177,6 +177,11 @@ class RunSettings(EngineSettings):
     def stops_by(self) -> str | None:
         """The first setting that stops a run early, or None."""
         return next((name for name in settings_with("stops") if getattr(self, name)), None)
+
+    @property
+    def asking(self) -> Asking:
+        """How the judge is asked."""
+        return Asking(self.profile, self.prompts, self.reasons, self.protocol)
 
     @property
     def sentences(self) -> Segmenter:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smollm2_judge.rows import Line, read_lines
 
-from localjudge.run.judges import OpenJudge, open_judge
+from localjudge.run.judges import OpenJudge, use_judge
 from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, Attribution, Span, Unit
 
@@ -23,8 +23,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    judge = open_judge(options.judge, RunSettings(n_ctx=4096))
-    scores = {line["id"]: log_odds(judge, line) for line in read_lines(options.data / "attribution.dev.jsonl")}
+    with use_judge(options.judge, None, RunSettings(n_ctx=4096)) as judge:
+        scores = {line["id"]: log_odds(judge, line) for line in read_lines(options.data / "attribution.dev.jsonl")}
     options.out.write_text(json.dumps(scores))
 
 

@@ -12,7 +12,7 @@ from localjudge import model_registry, resources
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import InputError, ModelError
-from localjudge.run.judges import open_judge
+from localjudge.run.judges import use_judge
 from localjudge.run.settings import RunSettings
 
 pytestmark = pytest.mark.engine
@@ -88,6 +88,9 @@ def test_a_judge_that_cannot_be_opened_is_closed(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(LlamaCppEngine, "close", watched)
     path = random_model.write(tmp_path / "broken.gguf", random_model.byte_vocabulary(), chat_template=BROKEN_TEMPLATE)
-    with pytest.raises(ModelError, match="chat template cannot be rendered"):
-        open_judge(str(path), RunSettings(threads=1))
+    with (
+        pytest.raises(ModelError, match="chat template cannot be rendered"),
+        use_judge(path, None, RunSettings(threads=1)),
+    ):
+        pass
     assert closed == ["broken"]

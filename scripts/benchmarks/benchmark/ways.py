@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -33,7 +33,7 @@ from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
 from localjudge.errors import LocaljudgeError
-from localjudge.run.judges import OpenJudge, open_judge
+from localjudge.run.judges import OpenJudge, use_judge
 from localjudge.run.settings import RunSettings
 from localjudge.types import Attribution, Grammar, NoAnswer
 
@@ -185,10 +185,11 @@ def main(order: Order) -> None:
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is not a report
     threading.Thread(target=_end_with_the_bench, daemon=True).start()
-    ours = open_judge(order.judge, RunSettings(threads=order.threads))
+    stack = ExitStack()
+    ours = stack.enter_context(use_judge(order.judge, None, RunSettings(threads=order.threads)))
     wording = word(ours, order.case)
     if make := WAYS[order.way]:
-        ours.engine.close()  # one model in memory at a time
+        stack.close()  # one model in memory at a time
         way = make(order, wording)
     else:
         ask_ours(ours, warm_up().tasks)
