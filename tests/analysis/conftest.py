@@ -1,5 +1,3 @@
-"""A run whose judge errs, and what people would say of it."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +13,7 @@ JudgedRun = Callable[..., Run]
 
 @pytest.fixture
 def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
-    """Makes `judged_run("name", samples=40)`: one to three sentences each; every fourth one is 0.
-
-    The judge agrees but for every fifth sentence. Options are those of a run.
-    """
+    """Create runs of 1 to 3 sentences per sample; human label 0 for every fourth, judge wrong on every fifth."""
 
     def run(name: str = "run", *, samples: int = 40, metrics: Any = ("context_recall",), **options: Any) -> Run:
         places = {number: range(1 + number % 3) for number in range(samples)}
@@ -39,36 +34,31 @@ def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
 
 
 def text(number: int, place: int) -> str:
-    """A sentence of a sample."""
     return f"Fact {place} of sample {number} is so."
 
 
 def human(number: int, place: int) -> int:
-    """What people say of it."""
     return 0 if (number + place) % 4 == 0 else 1
 
 
 def human_of(words: str) -> int:
-    """What people say of a text."""
     _, place, _, _, number, *_ = words.split()
     return human(int(number), int(place))
 
 
 def p_yes(number: int, place: int) -> float:
-    """What the judge says of it."""
     right = (2 * number + 3 * place) % 5 != 0
     sure = 0.6 + 0.03 * ((number + place) % 10)
     return sure if (human(number, place) == 1) == right else 1 - sure
 
 
 def written(path: Path, *rows: dict[str, Any]) -> Path:
-    """A JSON Lines file of these rows."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
 def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, labeller: str = "ann", **how: Any) -> Run:
-    """The run, of which this person has labelled the `n` statements that are drawn, or all; None is skipped."""
+    """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
     labelling = Labelling(run, labeller, n=n, **how)
     for _ in range(len(labelling.rows)):
         answer = say(labelling.rows[0]["text"])

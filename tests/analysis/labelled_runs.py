@@ -1,5 +1,3 @@
-"""Runs that somebody labels, statement by statement."""
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +18,7 @@ def run_of(
     surer: float = 0.0,
     **options: Any,
 ) -> Run:
-    """One to three sentences a sample; `found` is what the retriever found for each, and `surer` the judge of 1."""
+    """Create a run of 1 to 3 sentences per sample. `found` gives the retrieved text; `surer` raises confidence in 1."""
     places = {number: range(1 + number % 3) for number in range(samples)}
     rows = [
         {
@@ -39,7 +37,6 @@ def run_of(
 def label(
     run: Run, n: int = 1_000, human_says: Callable[[str], int] = human_of, metrics: Sequence[str] | None = None
 ) -> Run:
-    """The same run, after somebody labelled so many of its statements, or all."""
     labelling = Labelling(run, "somebody", n=n, metrics=metrics)
     while labelling.rows:
         row = labelling.rows[0]
@@ -48,6 +45,6 @@ def label(
 
 
 def truth(samples: int) -> float:
-    """Mean over samples of the share of their sentences that people say 1 of."""
+    """Mean over samples of the share of sentences with the human label 1."""
     shares = [[human(number, place) for place in range(1 + number % 3)] for number in range(samples)]
     return sum(sum(share) / len(share) for share in shares) / samples

@@ -1,5 +1,3 @@
-"""What changed between two runs, on runs whose verdicts are written down beforehand."""
-
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from tests.conftest import ScriptedRun
 
 
 def row(name: str, *sentences: str, **fields: Any) -> dict[str, Any]:
-    """A sample whose reference has these sentences."""
     return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **fields}
 
 
@@ -25,20 +22,18 @@ NEW = {"C two.": 0.3, "B one.": 0.4}
 
 
 def scores(change: MetricChange) -> ScoreChanges:
-    """The scores of a metric that has some in common."""
     assert change.scores is not None
     return change.scores
 
 
 @pytest.fixture
 def changed(scripted_run: ScriptedRun) -> MetricChange:
-    """Context recall of the same four samples with two scripts."""
     rows = [A, B, C, D]
     return compare(scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)).metrics["context_recall"]
 
 
 def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(changed: MetricChange) -> None:
-    """+1/2, -1/2, +1/2, 0: mean 1/8; before (1/2 + 1 + 0 + 1) / 4, after (1 + 1/2 + 1/2 + 1) / 4."""
+    """Differences +1/2, -1/2, +1/2, 0: mean 1/8. Baseline (1/2 + 1 + 0 + 1) / 4, new (1 + 1/2 + 1/2 + 1) / 4."""
     change = scores(changed)
     assert (change.before, change.after, change.difference) == (0.625, 0.75, 0.125)
     assert (change.improved, change.worsened, change.tied, changed.compared) == (2, 1, 1, 4)
@@ -47,7 +42,7 @@ def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(chang
     assert change.smallest_detectable == smallest_detectable_difference(expected)
 
 
-def test_verdicts_that_flip_are_counted_and_judged_over_samples(changed: MetricChange) -> None:
+def test_verdict_flips_are_counted_and_tested_over_samples(changed: MetricChange) -> None:
     """Up: "A two.", "C one."; down: "B one."; eight verdicts on four samples."""
     assert changed.verdicts is not None
     assert (changed.verdicts.paired, changed.verdicts.up, changed.verdicts.down) == (8, 2, 1)
@@ -57,7 +52,7 @@ def test_verdicts_that_flip_are_counted_and_judged_over_samples(changed: MetricC
 
 
 def test_samples_that_share_a_document_are_compared_by_document(scripted_run: ScriptedRun) -> None:
-    """One verdict per sample, but two samples per document: the interval decides, over two groups."""
+    """Two samples per document, one verdict each: the interval has two groups."""
     rows = [row(str(number), f"Sentence {number}.", document=number % 2) for number in range(4)]
     old = scripted_run("old", rows, {"Sentence 0.": 0.0, "Sentence 2.": 0.0}, cluster_by="document")
     new = scripted_run("new", rows, {"Sentence 1.": 0.0}, cluster_by="document")
@@ -83,8 +78,8 @@ def test_groups_that_differ_are_a_warning(
     assert scores(comparison.metrics["context_recall"]).clusters == clusters
 
 
-def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(scripted_run: ScriptedRun) -> None:
-    """Sample b moves by 1, a by 1/2; d does not move."""
+def test_most_changed_samples_come_first_with_their_changed_sentences(scripted_run: ScriptedRun) -> None:
+    """Sample b changes by 1, a by 1/2, d by 0."""
     rows = [A, B, D]
     old = scripted_run("old", rows, {"A two.": 0.1, "B one.": 0.2, "B two.": 0.3})
     new = scripted_run("new", rows, {})
@@ -94,18 +89,16 @@ def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(sc
     assert compare(old, new, moved=1).metrics["context_recall"].moved == moved[:1]
 
 
-def test_among_equals_what_became_worse_comes_first(changed: MetricChange) -> None:
+def test_of_equal_changes_losses_come_first(changed: MetricChange) -> None:
     """Samples a and c gain 1/2, b loses 1/2."""
     assert [sample.sample_id for sample in changed.moved] == ["b", "a", "c"]
 
 
 def question(*passages: str, **fields: Any) -> list[dict[str, Any]]:
-    """One sample that retrieved these."""
     return [{"id": "a", "user_input": "Why?", "retrieved_contexts": list(passages), **fields}]
 
 
 def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scripted_run: ScriptedRun) -> None:
-    """Another retriever found another passage."""
     old = scripted_run("old", question("Both.", "Old."), {"Old.": 0.0}, metrics=["context_relevancy"])
     new = scripted_run("new", question("Both.", "New."), {}, metrics=["context_relevancy"])
     change = compare(old, new).metrics["context_relevancy"]
@@ -132,10 +125,10 @@ def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scr
     ],
     ids=["another rank", "context 0 is another passage", "the same passage", "the reference is the same"],
 )
-def test_which_units_are_the_same(
+def test_units_are_matched_by_text(
     scripted_run: ScriptedRun, metric: str, old: Any, new: Any, expected: tuple[int, int, int] | None
 ) -> None:
-    """Pairs, units in one run alone, and flips down: "One." is 0 in the new run alone."""
+    """Expected are pairs, units of one run only, and flips down."""
     before = scripted_run("old", old, {"Two.": 0.0}, metrics=[metric])
     after = scripted_run(
         "new", new, {"Two.": 0.0, **({"One.": 0.0} if expected == (1, 0, 1) else {})}, metrics=[metric]
@@ -145,7 +138,7 @@ def test_which_units_are_the_same(
 
 
 def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> None:
-    """Sample a is in the baseline alone, d in the new run alone; c is undefined in one, b failed in the other."""
+    """A is only in the baseline, d only in the new run; c is undefined in one run, b failed in the other."""
     old = scripted_run("old", [A, B, C, E], {"B one.": "broken"}, max_failed=1)
     comparison = compare(old, scripted_run("new", [B, {**C, "reference": ""}, D, E], {}))
     change = comparison.metrics["context_recall"]
@@ -156,7 +149,7 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
 
 
 def test_more_failures_than_allowed_in_either_run_leave_no_difference(scripted_run: ScriptedRun) -> None:
-    """The difference was that of the samples that happened to survive. The reason is given in its place."""
+    """The surviving samples would be a biased selection."""
     broken, whole = scripted_run("broken", [A, B, D], {"A one.": "broken"}), scripted_run("whole", [A, B, D], {})
     for runs, which in (((broken, whole), "the baseline"), ((whole, broken), "this run")):
         change = compare(*runs).metrics["context_recall"]
@@ -164,8 +157,8 @@ def test_more_failures_than_allowed_in_either_run_leave_no_difference(scripted_r
         assert change.withheld == f"no difference: 1 sample of {which} failed, more than allowed (max_failed 0)"
 
 
-def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
-    """B and c are paired, at 1/2 and 1; all of A: (0 + 1/2 + 1) / 3 = .5, all of B: (1/2 + 1 + 1 + 1) / 4 = .875."""
+def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
+    """Pairs are b and c, at 1/2 and 1. All of A: (0 + 1/2 + 1) / 3 = .5; all of B: (1/2 + 1 + 1 + 1) / 4 = .875."""
     script = {"A one.": 0.0, "A two.": 0.0, "B one.": 0.0}
     old = scripted_run("old", [A, B, C], script)
     comparison = compare(old, scripted_run("new", [B, C, D, E], script))
@@ -177,7 +170,7 @@ def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: 
 
 
 def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    """And still says what it could not have seen: with 2 samples, hardly anything. Its directory holds all of it."""
+    """With 2 samples, the detectable difference is large."""
     run = scripted_run("run", [A, B], BASELINE)
     comparison = compare(run, run)
     change = comparison.metrics["context_recall"]

@@ -1,5 +1,3 @@
-"""The difference of two runs, corrected by the labels of both."""
-
 import json
 import random
 
@@ -38,14 +36,15 @@ def interval(before: Run, after: Run) -> tuple[float, float]:
 
 
 def other(number: int) -> str:
-    """Another retriever: something else for every third sample."""
+    """Simulate a retriever that misses every third sample."""
     return "All" if number % 3 else "Little"
 
 
-def test_labels_of_all_statements_give_the_difference_of_what_people_say(scripted_run: ScriptedRun) -> None:
-    """Four samples. A: 1 0, 1, 0 0, 1 are (1/2 + 1 + 0 + 1) / 4 = .625; B: 1 1, 1, 1 0, 1 are (1 + 1 + 1/2 + 1) / 4.
+def test_labels_of_all_statements_give_the_labelled_difference(scripted_run: ScriptedRun) -> None:
+    """Human labels in A: 1 0, 1, 0 0, 1, mean (1/2 + 1 + 0 + 1) / 4 = .625; in B: 1 1, 1, 1 0, 1, mean (1 + 1 + 1/2 +
+    1) / 4.
 
-    The judge says 1 of everything in A and of nothing but "A one." in B: 1 and (1/2) / 4.
+    The judge gives 1 to all of A and only to "A one." in B: means 1 and (1/2) / 4.
     """
     sentences = {"a": ["A one.", "A two."], "b": ["B one."], "c": ["C one.", "C two."], "d": ["D one."]}
     old, new = (
@@ -68,7 +67,7 @@ def test_labels_of_all_statements_give_the_difference_of_what_people_say(scripte
     assert (both.scores.before, both.scores.after) == (1, 0.125)
 
 
-def test_too_few_samples_give_no_interval_and_the_judge_s_difference_counts(scripted_run: ScriptedRun) -> None:
+def test_too_few_samples_leave_the_judge_s_difference(scripted_run: ScriptedRun) -> None:
     before, after = (label(run_of(scripted_run, name, samples=9, surer=0.1 * (name == "b"))) for name in "ab")
     both = change(before, after)
     assert both.corrected is not None
@@ -88,8 +87,8 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun) -> None:
     assert itself.before == itself.after == labels.corrected[METRIC].mean
 
 
-def test_exchanging_the_runs_turns_the_interval_round(scripted_run: ScriptedRun) -> None:
-    """Both count at the last planned number of labels that both have reached: 30."""
+def test_exchanging_the_runs_negates_the_interval(scripted_run: ScriptedRun) -> None:
+    """Both runs use the last look that both have reached: 30 labels."""
     a, b = label(run_of(scripted_run, "a"), 50), label(run_of(scripted_run, "b", other, surer=0.1), 30)
     there, back = corrected(a, b), corrected(b, a)
     assert there.difference == pytest.approx(-(back.difference or 0), abs=1e-12)
@@ -99,7 +98,6 @@ def test_exchanging_the_runs_turns_the_interval_round(scripted_run: ScriptedRun)
 
 @pytest.fixture
 def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
-    """Both with 25 labels, of other statements."""
     before, after = run_of(scripted_run, "before", samples=30), run_of(scripted_run, "after", other, samples=30)
     return label(before, 25), label(after, 25)
 
@@ -116,8 +114,8 @@ def test_the_order_of_labels_moves_nothing(labelled_pair: tuple[Run, Run], shuff
     assert corrected(*labelled_pair) == expected
 
 
-def test_labels_of_one_run_serve_the_other_of_the_same_data(scripted_run: ScriptedRun) -> None:
-    """Another threshold asks the same of everything: people say the same of both, so nothing can have changed."""
+def test_runs_of_the_same_data_share_labels(scripted_run: ScriptedRun) -> None:
+    """Only the threshold differs, so the corrected difference is 0."""
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
     both = change(before, after)
     assert both.corrected is not None
@@ -130,13 +128,13 @@ def test_labels_of_one_run_serve_the_other_of_the_same_data(scripted_run: Script
     assert [line for line in change_remarks(METRIC, both) if "better" in line or "worse" in line] == []
 
 
-def test_labels_of_all_that_both_runs_ask_tell_a_judge_from_a_change(scripted_run: ScriptedRun) -> None:
+def test_labels_of_all_shared_statements_separate_judge_error_from_change(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a")), run_of(scripted_run, "b", threshold=0.7)
     assert corrected(before, after).difference == pytest.approx(0, abs=1e-12)
     assert corrected(before, after).after == pytest.approx(truth(60))
 
 
-def test_labels_that_were_not_drawn_for_the_other_run_do_not_serve_it_and_it_is_said(scripted_run: ScriptedRun) -> None:
+def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", other)
     both = change(before, after)
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
@@ -152,7 +150,7 @@ def test_labels_that_were_not_drawn_for_the_other_run_do_not_serve_it_and_it_is_
     assert "labels of this run are of statements in the baseline" in (backwards.remark or "")
 
 
-def test_statements_that_are_all_others_say_that_nothing_corrects_that_run(scripted_run: ScriptedRun) -> None:
+def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", lambda _: "Nothing")
     assert corrected(before, after).remark == "no label corrects this run: `localjudge label RUN` asks for some"
 
@@ -182,7 +180,7 @@ def test_scores_that_are_not_shares_of_verdicts_are_not_corrected(scripted_run: 
 
 
 def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
-    """60 samples of 15 documents; if one of the runs names none, samples count one by one."""
+    """60 samples of 15 documents. If one run has no groups, each sample counts."""
     grouped = [label(run_of(scripted_run, name, cluster_by="document"), 60) for name in "ab"]
     alone = label(run_of(scripted_run, "c"), 60)
     assert corrected(grouped[0], grouped[1]).clusters <= 15
@@ -190,7 +188,7 @@ def test_samples_of_a_document_count_as_one(scripted_run: ScriptedRun) -> None:
 
 
 def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
-    """Every statement is labelled; 20 of 60 samples are in one run only."""
+    """20 of 60 samples are in one run only."""
     before, after = label(run_of(scripted_run, "a")), label(run_of(scripted_run, "b", samples=40))
     both = corrected(before, after)
     assert both.before == pytest.approx(truth(40))
@@ -198,8 +196,8 @@ def test_only_pairs_with_two_scores_count(scripted_run: ScriptedRun) -> None:
     assert both.statements == both.labels == sum(1 + number % 3 for number in range(40))
 
 
-def test_the_corrected_difference_stands_first_and_the_judge_s_own_under_it(scripted_run: ScriptedRun) -> None:
-    """People see a fall: the new retriever finds too little for every third sample. The judge sees none."""
+def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: ScriptedRun) -> None:
+    """Human labels show a loss in every third sample; the judge sees none."""
     before = label(run_of(scripted_run, "a"))
     after = label(
         run_of(scripted_run, "b", other), human_says=lambda text: int(text.split()[4]) % 3 > 0 and human_of(text) > 0
@@ -220,11 +218,8 @@ def test_the_corrected_difference_stands_first_and_the_judge_s_own_under_it(scri
     assert values["corrected"]["difference"] == found.difference
 
 
-def test_the_newer_of_two_runs_labels_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
-    """Somebody labels a run on Monday, and says the opposite of a copy on Tuesday: Tuesday counts, named first or last.
-
-    `Run.open` and `compare` give the copy's means for both.
-    """
+def test_the_newer_label_counts_in_both_directions(scripted_run: ScriptedRun) -> None:
+    """A copy of the run gets the opposite labels a day later."""
     monday, tuesday = (run_of(scripted_run, name) for name in ("monday", "tuesday"))
     label(monday)
     rows = stored_labels(monday.directory)
@@ -240,7 +235,7 @@ def test_the_newer_of_two_runs_labels_counts_in_both_directions(scripted_run: Sc
 
 
 def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: ScriptedRun) -> None:
-    """Labels of the baseline serve the run, which has none."""
+    """The run uses the labels of the baseline."""
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
     checked = check(after, gates=[f"{METRIC}.delta>=-0.2"], baseline=before)
     text = "".join(page(after, checked, before))

@@ -1,5 +1,3 @@
-"""Gates on corrected means and differences: what is decided, on what, and what is said."""
-
 import math
 from xml.etree import ElementTree
 
@@ -33,8 +31,8 @@ def decided(run: Run, gate: str, baseline: Run | None = None) -> GateDecision:
     return decision
 
 
-def test_a_gate_is_decided_on_the_corrected_interval_and_says_so(scripted_run: ScriptedRun) -> None:
-    """The judge is too strict by far: by its own interval the gate fails, and by what people say it passes."""
+def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRun) -> None:
+    """The judge is too strict: the gate fails by its interval and passes by the corrected one."""
     run = run_of(scripted_run, "run", samples=200, threshold=0.8)
     assert decided(run, ">=0.5").outcome == "fail"
     label(run, 100)
@@ -47,7 +45,7 @@ def test_a_gate_is_decided_on_the_corrected_interval_and_says_so(scripted_run: S
     )
 
 
-def test_at_the_edges_of_the_interval_touching_is_enough_for_or_equal(scripted_run: ScriptedRun) -> None:
+def test_a_threshold_on_the_interval_s_bound_passes_only_or_equal(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "run"), 60)
     low, high = limits(run)
     outcomes = {gate: decided(run, gate).outcome for gate in (f">={low!r}", f">{low!r}", f">={high!r}", f">{high!r}")}
@@ -76,8 +74,7 @@ def test_an_undecided_gate_says_how_many_labels_would_decide_it(scripted_run: Sc
     )
 
 
-def test_where_samples_leave_it_open_no_number_of_labels_is_promised(scripted_run: ScriptedRun) -> None:
-    """All 60 samples are labelled, and the mean of such samples may yet be anything near it."""
+def test_no_number_of_labels_is_promised_if_all_are_labelled(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "run"))
     decision = decided(run, f">={truth(60) - 0.01:.4f}")
     assert (decision.outcome, decision.labels, decision.labels_needed) == ("undecided", 120, None)
@@ -97,8 +94,8 @@ def test_too_few_labels_leave_the_judge_s_interval(scripted_run: ScriptedRun) ->
     assert (before.corrected, before.labels, before.labels_needed) == (False, None, None)
 
 
-def test_the_page_rests_on_the_labels_that_its_gates_rest_on(scripted_run: ScriptedRun) -> None:
-    """Five labels of its own would correct nothing; with the baseline's there are 50."""
+def test_the_page_uses_the_same_labels_as_its_gates(scripted_run: ScriptedRun) -> None:
+    """The run has five labels, too few; with the baseline's there are 50."""
     before = label(run_of(scripted_run, "a"), 50)
     after = label(run_of(scripted_run, "b", threshold=0.7), 5)
     page = Run.of(after).report(baseline=before, gates=[f"{METRIC}>=0.5"]).read_text(encoding="utf-8")
@@ -106,8 +103,7 @@ def test_the_page_rests_on_the_labels_that_its_gates_rest_on(scripted_run: Scrip
     assert page.count("corrected by 50 labels") > page.count("corrected by 50 labels:")
 
 
-def test_labels_of_the_baseline_serve_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
-    """The new run has none of its own: its mean and the difference are corrected where it is checked against A."""
+def test_labels_of_the_baseline_correct_a_run_of_the_same_data(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", threshold=0.7)
     result = check(after, gates=[f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.15"], baseline=before)
     mean, delta = result.decisions
@@ -123,7 +119,7 @@ def test_labels_of_the_baseline_serve_a_run_of_the_same_data(scripted_run: Scrip
     assert not decided(after, ">=0.5").corrected
 
 
-def test_labels_of_a_baseline_that_were_not_drawn_for_the_run_do_not(scripted_run: ScriptedRun) -> None:
+def test_labels_of_a_baseline_with_other_statements_do_not_correct(scripted_run: ScriptedRun) -> None:
     before = label(run_of(scripted_run, "a"), 60)
     after = run_of(scripted_run, "b", lambda number: "All" if number % 3 else "Little")
     gates = [f"{METRIC}>=0.5", f"{METRIC}.delta>=-0.1"]
@@ -140,7 +136,6 @@ def test_labels_decide_nothing_where_too_many_samples_failed(scripted_run: Scrip
 
 @pytest.mark.parametrize("labels", [0, 50])
 def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, labels: int) -> None:
-    """And the table of the Markdown has the mean that the gate was decided on."""
     before, after = run_of(scripted_run, "a"), run_of(scripted_run, "b", threshold=0.7)
     if labels:
         label(before, labels)
@@ -154,7 +149,7 @@ def test_files_for_ci_say_that_a_value_is_corrected(scripted_run: ScriptedRun, l
     assert f"| `{METRIC}` | {decision.value:.3f} |" in text
 
 
-def test_a_run_in_python_answers_likewise(scripted_run: ScriptedRun) -> None:
+def test_check_in_python_gives_the_same_gates(scripted_run: ScriptedRun) -> None:
     run = label(run_of(scripted_run, "run"), 60)
     [decision] = run.check([f"{METRIC}>=0.5"]).decisions
     corrected = run[METRIC].corrected

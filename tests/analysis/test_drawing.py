@@ -1,5 +1,3 @@
-"""Statements that are drawn for people to label: which, how often, what people see, and what is one statement."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ COLUMNS = "label_id draw sample_id metric position asks user_input contexts refe
 
 
 def rows_of(run: Run, n: int = 1_000, metrics: Any = None, seed: int = 0) -> list[dict[str, Any]]:
-    """The rows of a sheet of so many statements."""
     drawing = draw_statements(correctable(run, metrics), n, seed)
     return sheet_rows(run, drawing, drawing.statements)
 
@@ -38,7 +35,7 @@ def frames_hash(run: Run) -> str:
     return frame_of(unit_frames(run).values())
 
 
-def test_a_row_is_blind_and_says_where_it_is_from(judged_run: JudgedRun) -> None:
+def test_a_row_hides_the_verdict_and_names_its_drawing(judged_run: JudgedRun) -> None:
     rows = rows_of(judged_run(), 20, seed=7)
     assert {tuple(row) for row in rows} == {tuple(COLUMNS.split())}
     assert len({row["label_id"] for row in rows}) == 20
@@ -54,15 +51,15 @@ def test_a_row_is_blind_and_says_where_it_is_from(judged_run: JudgedRun) -> None
 
 
 @pytest.mark.parametrize("name", ["", "x", "1", "x: context_recall 0123abcd", f"{'9' * 5000}: m 0123abcd", "-1: m 0"])
-def test_a_name_that_no_drawing_has_is_of_nothing(name: str) -> None:
-    """It stands in a sheet that people send back, and in a file that somebody else may have made."""
+def test_an_unknown_drawing_name_has_no_metrics(name: str) -> None:
+    """Returned sheets and foreign label files may hold any name."""
     assert (metrics_of(name), draw_again(name, {}, 1)) == ([], None)
 
 
 def test_the_size_of_a_statement_by_hand(scripted_run: ScriptedRun) -> None:
-    """Of 2 samples, with 1 and 2 statements: weights 1/2, 1/4, 1/4; the judge gives 1, .5 and 0.
+    """Two samples with 1 and 2 statements: weights 1/2, 1/4, 1/4; the judge gives 1, .5 and 0.
 
-    Unsure are sqrt(.95 .05) = .217945 and .5: sizes .108972, .125 and .054486, of .288459 in all.
+    Uncertainties sqrt(.95 .05) = .217945 and .5: sizes .108972, .125 and .054486, in total .288459.
     """
     rows = [{**ROW, "id": "a", "reference": "One."}, {**ROW, "id": "b", "reference": "Two. Three."}]
     run = scripted_run("run", rows, {"Two.": 0.5, "Three.": 0.0}, metrics=["context_recall"])
@@ -79,7 +76,7 @@ BOTH = ["context_recall", "faithfulness"]
 
 
 def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run: ScriptedRun) -> None:
-    """Twelve are in both, by the root of the sum of squares: sqrt((1/24)^2 + (1/12)^2); one is in all references."""
+    """Twelve statements are in both, with size sqrt((1/24)^2 + (1/12)^2); one is in all references."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(correctable(run), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
@@ -95,8 +92,8 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run
     assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
 
 
-def test_what_was_drawn_for_one_metric_says_nothing_of_what_another_has_besides(scripted_run: ScriptedRun) -> None:
-    """Labels of faithfulness, of which all are statements of context_recall: its other half could not be drawn."""
+def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(scripted_run: ScriptedRun) -> None:
+    """All faithfulness statements are in context_recall, which has as many others."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     labelling = Labelling(run, "ann", n=99, metrics=["faithfulness"])
     while labelling.rows:
@@ -110,14 +107,14 @@ def test_what_was_drawn_for_one_metric_says_nothing_of_what_another_has_besides(
     assert "not drawn from its statements" in recall.remark  # type: ignore[union-attr,operator]
 
 
-def test_what_follows_without_a_judge_is_never_drawn(scripted_run: ScriptedRun) -> None:
+def test_verdicts_that_need_no_judge_are_never_drawn(scripted_run: ScriptedRun) -> None:
     rows = [{**ROW, "id": "a", "retrieved_contexts": []}, {**ROW, "id": "b", "reference": "Other."}]
     run = scripted_run("run", rows, {}, metrics=["faithfulness", "context_recall"])
     assert {row["sample_id"] for row in rows_of(run)} == {"b"}
 
 
 def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """Whatever the judge says of them, and whatever its threshold is. A changed context makes another."""
+    """Judge and threshold do not matter; a changed context does."""
     run, strict = judged_run("run", samples=6), judged_run("strict", samples=6, threshold=0.7)
     rows = [
         {**row.model_dump(), "retrieved_contexts": [c.text for c in row.retrieved_contexts or ()]}
@@ -135,8 +132,8 @@ def test_two_runs_of_the_same_data_have_the_same_statements(judged_run: JudgedRu
 
 
 @pytest.mark.parametrize("metric", [name for name in catalog.our_names() if "@" not in name])
-def test_a_frame_makes_up_the_mean_of_its_metric(scripted_run: ScriptedRun, metric: str) -> None:
-    """Of samples with nothing, one and several of each; where it does not, labels cannot correct it."""
+def test_a_frame_reproduces_the_mean_of_its_metric(scripted_run: ScriptedRun, metric: str) -> None:
+    """For samples with zero, one and several statements. Other metrics cannot be corrected."""
     rows = [
         {
             **{"id": f"s{n}", "user_input": f"What {n}?", "reference_contexts": ["x"]},
@@ -172,9 +169,7 @@ def test_a_frame_makes_up_the_mean_of_its_metric(scripted_run: ScriptedRun, metr
         ("answer_relevancy", {"response": "The response."}),
     ],
 )
-def test_people_see_what_the_verdict_is_held_against(
-    scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]
-) -> None:
+def test_a_row_shows_the_evidence_of_its_verdict(scripted_run: ScriptedRun, metric: str, shown: dict[str, Any]) -> None:
     row = rows_of(scripted_run("run", [ROW], {}, metrics=[metric]), 1, [metric])[0]
     assert row["user_input"] == "Why?"
     assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
@@ -185,8 +180,8 @@ def test_a_verdict_of_a_table_is_shown_beside_its_own_context(scripted_run: Scri
     assert sorted((row["position"], *row["contexts"]) for row in table) == [(0, "First."), (1, "Second.")]
 
 
-def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: ScriptedRun) -> None:
-    """Average precision is not a share of its verdicts; a run without a judge has no verdict at all."""
+def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(scripted_run: ScriptedRun) -> None:
+    """Average precision is no share of verdicts; some runs have no verdicts."""
     with pytest.raises(InputError, match="has no verdict to label"):
         rows_of(scripted_run("unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]))
     run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
@@ -212,8 +207,8 @@ def run(judged_run: JudgedRun) -> Run:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from("10?su!"), max_size=25))
-def test_any_keys_leave_what_a_list_would_hold(run: Run, pressed: list[str]) -> None:
-    """A dict of answers is the model; `!` stands for being killed and begun anew, where nothing can be undone."""
+def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) -> None:
+    """The model is a dict of answers. `!` kills and restarts the session, which clears undo."""
     Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
     labelling = Labelling(run, "ann", n=5)
     order = [row["label_id"] for row in labelling.rows]
@@ -244,8 +239,8 @@ def test_any_keys_leave_what_a_list_would_hold(run: Run, pressed: list[str]) -> 
     assert all(turns)
 
 
-def test_minutes_draw_as_many_more_as_they_allow(judged_run: JudgedRun) -> None:
-    """At 18 seconds a label, 2 minutes are 7 (6.67), whatever was labelled before, by whichever drawing."""
+def test_minutes_set_the_number_of_drawn_statements(judged_run: JudgedRun) -> None:
+    """At 18 seconds a label, 2 minutes give 7 (6.67) new ones."""
     run = judged_run()
     for seed, metrics in ((0, None), (0, None), (3, None)):
         labelling = Labelling(run, "ann", minutes=2, seed=seed, metrics=metrics)
@@ -256,7 +251,7 @@ def test_minutes_draw_as_many_more_as_they_allow(judged_run: JudgedRun) -> None:
     assert len(stored_labels(run.directory)) >= 21
 
 
-def test_a_second_opinion_is_asked_of_what_others_labelled(judged_run: JudgedRun) -> None:
+def test_a_second_annotator_gets_statements_that_others_labelled(judged_run: JudgedRun) -> None:
     run = judged_run()
     ann = Labelling(run, "ann", n=5)
     for label in (1, 0, "?", 1):

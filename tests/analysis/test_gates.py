@@ -1,5 +1,3 @@
-"""Gates on finished runs: what is decided, on what, and what is said."""
-
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from tests.conftest import ScriptedRun
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """Samples of one sentence."""
     return [
         {"id": str(number), "reference": f"Sentence {number}.", "retrieved_contexts": ["A context."]}
         for number in range(count)
@@ -46,7 +43,6 @@ def decided(run: Run, gate: str, *, comparison: RunComparison | None = None, und
 def test_a_gate_is_a_metric_a_comparison_and_a_number(
     text: str, metric: str, delta: bool, comparison: Any, threshold: float
 ) -> None:
-    """And is named as precisely as it is decided."""
     assert parse_gate(text) == Gate(metric=metric, delta=delta, comparison=comparison, threshold=threshold)
     assert str(parse_gate("context_recall.delta >= -0.12345678901")) == "context_recall.delta>=-0.12345678901"
 
@@ -68,8 +64,8 @@ def test_anything_else_is_refused(text: str, problem: str) -> None:
         parse_gate(text)
 
 
-def test_a_gate_is_decided_where_all_of_the_interval_agrees(scripted_run: ScriptedRun) -> None:
-    """20 of 20: from 0.025 ** (1 / 20) = 0.832; none of 10: up to 1 - 0.025 ** (1 / 10) = 0.308 (Clopper-Pearson)."""
+def test_a_gate_is_decided_if_the_whole_interval_agrees(scripted_run: ScriptedRun) -> None:
+    """20 of 20: from 0.025 ** (1 / 20) = 0.832; 0 of 10: up to 1 - 0.025 ** (1 / 10) = 0.308 (Clopper-Pearson)."""
     good = decided(scripted_run("good", rows(20), {}), "context_recall>=0.8")
     assert (good.outcome, good.passed, good.value, good.samples) == ("pass", True, 1, 20)
     assert good.reason == "1.000, 95 % interval 0.832 to 1.000, 20 samples"
@@ -80,7 +76,7 @@ def test_a_gate_is_decided_where_all_of_the_interval_agrees(scripted_run: Script
 
 @pytest.mark.parametrize(("undecided", "kept"), [("fail", False), ("pass", True)])
 def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, undecided: str, kept: bool) -> None:
-    """9 of 10 may be 0.555: too few samples, and as many would do as the interval of a mean of 0.9 needs."""
+    """The interval of 9 of 10 begins at 0.555."""
     decision = decided(scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided)
     needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
     assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", kept, needed)
@@ -90,8 +86,8 @@ def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, und
     )
 
 
-def test_samples_of_one_group_decide_nothing_however_many(scripted_run: ScriptedRun) -> None:
-    """40 of 40 sentences hold, all of one document: what other documents are like is not known."""
+def test_samples_of_one_group_decide_no_gate(scripted_run: ScriptedRun) -> None:
+    """40 of 40, but all from one document."""
     grouped = [{**row, "document": "a"} for row in rows(40)]
     decision = decided(scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1")
     assert (decision.outcome, decision.passed, decision.samples_needed) == ("undecided", False, None)
@@ -107,8 +103,8 @@ def test_a_mean_on_the_threshold_and_a_metric_without_a_score_are_undecided(scri
     assert (decision.outcome, decision.value, decision.ci95) == ("undecided", None, None)
 
 
-def test_nothing_is_decided_on_the_part_that_did_not_fail(scripted_run: ScriptedRun) -> None:
-    """19 perfect samples and one that failed, which may be worth nothing; unless that many may fail."""
+def test_failed_samples_leave_a_gate_undecided(scripted_run: ScriptedRun) -> None:
+    """19 perfect samples and one failed sample, unless `max_failures` allows it."""
     run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
     decision = decided(run, "context_recall>=0.5")
     assert (decision.outcome, decision.passed) == ("fail", False)
@@ -125,7 +121,7 @@ def test_nothing_is_decided_on_the_part_that_did_not_fail(scripted_run: Scripted
 def test_a_delta_is_decided_on_the_paired_interval(
     scripted_run: ScriptedRun, now: int, gate: str, outcome: str
 ) -> None:
-    """Nothing moved on 40 samples: it may have fallen by more than 0.02, but not by 0.2. All fell: surely."""
+    """40 samples without change exclude a loss of 0.2, but not of 0.02."""
     old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(*range(now)))
     comparison = compare(old, new)
     decision = decided(new, f"context_recall.delta{gate}", comparison=comparison)
@@ -135,7 +131,6 @@ def test_a_delta_is_decided_on_the_paired_interval(
 
 
 def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
-    """1 of 40 fell and none rose; none of 40 moved."""
     old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(0))
     fell = decided(new, "context_recall.delta>=-0.02", comparison=compare(old, new))
     assert fell.ci95 is not None
@@ -146,7 +141,7 @@ def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
     assert same.reason.startswith("0.000, 95 % interval -")
 
 
-def test_a_delta_says_how_many_samples_have_no_partner(scripted_run: ScriptedRun) -> None:
+def test_a_delta_reports_the_number_of_unpaired_samples(scripted_run: ScriptedRun) -> None:
     old, new = scripted_run("old", rows(3), {}), scripted_run("new", rows(8)[1:], {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
     assert decision.reason.endswith("; 1 of 3 samples of the baseline and 5 of 7 of this run have no partner")
@@ -165,7 +160,7 @@ def test_failures_in_the_baseline_fail_a_delta_and_without_a_pair_it_is_undecide
 
 @pytest.mark.parametrize("gates", [["context_recall>=0.5"], ["what?"]])
 def test_a_run_takes_no_gates(scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]) -> None:
-    """They are decided on a finished run, by `check`."""
+    """Gates belong to `check`, on a finished run."""
     with pytest.raises(InputError, match="gates"):
         scripted_run("run", rows(1), {}, gates=gates)
     assert not (tmp_path / "run").exists()
@@ -181,8 +176,8 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
     check_baseline([parse_gate("faithfulness>=0.5")], None)
 
 
-def test_a_run_is_checked_by_its_directory_too_and_against_a_baseline(scripted_run: ScriptedRun) -> None:
-    """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 passes and .95 may not."""
+def test_a_run_directory_is_checked_against_a_baseline(scripted_run: ScriptedRun) -> None:
+    """40 of 40: from .025 ** (1 / 40) = .9119 (Clopper-Pearson), so .9 passes and .95 is undecided."""
     run = scripted_run("run", rows(40), {})
     decisions = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
     assert [(decision.outcome, decision.passed) for decision in decisions] == [("pass", True), ("undecided", False)]

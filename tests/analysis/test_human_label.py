@@ -1,5 +1,3 @@
-"""What people and spreadsheets write for yes and no."""
-
 import math
 import unicodedata
 
@@ -16,31 +14,31 @@ NO += ["falsch", "faux", "falso", "onwaar", "fałsz", "FAŁSZ", "ложь", "０
 
 
 @pytest.mark.parametrize("word", [*YES, 1, 1.0, True])
-def test_one(word: object) -> None:
+def test_words_for_yes_are_1(word: object) -> None:
     assert parse_label(word) == 1
     assert not isinstance(parse_label(word), bool)
 
 
 @pytest.mark.parametrize("word", [*NO, 0, 0.0, False])
-def test_zero(word: object) -> None:
+def test_words_for_no_are_0(word: object) -> None:
     assert parse_label(word) == 0
 
 
 @pytest.mark.parametrize("word", [None, "", " \t", "?", "-", "？", math.nan])
-def test_nobody_has_labelled(word: object) -> None:
+def test_empty_cells_are_no_label(word: object) -> None:
     assert parse_label(word) is None
 
 
 @pytest.mark.parametrize(
     "word", ["maybe", "2", "10", "0,5", "1,5", "-1", "01", "1.0.0", "¹²", 2, 0.5, -1, [1], {}, "j'"]
 )
-def test_what_is_no_label(word: object) -> None:
+def test_other_values_are_refused(word: object) -> None:
     with pytest.raises(ValueError, match="not a label"):
         parse_label(word)
 
 
 @given(st.sampled_from(["sí", "sì", "não", "да"]), st.sampled_from(["NFC", "NFD"]), st.booleans(), st.text(" \t\n\xa0"))
-def test_neither_case_nor_blanks_nor_composition_count(word: str, form: str, upper: bool, blanks: str) -> None:
-    """An accent may be a character of its own, as macOS writes it."""
+def test_case_blanks_and_unicode_form_do_not_matter(word: str, form: str, upper: bool, blanks: str) -> None:
+    """MacOS writes an accent as a separate character."""
     written = unicodedata.normalize(form, word.upper() if upper else word)  # type: ignore[arg-type]
     assert parse_label(blanks + written + blanks) == (0 if word == "não" else 1)

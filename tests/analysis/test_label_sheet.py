@@ -1,5 +1,3 @@
-"""Sheets of labels: they come back as they were from every format, and as spreadsheets and people make them."""
-
 import csv
 import io
 import json
@@ -54,7 +52,6 @@ HOSTILE = [
 
 
 def sheet_row(**cells: Any) -> SheetRow:
-    """A row as one is drawn."""
     row = {"label_id": ID, "draw": "0:context_recall,faithfulness", **KEY, "asks": "Is it so?", "user_input": "Why?"}
     row |= {"contexts": ["First.", "Second."], "reference": None, "response": "An answer.", "human": None}
     return row | {"labeller": None} | cells
@@ -62,13 +59,12 @@ def sheet_row(**cells: Any) -> SheetRow:
 
 @pytest.fixture(params=[".", ","])
 def decimal_point(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of the user's locale."""
     monkeypatch.setattr(label_sheet, "_DECIMAL_POINT", f"print({request.param!r})")
     return str(request.param)
 
 
 def saved(path: Path, table: Sequence[Sequence[Any]], *, delimiter: str = ",", encoding: str = "utf-8") -> Path:
-    """The table as a spreadsheet saves it: as a workbook, or as text."""
+    """Write the table as a workbook or as text, by the ending."""
     if path.suffix == ".xlsx":
         book = openpyxl.Workbook()
         for row in table:
@@ -82,7 +78,6 @@ def saved(path: Path, table: Sequence[Sequence[Any]], *, delimiter: str = ",", e
 
 
 def table_of(*rows: dict[str, Any]) -> list[list[Any]]:
-    """The columns of the first row, and the rows."""
     return [[*rows[0]], *([row.get(column) for column in rows[0]] for row in rows)]
 
 
@@ -105,7 +100,7 @@ ROWS = st.builds(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=3, unique_by=lambda row: row["label_id"]))
 def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending: str, rows: list[SheetRow]) -> None:
-    """But in CSV a text that would be a formula has an apostrophe."""
+    """In CSV, a text that looks like a formula gets an apostrophe."""
     path = tmp_path / f"sheet{ending}"
     path.unlink(missing_ok=True)
     write_sheet(path, rows)
@@ -117,7 +112,7 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path, decimal_point: str, ending
 
 
 def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Path, decimal_point: str) -> None:
-    """A byte-order mark, CRLF, and the separator that goes with the decimal point."""
+    """It has a byte-order mark, CRLF, and the separator of the locale's decimal point."""
     write_sheet(tmp_path / "sheet.csv", [sheet_row(text=text, contexts=['a "quote"', text]) for text in HOSTILE])
     content = (tmp_path / "sheet.csv").read_bytes()
     separator = {".": ",", ",": ";"}[decimal_point]
@@ -129,8 +124,8 @@ def test_a_csv_opens_in_excel_of_any_language_and_holds_no_formula(tmp_path: Pat
     assert cells[0]["contexts"] == f'[1] a "quote"\n\n[2] {HOSTILE[0]}'
 
 
-def test_a_locale_that_the_machine_lacks_is_that_of_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the locale of this process, with all its threads, is not changed to find out."""
+def test_an_unknown_locale_counts_as_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process locale, shared by all threads, does not change."""
     monkeypatch.setenv("LC_ALL", "tlh_QO.UTF-8")
     monkeypatch.setattr(locale, "setlocale", lambda *_: pytest.fail("the locale is that of every thread"))
     write_sheet(tmp_path / "sheet.csv", [sheet_row()])
@@ -138,7 +133,6 @@ def test_a_locale_that_the_machine_lacks_is_that_of_c(tmp_path: Path, monkeypatc
 
 
 def test_a_workbook_can_be_read_and_filled_in(tmp_path: Path) -> None:
-    """Its header stays in sight, texts are wrapped and are texts, and one column is to be filled in with 1 or 0."""
     write_sheet(tmp_path / "sheet.xlsx", [sheet_row(text=text, sample_id=text) for text in HOSTILE])
     sheet = openpyxl.load_workbook(tmp_path / "sheet.xlsx").active
     columns = {cell.value: cell for cell in sheet[1]}
@@ -159,8 +153,8 @@ def test_a_workbook_can_be_read_and_filled_in(tmp_path: Path) -> None:
         assert row[columns["sample_id"].column - 1].number_format == "@"  # 007 remains 007 if it is typed again
 
 
-def test_what_no_cell_can_hold_is_cut_visibly_if_it_is_not_read_back(tmp_path: Path) -> None:
-    """Excel counts UTF-16 units: 20,000 letters beyond the 16 bits are 40,000 of them."""
+def test_oversized_texts_are_cut_visibly_in_columns_that_are_not_read_back(tmp_path: Path) -> None:
+    """Excel counts UTF-16 units: 20,000 characters outside the basic plane are 40,000."""
     long = sheet_row(contexts=["x" * 40_000], response="𝔘" * 20_000, text="y" * 32_767)
     write_sheet(tmp_path / "sheet.xlsx", [long])
     cells = dict(zip(*openpyxl.load_workbook(tmp_path / "sheet.xlsx").active.values, strict=True))
@@ -177,7 +171,6 @@ def test_what_no_cell_can_hold_is_cut_visibly_if_it_is_not_read_back(tmp_path: P
 def test_texts_that_are_too_long_for_excel_are_counted_in_a_warning(
     tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A context of 30 pages was cut in a workbook, or broke a row of CSV in Excel, with no word in the terminal."""
     write_sheet(tmp_path / f"short{ending}", [sheet_row(contexts=["x" * 32_763])])  # with "[1] "
     assert not caplog.records
     write_sheet(tmp_path / f"long{ending}", [sheet_row(contexts=["x" * 32_764], response="y" * 40_000), sheet_row()])
@@ -188,7 +181,7 @@ def test_texts_that_are_too_long_for_excel_are_counted_in_a_warning(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_sheet_is_its_owners_alone_and_replaces_none(tmp_path: Path, ending: str) -> None:
+def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"sheet{ending}"
     write_sheet(path, [sheet_row()])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -225,7 +218,7 @@ def test_a_workbook_without_openpyxl_names_the_extra(tmp_path: Path, monkeypatch
     ],
 )
 def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form: dict[str, str]) -> None:
-    """Columns in another order and with others among them, a text of several lines, empty rows at the end."""
+    """Reordered and added columns, multi-line texts, empty rows at the end."""
     mark = "\ufeff" if name == "big-endian.csv" else ""
     header = [mark + "notes", "human", "text", "position", "metric", "label_id", "labeller", ""]
     row = ["?", "sí", "Größe: 5 €\n„so“; =1", 0, "faithfulness", ID, "René", None]
@@ -238,7 +231,7 @@ def test_a_sheet_is_read_as_spreadsheets_save_it(tmp_path: Path, name: str, form
 
 
 def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -> None:
-    """Excel leaves them out for some of the rows; but what is too long is no record of this sheet."""
+    """Excel omits empty cells at the end of some rows."""
     path = tmp_path / "sheet.csv"
     header = "label_id;metric;position;text;human;labeller\r\n"
     path.write_text(header + f"{ID};m;0;a;1;Ann\r\n{ID};m;1;b\r\n\r\n{ID};m;2;c;0;;;\r\n")
@@ -262,7 +255,7 @@ def test_a_record_may_lack_its_last_cells_where_they_are_empty(tmp_path: Path) -
         ({"label_id": f" {ID.upper()} "}, {"label_id": ID}),
     ],
 )
-def test_what_a_workbook_made_of_a_text_is_text_again(
+def test_cells_that_a_workbook_converted_are_texts_again(
     tmp_path: Path, cells: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     [label] = read_sheet(saved(tmp_path / "sheet.xlsx", table_of({**LABELLED, **cells})))
@@ -270,7 +263,7 @@ def test_what_a_workbook_made_of_a_text_is_text_again(
 
 
 def zipped(path: Path, **parts: str) -> Path:
-    """A workbook from its parts, as Excel names them."""
+    """Write a workbook from its XML parts."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -308,7 +301,7 @@ EXCEL = {
 
 
 def test_a_workbook_is_read_as_excel_writes_it(tmp_path: Path) -> None:
-    """Shared and rich strings, escapes, booleans, formulas with what they gave, gaps, and a dimension that is wrong."""
+    """Shared and rich strings, escapes, booleans, formula results, gaps, a wrong dimension."""
     labels = read_sheet(zipped(tmp_path / "sheet.xlsx", **EXCEL))
     assert [(label.label_id, label.human, label.text) for label in labels] == [
         (ID, 1, "It rains."),
@@ -318,7 +311,6 @@ def test_a_workbook_is_read_as_excel_writes_it(tmp_path: Path) -> None:
 
 
 def test_a_row_number_beyond_excel_is_refused_and_no_row_is_dropped(tmp_path: Path) -> None:
-    """The second row says that it is number 99999999999999999999: it and all rows after it were dropped silently."""
     sheet = EXCEL["xl/worksheets/sheet1.xml"].replace('<row r="9">', f'<row r="{"9" * 20}">')
     path = zipped(tmp_path / "sheet.xlsx", **{**EXCEL, "xl/worksheets/sheet1.xml": sheet})
     with pytest.raises(DataError, match="has rows beyond 1,048,576"):
@@ -327,7 +319,7 @@ def test_a_row_number_beyond_excel_is_refused_and_no_row_is_dropped(tmp_path: Pa
 
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_pipe_as_a_sheet_is_refused_at_once(tmp_path: Path, ending: str) -> None:
-    """Nothing writes to the pipe: reading it waited without end."""
+    """Without a writer, reading a pipe would block forever."""
     os.mkfifo(tmp_path / f"sheet{ending}")
     with pytest.raises(DataError, match="is not a regular file"):
         read_sheet(tmp_path / f"sheet{ending}")
@@ -346,7 +338,7 @@ def test_other_worksheets_do_not_matter_but_two_with_labels_do(tmp_path: Path) -
 
 
 def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
-    """A label may be given again, and taken back: each row has its time."""
+    """Rows have times, because a label may change or be withdrawn."""
     path = tmp_path / "labels.jsonl"
     at = [{"when": f"2026-01-31T09:30:0{second}.5Z", "labeller": "Ann", "draw": "0:x"} for second in range(3)]
     rows = [{"label_id": ID, "human": human, **when} for human, when in zip((1, 0, None), at, strict=True)]
@@ -356,8 +348,8 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
 
 
-def test_the_same_is_not_both_one_and_zero(tmp_path: Path) -> None:
-    """Two people may differ; a row that stands twice says what it says."""
+def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:
+    """Two annotators may differ, and equal rows may repeat."""
     rows = [LABELLED | {"labeller": "Ann"}, LABELLED | {"labeller": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
     assert len(read_sheet(saved(path, table_of(*rows, rows[0])))) == 3
@@ -366,7 +358,7 @@ def test_the_same_is_not_both_one_and_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
-def test_everything_wrong_is_said_at_once_and_each_cause_once(tmp_path: Path, ending: str) -> None:
+def test_all_problems_are_reported_together_and_each_once(tmp_path: Path, ending: str) -> None:
     rows = [LABELLED | {"human": "maybe", "when": None} for _ in range(100)]
     rows += [LABELLED | {"when": "soon"}, LABELLED | {"label_id": None}, LABELLED]
     with pytest.raises(DataError) as error:
@@ -404,7 +396,7 @@ def test_everything_wrong_is_said_at_once_and_each_cause_once(tmp_path: Path, en
         ("sheet.xls", b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
     ],
 )
-def test_what_is_not_a_sheet_is_refused(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=problem):
         read_sheet(tmp_path / name)
@@ -421,8 +413,8 @@ def test_a_workbook_without_labels_is_refused(tmp_path: Path) -> None:
         read_sheet(tmp_path / "none.xlsx")
 
 
-def test_a_workbook_may_say_that_it_is_enormous(tmp_path: Path) -> None:
-    """The empty cells before the last row and column of Excel take no memory, and a row beyond it is refused."""
+def test_empty_cells_up_to_excel_s_limits_take_no_memory(tmp_path: Path) -> None:
+    """A row beyond the limit is refused."""
     sheet = "xl/worksheets/sheet1.xml"
 
     def with_row(row: int) -> Path:
@@ -435,7 +427,7 @@ def test_a_workbook_may_say_that_it_is_enormous(tmp_path: Path) -> None:
 
 
 def test_entities_are_not_expanded(tmp_path: Path) -> None:
-    """Neither those that name a file, nor those that grow by themselves."""
+    """Neither external entities nor recursive ones."""
     grown = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(8))
     sheet = "xl/worksheets/sheet1.xml"
     for entities in ('<!ENTITY i SYSTEM "file:///etc/hostname">', f'<!ENTITY a "aaaaaaaaaa">{grown}'):
@@ -444,7 +436,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
             read_sheet(zipped(tmp_path / "sheet.xlsx", **EXCEL | {sheet: content}))
 
 
-def test_a_workbook_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
     """100 MB of blanks in 100 kB."""
     bomb = EXCEL | {"xl/worksheets/sheet1.xml": " " * 100_000_000}
     with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
@@ -454,7 +446,6 @@ def test_a_workbook_that_grows_beyond_measure_is_refused(tmp_path: Path) -> None
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.sampled_from(sorted(EXCEL)), st.integers(0, 1500), st.sampled_from(["", "<", "9", "\x00", "&a;", '"', "é"]))
 def test_a_damaged_workbook_is_labels_or_a_data_error(tmp_path: Path, part: str, place: int, other: str) -> None:
-    """Whatever stands in place of one of its characters."""
     content = EXCEL[part]
     place %= len(content)
     path = zipped(tmp_path / "sheet.xlsx", **EXCEL | {part: content[:place] + other + content[place + 1 :]})

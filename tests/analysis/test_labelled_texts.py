@@ -1,5 +1,3 @@
-"""Labelled texts are read from any format, in two shapes; what is wrong with a row is named."""
-
 import csv
 import hashlib
 import json
@@ -49,8 +47,8 @@ def test_csv_and_jsonl_hold_the_same_labels(file: Path, rows: list[dict[str, Any
     assert (typed.shape, typed.unlabelled) == (read_back.shape, read_back.unlabelled)
 
 
-def test_a_table_of_pandas_writes_whole_numbers_as_fractions(tmp_path: Path) -> None:
-    """Where a cell of a column is missing, pandas holds the others as floats: 1.0, 0.0 and NaN."""
+def test_labels_that_pandas_turned_into_floats_are_read(tmp_path: Path) -> None:
+    """With a missing cell, pandas stores 1.0, 0.0 and NaN."""
     rows = [{**STATEMENT, "label": 1.0}, {**STATEMENT, "label": float("nan")}]
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "labels.parquet")
@@ -72,7 +70,7 @@ def test_a_table_of_pandas_writes_whole_numbers_as_fractions(tmp_path: Path) -> 
         (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1, expected 1, 0 or nothing for each sentence"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named(file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str) -> None:
+def test_an_unusable_row_is_named(file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(DataError, match=rf"1 of 3 labelled rows(?s:.*)labels.jsonl:3: .*{named}"):
         read_labelled_texts(written(file, row, row, {**row, **wrong}))
 
@@ -108,8 +106,9 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphab
 
 @settings(max_examples=50)
 @given(st.lists(st.dictionaries(st.sampled_from([*STATEMENT]), CELLS), max_size=3))
-def test_no_rows_make_it_fall_over(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
-    """Whatever the cells hold, there are labels or a DataError."""
+def test_any_rows_give_labels_or_a_data_error(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]
+) -> None:
     file = written(tmp_path_factory.mktemp("labels") / "labels.jsonl", *({**STATEMENT, **row} for row in rows))
     try:
         labels = read_labelled_texts(file)

@@ -1,5 +1,3 @@
-"""What labels make of a run: its means corrected, who labelled, how far they agree, and labels of another run."""
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -45,7 +43,7 @@ FEW = [
     for copy in "ab"
     for n in range(9)
 ]
-"""Nine samples, each of them twice."""
+"""Nine samples, each twice."""
 
 
 def labels(run: Run) -> RunLabels:
@@ -59,12 +57,12 @@ def corrected(run: Run, metric: str = METRIC) -> CorrectedMean:
 
 
 def truth(samples: int) -> float:
-    """Mean over samples of the share of their sentences that people say 1 of."""
+    """Mean over samples of the share of sentences with the human label 1."""
     shares = [[human(number, place) for place in range(1 + number % 3)] for number in range(samples)]
     return sum(sum(share) / len(share) for share in shares) / samples
 
 
-def test_nobody_has_labelled(judged_run: JudgedRun) -> None:
+def test_a_run_without_labels(judged_run: JudgedRun) -> None:
     run = judged_run(samples=3)
     assert labels_of(run) is None
     assert run[METRIC].corrected is None
@@ -72,7 +70,7 @@ def test_nobody_has_labelled(judged_run: JudgedRun) -> None:
     assert labels_of(run) is None
 
 
-def test_labels_of_all_statements_give_what_people_say(judged_run: JudgedRun) -> None:
+def test_labels_of_all_statements_give_the_labelled_mean(judged_run: JudgedRun) -> None:
     run = label(judged_run())
     mean = corrected(run)
     assert mean.mean == pytest.approx(truth(40), abs=1e-12)
@@ -97,7 +95,7 @@ def test_a_judge_that_is_always_right_leaves_its_mean(judged_run: JudgedRun) -> 
     assert (mean.worth_labels or 0) > 30
 
 
-def test_labels_of_some_come_nearer_to_the_truth_with_an_interval(judged_run: JudgedRun) -> None:
+def test_labels_of_some_statements_reduce_the_error(judged_run: JudgedRun) -> None:
     run = label(judged_run(samples=400), n=200)
     mean = corrected(run)
     assert mean.mean is not None
@@ -106,8 +104,8 @@ def test_labels_of_some_come_nearer_to_the_truth_with_an_interval(judged_run: Ju
     assert mean.ci95[0] < truth(400) < mean.ci95[1]
 
 
-def test_a_statement_that_samples_share_is_one_label(scripted_run: ScriptedRun) -> None:
-    """Every sample three times: 20 labels say as much as of 30 samples, not as of 90."""
+def test_a_statement_shared_by_samples_needs_one_label(scripted_run: ScriptedRun) -> None:
+    """Each statement is in three samples: 20 labels count as 30 samples, not 90."""
     texts = [f"Fact {n}." for n in range(30)]
     runs = [
         scripted_run(
@@ -132,11 +130,10 @@ def test_a_statement_that_samples_share_is_one_label(scripted_run: ScriptedRun) 
     assert (few.clusters, few.ci95, few.needed, few.remark) == (9, None, None, TOO_SMALL)
 
 
-def test_what_the_judge_gets_right_by_hand(scripted_run: ScriptedRun) -> None:
-    """Forty samples of one statement, all labelled. Judged 1 are 24: 18 of them are 1. Of the 16 others 4 are 1.
+def test_sensitivity_and_specificity_by_hand(scripted_run: ScriptedRun) -> None:
+    """Forty labelled samples of one statement. Of the 24 judged 1, 18 are labelled 1; of the 16 others, 4.
 
-    Sensitivity 18/22; the corrected mean is 22/40. Of 18 labels of 0 the judge has 12 right, too few for a specificity:
-    three labels said "specificity 100 %".
+    Sensitivity 18/22; corrected mean 22/40. Of 18 labels of 0, the judge has 12 right: too few for a specificity.
     """
     texts = [f"Fact {n}." for n in range(40)]
     rows = [{"id": text, "reference": text, "retrieved_contexts": ["x"]} for text in texts]
@@ -147,14 +144,14 @@ def test_what_the_judge_gets_right_by_hand(scripted_run: ScriptedRun) -> None:
     assert mean.rates_in_words == "right on 18 of 22 labels of 1 (sensitivity 82 %) and on 12 of 18 labels of 0"
 
 
-def test_a_judge_that_says_nothing_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+def test_an_uninformative_judge_saves_no_labels(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
     rows = [sample.model_dump(exclude_none=True) for sample in judged_run("rows", samples=60).samples]
     mean = corrected(label(scripted_run("run", rows, {}, metrics=[METRIC]), n=50))
     assert (mean.worth_labels, mean.remark) == (0, NO_SAVING)
 
 
-def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """The first interval is one of 20 labels. At 18 seconds a label, 16 take 4.8 minutes, so about 5."""
+def test_missing_labels_are_reported_with_their_time(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """The first look has 20 labels. At 18 seconds a label, 16 take 4.8 minutes: about 5."""
     mean = corrected(label(judged_run(), n=4))
     assert (mean.clusters, mean.ci95, mean.next_look, mean.needed, mean.minutes) == (4, None, 20, 16, 5)
     assert "too few labels for an interval" in (mean.remark or "")
@@ -172,7 +169,7 @@ def test_how_many_labels_are_missing_and_how_long_they_take(judged_run: JudgedRu
 
 
 def test_between_two_looks_more_labels_change_no_interval(judged_run: JudgedRun) -> None:
-    """An interval that is computed again after each few labels misses the truth too often: 63 labels count as 50."""
+    """Recomputing after every few labels would miss the truth too often. At 63 labels, 50 count."""
     run = label(judged_run(samples=100), n=50)
     at_50 = corrected(run)
     assert (at_50.labels, at_50.labelled, at_50.next_look, at_50.in_words) == (50, 50, 100, "50 labels")
@@ -187,8 +184,8 @@ def test_between_two_looks_more_labels_change_no_interval(judged_run: JudgedRun)
     assert (complete.labels, complete.statements, complete.next_look) == (199, 199, None)
 
 
-def test_the_first_labels_of_a_second_drawing_follow_those_of_the_first(judged_run: JudgedRun) -> None:
-    """Forty labels of one drawing, thirty more of another: 50 count, forty of the first and ten of the second."""
+def test_labels_of_a_second_drawing_count_after_the_first_drawing(judged_run: JudgedRun) -> None:
+    """Forty labels, then thirty of a second drawing: 50 count, 40 + 10."""
     run = label(judged_run(samples=100), n=40)
     rows = stored_labels(run.directory)
     label(run, n=40, labeller="bob", seed=5)
@@ -209,7 +206,7 @@ def decision(seconds: float = 0, **values: Any) -> LabelRow:
 
 
 def test_the_pace_is_the_median_without_pauses() -> None:
-    """Ann: 10 10 12 20 (3,600) 11; Bob, in between, 40; a sheet tells no pace. Sorted 10 10 11 12 20 40: 11.5."""
+    """Ann: 10 10 12 20 (3,600) 11; Bob: 40; a sheet has no pace. Sorted 10 10 11 12 20 40: 11.5."""
     times = [0, 10, 20, 32, 52, 3652, 3663]
     rows = [*map(decision, times), decision(5, labeller="bob"), decision(45, labeller="bob")]
     rows += [decision(second, labeller="carl", way="sheet") for second in range(50)]
@@ -217,11 +214,11 @@ def test_the_pace_is_the_median_without_pauses() -> None:
     assert pace(rows[:5]) == pace([]) == SECONDS_A_LABEL
 
 
-def test_two_people_by_hand(judged_run: JudgedRun) -> None:
-    """Of ten statements ann says 1 1 1 1 1 1 0 0 0 0, bob 1 1 1 1 1 0 0 0 0 1: 8 of 10 are the same.
+def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
+    """Ann labels 1 1 1 1 1 1 0 0 0 0, bob 1 1 1 1 1 0 0 0 0 1: 8 of 10 agree.
 
-    By chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. Of 20 labels 12 are 1: alpha is
-    1 - 19 2 / (12 8) = .604.
+    Chance .6 .6 + .4 .4 = .52, so kappa = (.8 - .52) / .48 = .583. 12 of 20 labels are 1: alpha = 1 - 19 2 / (12 8) =
+    .604.
     """
     run = judged_run(samples=30)
     statements = [row["label_id"] for row in Labelling(run, n=10).rows]
@@ -245,11 +242,8 @@ def test_two_people_by_hand(judged_run: JudgedRun) -> None:
     assert (same.share, same.alpha, same.pairs[0].kappa) == (1, None, None)
 
 
-def test_the_agreement_of_three_is_that_of_all_pairs(judged_run: JudgedRun) -> None:
-    """Ann and bob contradict each other on all 12 statements, and carl agrees with bob: a third of the pairs is equal.
-
-    The agreement of the first two by name alone would be 0, and of two others 1.
-    """
+def test_the_agreement_of_three_annotators_uses_all_pairs(judged_run: JudgedRun) -> None:
+    """Ann contradicts bob and carl, who agree: 1/3 of the pairs is equal. Single pairs would give 0 or 1."""
     run = label(judged_run(), n=12)
     for name in ("bob", "carl"):
         label(run, lambda words: 1 - human_of(words), 12, name, again=True)
@@ -268,8 +262,8 @@ def test_the_agreement_of_three_is_that_of_all_pairs(judged_run: JudgedRun) -> N
     assert found.lines[3] == "bob and carl: 100 % of 12 the same, Cohen's kappa 1.000"
 
 
-def test_annotators_who_contradict_each_other_narrow_no_interval(judged_run: JudgedRun) -> None:
-    """Two of ten labels differ: the interval covers the mean by each, where it once took two labels for a sure half."""
+def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> None:
+    """Two of ten labels differ: the interval covers each annotator's mean."""
     run = label(judged_run(samples=60), n=50)
     alone = corrected(run)
     other = {row.text for row in stored_labels(run.directory)[::5]}
@@ -287,8 +281,8 @@ def test_annotators_who_contradict_each_other_narrow_no_interval(judged_run: Jud
         assert run.check([f"{METRIC}>={low:.4f}"]).decisions[0].outcome == outcome
 
 
-def test_who_labels_fewer_statements_is_completed_by_the_one_with_most(judged_run: JudgedRun) -> None:
-    """Of 40 statements bob labels ten: one differs, and of the others ann's labels count for him, too."""
+def test_missing_labels_of_one_annotator_come_from_the_most_active(judged_run: JudgedRun) -> None:
+    """Of 40 statements bob labels ten, one differently; ann's labels fill the rest."""
     run = label(judged_run(samples=60), n=40)
     first = stored_labels(run.directory)[0]
     label(run, lambda words: human_of(words) ^ (words == first.text), 10, "bob", again=True)
@@ -301,7 +295,7 @@ def test_who_labels_fewer_statements_is_completed_by_the_one_with_most(judged_ru
 
 
 def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) -> None:
-    """Thirty labels, then the opposite of each: the interval was narrower than before, and a gate at .45 passed."""
+    """Thirty labels, then the opposite of each."""
     run = label(judged_run(samples=40), n=30)
     label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
     mean = corrected(run)
@@ -323,7 +317,6 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_a_second_annotator_never_narrows_the_interval(judged_run: JudgedRun, data: st.DataObject) -> None:
-    """On the same statements, whatever both say."""
     run, texts = judged_run("run of 30", samples=30), dict[str, int]()
     (run.directory / LABELS).unlink(missing_ok=True)
     label(run, lambda words: texts.setdefault(words, data.draw(st.integers(0, 1))), 30)
@@ -336,8 +329,8 @@ def test_a_second_annotator_never_narrows_the_interval(judged_run: JudgedRun, da
     assert greatest >= high - 1e-12
 
 
-def test_what_was_passed_over_and_what_nobody_could_tell(judged_run: JudgedRun) -> None:
-    """Of the first ten statements two are skipped and one is undecided: three have no label."""
+def test_skipped_and_undecided_statements_have_no_label(judged_run: JudgedRun) -> None:
+    """Two of ten are skipped, one is undecided."""
     run, said = judged_run(), iter([1, None, 1, "?", 1, None, 1, 1, 1, 1])
     label(run, lambda _: next(said), 10)
     found = labels(run)
@@ -349,8 +342,8 @@ def test_what_was_passed_over_and_what_nobody_could_tell(judged_run: JudgedRun) 
     assert (labels(complete).passed_over, labels(complete).warnings) == (0, ())
 
 
-def test_labels_of_another_judges_run_serve(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """Of the same data: the statements are the same, and so are the chances by which they were drawn."""
+def test_labels_of_a_run_with_another_judge_correct(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
+    """The same data has the same statements and drawing probabilities."""
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
@@ -363,8 +356,8 @@ def test_labels_of_another_judges_run_serve(judged_run: JudgedRun, scripted_run:
     assert labels_of(judged_run("third"), stored_labels(run.directory)) == labels(run)
 
 
-def test_labels_of_other_data_do_not_correct_and_that_is_said(judged_run: JudgedRun) -> None:
-    """A run of twice the samples shares statements with this one: nobody could draw the others."""
+def test_labels_of_other_data_are_reported_and_do_not_correct(judged_run: JudgedRun) -> None:
+    """A run of twice the samples has statements that could not be drawn."""
     larger = judged_run("larger", samples=80)
     assert read_labels(larger, label(judged_run(), n=30).directory).new == 30
     mean = corrected(larger)
@@ -376,21 +369,21 @@ def test_labels_of_other_data_do_not_correct_and_that_is_said(judged_run: Judged
     # Labels of its own correct it, and those that it has already are not asked for again.
     label(larger, n=40)
     drawn = Decisions(stored_labels(larger.directory)).drawn
-    assert corrected(larger).labelled == len(drawn[labels_drawing(larger), next(reversed(drawn))[1]])
+    assert corrected(larger).labelled == len(drawn[last_drawing(larger), next(reversed(drawn))[1]])
 
 
-def labels_drawing(run: Run) -> str:
-    """The name of the drawing of the last decision."""
+def last_drawing(run: Run) -> str:
+    """Name of the drawing of the last decision."""
     return stored_labels(run.directory)[-1].draw or ""
 
 
-def test_what_is_labelled_already_counts_for_a_second_drawing_once(judged_run: JudgedRun) -> None:
-    """Its row is added again, under the second drawing, with who said it and when; but once, and not if taken back."""
+def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRun) -> None:
+    """Its row is copied under the second drawing, unless withdrawn."""
     run = label(judged_run(), n=40)
     label(run, n=40, labeller="bob", seed=5)
     rows = stored_labels(run.directory)
     assert len({(row.key, row.draw, row.labeller) for row in rows}) == len(rows)
-    second = [row for row in rows if row.draw == labels_drawing(run)]
+    second = [row for row in rows if row.draw == last_drawing(run)]
     assert {row.labeller for row in second} == {"ann", "bob"}
     assert len(second) <= 40
     assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labelled
@@ -405,7 +398,6 @@ def test_what_is_labelled_already_counts_for_a_second_drawing_once(judged_run: J
 
 
 def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """Half of it filled in; and again; then by somebody else; a decision that was changed is new."""
     run = judged_run()
     drawing = draw_statements(correctable(run), 20, 0)
     rows = sheet_rows(run, drawing, drawing.statements)
@@ -425,13 +417,12 @@ def test_a_sheet_is_read_once_and_in_any_order(judged_run: JudgedRun, tmp_path: 
 
 
 def drawn_rows(run: Run, n: int = 30) -> list[dict[str, Any]]:
-    """The rows of a sheet."""
     drawing = draw_statements(correctable(run), n, 0)
     return sheet_rows(run, drawing, drawing.statements)
 
 
-def test_the_order_of_reading_moves_nothing(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """Ann says 0 of thirty statements on 19 November, and 1 on 20 November: read in either order, the mean is 1."""
+def test_the_order_of_reading_does_not_matter(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Ann labels thirty statements 0 on 19 November and 1 on 20 November: the mean is 1."""
     for name in ("old first", "new first"):
         run = judged_run(name)
         files = [
@@ -451,8 +442,8 @@ def test_the_order_of_reading_moves_nothing(judged_run: JudgedRun, tmp_path: Pat
         assert read_labels(run, files[1]) == LabelsRead(known=30)
 
 
-def test_an_emptied_cell_withdraws_what_a_sheet_of_that_drawing_gave(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """Of 30 labels 25 are emptied: 5 are left. Filled in again, all are back. Bob's sheet withdraws none of ann's."""
+def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """25 of 30 labels are emptied, then filled in again. Bob's sheet does not withdraw ann's labels."""
     run, sheet = judged_run(), tmp_path / "sheet.jsonl"
     filled = [{**row, "human": human_of(row["text"])} for row in drawn_rows(run)]
     emptied = [{**row, "human": None if number < 25 else row["human"]} for number, row in enumerate(filled)]
@@ -469,9 +460,9 @@ def test_an_emptied_cell_withdraws_what_a_sheet_of_that_drawing_gave(judged_run:
 
 
 def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """The sheet was written before ann labelled ten in the terminal and five in a page: its empty cells say nothing.
+    """The sheet is older than ten labels of the terminal and five of a page.
 
-    Nor does a sheet of another drawing, or one whose label ann changed in the page since.
+    Nor does a sheet of another drawing, or a label changed in the page since.
     """
     run, rows = judged_run(), drawn_rows(judged_run())
     label(run, n=10)
@@ -488,8 +479,8 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun,
     assert labels(run).labellers == {"ann": 25}
 
 
-def test_cannot_tell_in_a_page_withdraws_the_label_it_gave_before(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """The page writes null with a time; read before the older file it still counts."""
+def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """The page writes null with a time, which counts if read before the older file."""
     run, other = judged_run(), judged_run("other")
     row = {**drawn_rows(run)[0], "labeller": "ann"}
     monday = written(tmp_path / "1.jsonl", {**row, "human": 1, "when": "2026-11-16T09:00:00Z"})
@@ -499,8 +490,8 @@ def test_cannot_tell_in_a_page_withdraws_the_label_it_gave_before(judged_run: Ju
     assert [labels_of(each) for each in (run, other)] == [None, None]
 
 
-def test_sheets_without_names_need_one_where_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """Two experts leave the column empty: the second sheet replaced the first one's labels as "12 new labels"."""
+def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Otherwise, a second expert's sheet would replace the first one's labels."""
     run = judged_run()
     rows = drawn_rows(run, 12)
     ones, zeros = (written(tmp_path / f"{human}.jsonl", *[{**row, "human": human} for row in rows]) for human in (1, 0))
@@ -526,7 +517,7 @@ def test_a_named_annotator_is_in_the_sheet_and_the_page(judged_run: JudgedRun, t
 
 
 @pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])
-def test_labels_that_are_not_of_the_run_are_refused_and_none_is_taken(
+def test_a_file_with_a_foreign_label_is_refused_whole(
     judged_run: JudgedRun, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     run = judged_run()
@@ -543,7 +534,6 @@ def test_labels_that_are_not_of_the_run_are_refused_and_none_is_taken(
 
 
 def test_a_mean_that_labels_cannot_correct_says_why(judged_run: JudgedRun, scripted_run: ScriptedRun) -> None:
-    """Its scores are not shares of its verdicts; too many samples failed; the run is not finished."""
     run = label(judged_run(metrics=["answer_correctness"]), lambda _: 1, 20, metrics=["answer_correctness"])
     mean = corrected(run, "answer_correctness")
     assert (mean.mean, mean.remark) == (None, NO_SHARE)
@@ -556,8 +546,8 @@ def test_a_mean_that_labels_cannot_correct_says_why(judged_run: JudgedRun, scrip
     assert labels_of(replace(failing, so_far=RowsSoFar(sizes={}))) is None
 
 
-def test_where_no_is_the_good_answer_a_label_of_0_counts(scripted_run: ScriptedRun) -> None:
-    """Judged 1 (bad) are 4 of 20: mean .8. All are labelled, and people say 1 of two: 18 of 20 are good."""
+def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None:
+    """The judge gives 1 (bad) to 4 of 20: mean .8. Two have the human label 1: 18 of 20 are good."""
     rude = Criterion(name="rude", question="Is it rude?", good="no")
     rows = [{"id": f"s{n}", "response": f"Fact {n}.", "retrieved_contexts": ["x"]} for n in range(20)]
     run = scripted_run("rude", rows, {f"Fact {n}.": 0.9 if n < 4 else 0.1 for n in range(20)}, metrics=[rude])
@@ -569,7 +559,7 @@ def test_where_no_is_the_good_answer_a_label_of_0_counts(scripted_run: ScriptedR
 
 
 def test_samples_without_any_text_need_no_label(scripted_run: ScriptedRun) -> None:
-    """Ten of thirty samples retrieved nothing and score 0 for sure; all others are judged 1, and people agree."""
+    """Ten of thirty samples retrieved nothing and score 0; judge and labels agree on 1 for the others."""
     rows = [
         {"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["x"] if n < 20 else []} for n in range(30)
     ]
@@ -577,8 +567,7 @@ def test_samples_without_any_text_need_no_label(scripted_run: ScriptedRun) -> No
     assert [mean.labels, mean.clusters, mean.mean] == pytest.approx([20, 20, 20 / 30])
 
 
-def test_labels_leave_the_runs_own_files_as_they_were(judged_run: JudgedRun) -> None:
-    """Checksums hold, verify finds nothing different, and scores are as they were."""
+def test_labels_do_not_change_the_files_of_the_run(judged_run: JudgedRun) -> None:
     run = judged_run()
     before = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.directory.iterdir()}
     label(run, n=20)
@@ -594,7 +583,7 @@ def same_judge(run: Run) -> ScriptedEngine:
 
 
 def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:
-    """The run with these labels, in a chain of their own."""
+    """Write the labels as a new valid chain."""
     (run.directory / LABELS).unlink(missing_ok=True)
     append_labels(run.directory, rows)
     return Run.open(run.directory)
@@ -605,10 +594,8 @@ FORGED += [{"draw": "no drawing"}, {"draw": "0: other 0123abcd"}]
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_a_label_that_was_not_drawn_as_it_says_corrects_nothing_and_is_not_verified(
-    judged_run: JudgedRun, change: dict[str, Any]
-) -> None:
-    """A small share makes a label weigh more. Under the name of an unknown drawing it moved the mean unnoticed."""
+def test_a_label_with_a_false_drawing_or_chance_does_not_correct(judged_run: JudgedRun, change: dict[str, Any]) -> None:
+    """A smaller chance would give the label more weight."""
     run = label(judged_run(), n=20)
     first, second, *rows = stored_labels(run.directory)
     forged = second.model_copy(update=change)
@@ -624,10 +611,10 @@ def test_a_label_that_was_not_drawn_as_it_says_corrects_nothing_and_is_not_verif
     assert run.verify(engine=same_judge(run)).result == "bit-identical"
 
 
-def test_labels_drawn_by_another_run_count_as_long_as_that_run_draws_them(
+def test_labels_of_another_run_are_verified_by_drawing_them_there(
     judged_run: JudgedRun, scripted_run: ScriptedRun
 ) -> None:
-    """`verify` draws them again there; without that run, and with another share, they are not verified."""
+    """Without that run, or with another chance, they are not verified."""
     run = label(judged_run(), n=50)
     rows = [sample.model_dump(exclude_none=True) for sample in run.samples]
     other = scripted_run("other", rows, {}, metrics=[METRIC])
@@ -646,8 +633,8 @@ def test_labels_drawn_by_another_run_count_as_long_as_that_run_draws_them(
     assert corrected(Run.open(other.directory)) == mean
 
 
-def test_verify_recomputes_corrected_means_and_knows_the_rows_of_its_last_time(judged_run: JudgedRun) -> None:
-    """No label that was verified can be changed, removed or replaced, also with a new chain; added ones are counted."""
+def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun) -> None:
+    """A new chain does not hide changed, removed or replaced rows; added rows are counted."""
     run = label(judged_run(), n=20)
     engine = same_judge(run)
     first = run.verify(engine=engine)
@@ -673,7 +660,7 @@ def test_verify_recomputes_corrected_means_and_knows_the_rows_of_its_last_time(j
 
 
 def lines(found: Verification) -> str:
-    """What the command line prints of a verification."""
+    """Return the command's output for a verification."""
     return " ".join(map(str, verification_view(found).notes))
 
 
@@ -685,10 +672,7 @@ def lines(found: Verification) -> str:
         (lambda text: text.replace('"way"', '"WAY"'), "is not a row that localjudge writes"),
     ],
 )
-def test_verify_names_altered_labels_and_is_not_verified(
-    judged_run: JudgedRun, change: Callable[[str], str], problem: str
-) -> None:
-    """Every "no" became "yes", and the mean 1: `verify` ended as bit-identical, or in a KeyError."""
+def test_verify_names_altered_labels(judged_run: JudgedRun, change: Callable[[str], str], problem: str) -> None:
     run = label(judged_run(), n=20)
     path = run.directory / LABELS
     path.write_text(change(path.read_text()))
@@ -701,15 +685,15 @@ def test_verify_names_altered_labels_and_is_not_verified(
 
 
 def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(scripted_run: ScriptedRun) -> None:
-    """No context, so nothing was asked: `verify` ended in a KeyError, and a drawing of the metric in an IndexError."""
+    """No context, so the judge was never asked."""
     run = scripted_run("run", [{"id": "a", "reference": "It rains.", "retrieved_contexts": []}], {}, metrics=[METRIC])
     run = rewritten(run, [decision(draw=f"0: {METRIC} 0123abcd", frame="0f", share=0.5, turn=1)])
     assert run.verify(engine=ScriptedEngine({}, default=1.0)).files == {LABELS: ("row 1",)}
     assert labels_of(run) is None
 
 
-def test_statements_left_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
-    """Only what people call 1 was labelled: the mean is 1, and no gate is passed by it."""
+def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: JudgedRun) -> None:
+    """Only statements with the human label 1 are labelled: the mean is 1."""
     run = label(judged_run(), lambda words: human_of(words) or None, 40)
     found = labels(run)
     assert found.is_incomplete
@@ -720,8 +704,8 @@ def test_statements_left_without_a_label_leave_gates_undecided(judged_run: Judge
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
-def test_whatever_people_say_the_numbers_are_shares(judged_run: JudgedRun, data: st.DataObject) -> None:
-    """In any order, by two people; and rows in another order (each person's are of different statements) move none."""
+def test_corrected_numbers_are_shares_for_any_labels(judged_run: JudgedRun, data: st.DataObject) -> None:
+    """By two annotators with different statements, in any row order."""
     samples = data.draw(st.integers(1, 15))
     run = judged_run(f"run of {samples}", samples=samples)
     (run.directory / LABELS).unlink(missing_ok=True)

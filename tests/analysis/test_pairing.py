@@ -1,5 +1,3 @@
-"""Which samples of two runs are taken for the same."""
-
 import tracemalloc
 from collections.abc import Callable
 
@@ -17,7 +15,7 @@ def sample(identifier: str, question: str | None = None, context: str = "c", ref
 
 
 def samples(words: str) -> list[Sample]:
-    """`1 q c r, 2 - d`: id, question, context and reference of each; - for a question that is not there."""
+    """Parse `1 q c r, 2 - d`: id, question, context and reference of each sample; - for no question."""
     rows = [row.split() for row in words.split(",")]
     return [sample(row[0], None if row[1] == "-" else row[1], *row[2:]) for row in rows]
 
@@ -48,7 +46,7 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
         ("1 - old", "2 - new", ""),
     ],
 )
-def test_what_pairs_by_hand(before: str, after: str, pairs: str) -> None:
+def test_pairs_by_hand(before: str, after: str, pairs: str) -> None:
     old, new = samples(before), samples(after)
     assert ", ".join(f"{old[p.before].id} {new[p.after].id} {p.ground}" for p in paired(old, new)) == pairs
 
@@ -67,7 +65,7 @@ _SAMPLES = st.lists(
 
 
 def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, str, str]]:
-    """The rules, one sample at a time: id, then content, then a question that is single among what is left."""
+    """Pair one sample at a time: by id, then by content, then by a question unique among the rest."""
     left_before, left_after = list(before), list(after)
     pairs = set()
     keys: list[tuple[str, Callable[[Sample], object]]] = [
@@ -93,8 +91,8 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
     [sample(str(number), "q") for number in range(300)], [sample(str(number), "q") for number in range(299, 0, -1)]
 )
 @settings(deadline=None, max_examples=500)
-def test_pairs_are_those_of_the_rules(before: list[Sample], after: list[Sample]) -> None:
-    """Random runs that share samples, rename them, change them and hold the same content several times."""
+def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[Sample]) -> None:
+    """Random runs with shared, renamed, changed and repeated samples."""
     pairs = paired(before, after)
     assert {(before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs} == by_the_rules(
         before, after
@@ -109,7 +107,7 @@ def test_pairs_are_those_of_the_rules(before: list[Sample], after: list[Sample])
 
 
 def test_two_runs_of_100_000_samples_are_paired_in_little_memory() -> None:
-    """With all that is held of the samples: hashes, positions and ids, whatever the samples say."""
+    """Including hashes, positions and ids."""
     count = 10_000
     before = [sample(f"s{number}", f"q{number}") for number in range(count)]
     tracemalloc.start()

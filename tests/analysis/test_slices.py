@@ -1,5 +1,3 @@
-"""Each metric by the values of a column: every slice is what a run on its samples alone would be."""
-
 import json
 import sqlite3
 from contextlib import closing
@@ -25,7 +23,6 @@ METRIC = "context_recall"
 
 
 def sample(name: str, *sentences: str, **columns: Any) -> dict[str, Any]:
-    """A sample whose reference has these sentences."""
     return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."], **columns}
 
 
@@ -44,7 +41,7 @@ ROWS = [row(number, topic="ab"[number % 2], n=number % 2, doc=str(number // 4)) 
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "doc"}], ids=["alone", "in groups"])
 def test_a_slice_is_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]) -> None:
-    """Mean, interval, counts and bounds; 3 fails and is odd."""
+    """Mean, interval, counts and bounds; sample 3 fails and is odd."""
     parts = slices(judged(tmp_path / "whole", ROWS, **options), "topic").slices
     assert [(part.value, part.samples) for part in parts] == [("a", 10), ("b", 10)]
     for part in parts:
@@ -53,8 +50,8 @@ def test_a_slice_is_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]
     assert [part.metrics[METRIC].failed for part in parts] == [0, 1]
 
 
-def test_values_are_texts_and_those_with_the_most_samples_come_first(tmp_path: Path) -> None:
-    """A row without the column, or with null in it, is in the slice of those that have none."""
+def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
+    """Rows without a value share a slice."""
     values: list[Any] = [1, "x", None, "x", True, "1", ""]
     rows = [row(number, v=value) for number, value in enumerate(values)]
     run = judged(tmp_path / "run", [*rows, row(7)])
@@ -94,7 +91,6 @@ def test_a_score_of_a_sample_that_is_not_stored_is_an_error(tmp_path: Path) -> N
 
 
 def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """As the whole run has none, unless so many may fail; JSON has all that is known."""
     run = judged(tmp_path / "run", ROWS)
     out = called(capfd, "show", run.directory, "--by", "topic")[1]
     lines = [line.split() for line in out.splitlines() if line.split()[1:2] in (["a"], ["10"])]
@@ -108,7 +104,6 @@ def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.Capture
 def test_slices_of_a_labelled_run_say_that_they_are_not_corrected(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Beside a corrected mean of the whole run, slices looked as if they were corrected, too."""
     run = judged(tmp_path / "run", ROWS)
     said = "slices are as the judge has them: labels correct the means of the whole run only"
     assert said not in " ".join(called(capfd, "show", run.directory, "--by", "topic")[1].split())
@@ -131,10 +126,10 @@ def by_topic(old: Run, new: Run) -> dict[str | None, ComparedSlice]:
     return {part.value: part for part in parts.slices}
 
 
-def test_the_differences_of_each_slice_are_those_of_its_pairs(scripted_run: ScriptedRun) -> None:
-    """x, the samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, the difference (1/2 + 1/2) / 2 = 1/2.
+def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> None:
+    """Slice x, samples a and c: 1/2 -> 1 and 0 -> 1/2; means 1/4 and 3/4, difference (1/2 + 1/2) / 2 = 1/2.
 
-    y: b 1 -> 1/2, while d has no score in the new run: the difference is -1/2, of one pair. None: e stays at 1.
+    Slice y: b 1 -> 1/2, d has no score in the new run: difference -1/2, one pair. No value: e stays at 1.
     """
     parts = by_topic(scripted_run("old", BOTH_ROWS, BASELINE), scripted_run("new", BOTH_ROWS, NEW, max_failed=1))
     counts = {value: (part.samples, part.paired, part.metrics[METRIC].compared) for value, part in parts.items()}
@@ -152,7 +147,7 @@ def test_the_differences_of_each_slice_are_those_of_its_pairs(scripted_run: Scri
 
 
 def test_a_pair_is_in_the_slice_of_the_new_run(scripted_run: ScriptedRun) -> None:
-    """In the baseline, whose rows stand in another order, a has another topic, and b none; c is not in it."""
+    """The baseline has other rows order and topics: another for a, none for b, and no c."""
     old = scripted_run("old", [sample("b", "B."), sample("a", "A.", topic="z")], {"A.": 0.0})
     new = [sample("a", "A.", topic="x"), sample("b", "B.", topic="y"), sample("c", "C.", topic="only here")]
     parts = by_topic(old, scripted_run("new", new, {}))
@@ -175,10 +170,10 @@ _SAMPLES = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(old=_SAMPLES, new=_SAMPLES, grouped=st.booleans())
-def test_a_slice_is_a_comparison_of_its_samples_alone(
+def test_a_slice_equals_the_comparison_of_its_samples(
     old: list[Any], new: list[Any], grouped: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever the runs share: the scores are, to the last bit, those of two runs that have no other samples."""
+    """Bit for bit, for two runs without the other samples."""
     folder = tmp_path_factory.mktemp("runs")
 
     def judged(name: str, samples: list[Any]) -> Run:
@@ -197,7 +192,7 @@ def test_a_slice_is_a_comparison_of_its_samples_alone(
         assert part.samples == len(its)
 
 
-def test_the_command_shows_a_table_for_each_metric_and_what_its_intervals_do_not_say(
+def test_the_command_shows_a_table_and_a_caution_per_metric(
     scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
