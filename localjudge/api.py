@@ -1,9 +1,9 @@
-"""The functions that make a run, as Python's users call them; the command line is the other way in, to the same plan.
+"""Functions that make runs, for Python users. The command line uses the same plan.
 
     evaluate(data, judge=...) ──> Run      merge([shards]), combine([runs of several judges]) ──> Run
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
-What can be done with a run are its methods (`localjudge.result`).
+The methods of a run are in `localjudge.result`.
 """
 
 from collections.abc import Sequence
@@ -43,15 +43,15 @@ def evaluate(
     baseline: RunLike | None = None,
     **options: Unpack[RunOptions],
 ) -> Run:
-    """Score data with a local judge. Scores are in [0, 1]; nothing leaves this machine.
+    """Score data with a local judge. Scores are in [0, 1]; no data leave this machine.
 
-    data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
-        dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
-    judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
-        on this machine ("http://127.0.0.1:8080"). Or an open `localjudge.Judge`, which stays
-        open, and whose settings hold where these arguments name no others; other threads that use it wait.
-    metrics: names, metric objects and `Criterion` objects, or one; None for those that the columns are enough for and
-        that take few verdicts. A mean is a share from 0 to 1, and more is better but for refusal and noise_sensitivity.
+    data: one or more files (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
+        dataclasses, a mapping of columns, or another package's frame, table or data set.
+    judge: a registered name, the path of a GGUF file, a name from `localjudge models`, or the address of a server on
+        this machine ("http://127.0.0.1:8080"). Or an open `localjudge.Judge`, which stays open and provides the
+        default settings; other threads that use it wait.
+    metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.
+        A mean is a share from 0 to 1. Higher is better, except for refusal and noise_sensitivity.
         Names, by the columns that they need (docs/metrics.md says what each asks):
         retrieved_contexts and reference: context_recall, matrix_recall, matrix_recall@k, matrix_precision; with the
             user_input (the question) context_precision; with the response noise_sensitivity
@@ -61,64 +61,61 @@ def evaluate(
         response: refusal; with the user_input answer_relevancy; with the reference answer_correctness
         retrieved_contexts and reference_contexts, without a judge: document_recall_single_hit,
             document_recall_multi_hit, document_mrr, document_map, document_ndcg, hit_rate@k, precision@k, recall@k
-    out: the run directory; None for one under `runs/`, named after the data and all that can move a number; False for
-        none: the files then lie in a private temporary folder, as long as the result is there.
-    engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
-    progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
-        An object with the methods of `localjudge.progress.Progress` is told what goes on.
+    out: the run directory; None for one under `runs/`, named after the data and everything that affects the numbers;
+        False for a private temporary folder that is deleted with the result.
+    engine: replaces the judge's model (a `ScriptedEngine` in tests) and is not closed.
+    progress: True shows a bar, False none; None shows one in notebooks and on terminals. An object with the methods of
+        `localjudge.progress.Progress` receives the progress.
 
-    What decides a verdict, and what is counted:
+    Verdicts and counting:
 
-    threshold: probability in [0, 1] from which on a verdict is 1 (0.5).
-    calibration: name or file of a calibration, or what `calibrate` returned, or several: their thresholds decide the
+    threshold: probability in [0, 1] from which a verdict is 1 (0.5).
+    calibration: name or file of a calibration, or a result of `calibrate`, or several; their thresholds apply to the
         metrics that ask their questions.
-    min_legal_mass: probability in [0, 1] that the model must have given to valid answers; with less there is no verdict
-        (0.01).
+    min_legal_mass: minimum probability in [0, 1] of valid answers; below it there is no verdict (0.01).
     max_failed: failed samples tolerated per metric before its mean is withheld (0).
-    cluster_by: column that names what samples share, such as a document: intervals are then over these groups.
+    cluster_by: column that groups samples, such as a document; intervals are then over these groups.
 
-    Which data:
+    Data:
 
     mapping: field to column, such as {"reference": "gold"}. "a.b" reaches into objects, "a[].b" into each of a list;
-        contexts may stand in several columns, "a,b".
+        "a,b" joins several columns of contexts.
     context_separator: separator between contexts in one text ("|" for files of DeepEval).
-    rows: where the rows are inside the objects of a JSON file, such as "experiment.items".
-    skip_bad_rows: leave out rows that cannot be used, and count them, instead of raising DataError (False).
+    rows: path of the rows inside the objects of a JSON file, such as "experiment.items".
+    skip_bad_rows: skip and count unusable rows instead of raising DataError (False).
     limit: use only the first N samples.
     sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
-    shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
-    until, baseline: gate, or several, such as "context_recall>=0.8": samples are judged in random order, by `seed`, and
-        the run stops when each is decided. "context_recall.delta>=-0.02" is against the baseline, an earlier run. The
-        intervals of such a run are confidence sequences. `Run.check` with the same gates says how each came out.
-    width: judge samples in random order until the interval of every metric is at most so wide, from 0.001 to 1.
-    budget: judge as many samples in random order as fit in a time: "90s", "30m", "2h".
-    reuse: run, or several, of the same judge whose answers are taken in place of asking.
+    shard: one of n parts by id, such as "1/4", for separate processes; `merge` combines them.
+    until, baseline: one or more gates such as "context_recall>=0.8": samples are judged in random order, by `seed`,
+        until all are decided. "context_recall.delta>=-0.02" compares with the baseline, an earlier run. The intervals
+        of such a run are confidence sequences. `Run.check` with the same gates gives the results.
+    width: judge samples in random order until the interval of every metric is at most this wide, from 0.001 to 1.
+    budget: judge as many samples in random order as fit into a time: "90s", "30m", "2h".
+    reuse: one or more runs of the same judge with answers to reuse.
 
-    cache: keep the answers of all your runs in one private folder and take them from there: True, or how many MiB at
-        most (False).
+    cache: store and reuse the answers of all your runs in one private folder: True, or the maximum size in MiB (False).
 
-    How the judge is asked:
+    Prompts and sentences:
 
-    language: language whose rules cut sentences, as a spaCy code ("en").
-    segmenter: installed spaCy pipeline that cuts sentences instead.
-    abbreviations: words, or a file with one a line, whose full stop does not end a sentence.
-    profile: prompt profile ("instruct", "minicheck" ...), or the folder of your own; None for the one made for the
-        model.
-    prompts: prompt file that replaces the built-in prompt for one task, or several.
-    reasons: "before" lets the model write a reason before the verdict (which may move it), "after" after it ("none").
+    language: language whose rules split sentences, as a spaCy code ("en").
+    segmenter: installed spaCy pipeline that splits sentences instead.
+    abbreviations: words whose full stop does not end a sentence, or a file with one per line.
+    profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
+    prompts: one or more prompt files, each replacing the built-in prompt of one task.
+    reasons: "before" lets the model write a reason before the verdict (which may change it), "after" after it ("none").
     protocol: "joint" judges all statements of a sample in one answer, as RAGAS does ("independent").
 
-    Where it works; none of these but n_ctx and gpu_layers can move a number:
+    Engine; of these, only n_ctx and gpu_layers affect numbers:
 
     n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
     gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
-    threads: processor threads; None for as many as this process may use.
+    threads: processor threads; None for all available to this process.
     ray: "local" for workers on this machine, "auto" or "HOST:PORT" for those of a Ray cluster.
-    ray_workers: how many, each with the model in its memory; None for as many as it has room for.
-    allow_host: host beyond this machine that the judge's address may name, or several: the texts go there.
+    ray_workers: number of workers, each with the model in memory; None for as many as fit.
+    allow_host: one or more other hosts allowed in the judge's address; texts are sent there.
 
-    Raises InputError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
-    call goes on later. A sample that cannot be scored is in the result, and no error.
+    Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged, OutOfResource if the same call
+    can resume later. A sample that cannot be scored is part of the result instead of an error.
     """
     before = None if baseline is None else as_run(baseline)
     if isinstance(judge, Judge):
@@ -135,14 +132,13 @@ def evaluate(
 
 @check_arguments
 def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Make one run of all shards of it. No model is opened.
+    """Merge all shards of a run. Opens no model.
 
-    shards: all of them, in any order: runs, or the directories that `evaluate(..., shard="1/4")` left.
-    out: the directory of the whole run, whose result files are those of a run that was not sharded, byte for byte.
+    shards: all of them, in any order: runs, or the directories of `evaluate(..., shard="1/4")`.
+    out: the directory of the whole run. Its result files equal those of an unsharded run, byte for byte.
 
-    Raises InputError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
-    RunDirectoryError where one cannot be read, contradicts itself or is not finished, or `out` cannot be written. What
-    `progress` may be, `evaluate` says.
+    Raises InputError for a missing or repeated shard, or different judges, data or settings, and RunDirectoryError if a
+    shard is unreadable, inconsistent or unfinished, or `out` cannot be written. For `progress`, see `evaluate`.
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(merge_shards(runs_in(shards), out, shown))
@@ -153,10 +149,10 @@ def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
     """Combine runs of different judges on the same data.
 
     runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
-    out: the directory of the combined run, whose probabilities are those of the mean log odds.
+    out: the directory of the combined run, whose probabilities have the mean log odds.
 
-    Raises InputError for runs that do not judge the same units, or are of one judge, and RunDirectoryError where one
-    cannot be read, or `out` not be written. What `progress` may be, `evaluate` says.
+    Raises InputError for runs with different units or the same judge, and RunDirectoryError if a run cannot be read or
+    `out` cannot be written. For `progress`, see `evaluate`.
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(combine_runs(runs_in(runs), out, progress=shown))
@@ -176,15 +172,15 @@ def calibrate(
 ) -> list[Calibration]:
     """Measure a judge on human labels and choose a threshold; return one calibration per question and judge.
 
-    labels: a run whose statements people labelled, or a list of runs, whose labels count for all of them; or a file
-        with the columns context, statement and label, or question, sentences and relevant.
+    labels: a labelled run, or a list of runs, whose labels are shared; or a file with the columns context, statement
+        and label, or question, sentences and relevant.
     judge: the judge to ask about a file (the reference judge if None), or a list of judges.
-    name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
-    metrics: those whose labelled verdicts count; None for all.
-    out: the run directory in which the judge is asked.
+    name: name for `evaluate(calibration=name)`; None for judge and question.
+    metrics: metrics whose labelled verdicts count; None for all.
+    out: the run directory for asking the judge.
 
-    The best judge of a question comes first. The other arguments are those of `evaluate`. Raises DataError for labels
-    that cannot be used, and what `evaluate` raises.
+    The best judge of a question comes first. The other arguments are those of `evaluate`. Raises DataError for unusable
+    labels, and the errors of `evaluate`.
     """
     how = {**named(options), "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)

@@ -1,16 +1,16 @@
-"""A judge that stays open: the model is loaded once, and asked as often as you like, without a directory.
+"""An open judge: the model is loaded once and can be asked repeatedly, without a run directory.
 
     with localjudge.Judge.open("model.gguf") as judge:
         for row in judge.evaluate(rows, ["faithfulness"]).scores:
             print(row.sample_id, row.score)
         run = localjudge.evaluate("questions.jsonl", judge=judge)      # the same model, and a run directory
 
-It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. The latest
-`ANSWERS_KEPT` answers are remembered while it is open, so that what was asked once costs nothing more.
+Prompts, sentences and numbers equal those of `localjudge.evaluate`. The latest `ANSWERS_KEPT` answers are cached while
+the judge is open.
 
-Invariant: whatever uses its model does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
-context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
-Threads may share a judge: they wait for each other. A forked process may not use its parent's judge; it opens its own.
+Invariant: every use of the model is inside `Judge.in_use`, one at a time. Two threads in one llama.cpp context, or
+freeing a model in use, would corrupt logits or end the process. Threads that share a judge wait for each other. A
+forked process cannot use its parent's judge and must open another one.
 """
 
 import os
@@ -44,7 +44,7 @@ ANSWERS_KEPT = 65_536
 
 
 class Judge:
-    """An open judge. Make one with `Judge.open`, and close it after use, or use it as a context manager."""
+    """An open judge. Create it with `Judge.open`, and close it after use or use it as a context manager."""
 
     def __init__(self, opened: OpenJudge, settings: RunSettings, undo: ExitStack) -> None:
         self._memory = _Memory()
@@ -65,26 +65,26 @@ class Judge:
         engine: Engine | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Self:
-        """Load a judge: a registered name, the path of a GGUF file, a server's address.
+        """Load a judge: a registered name, the path of a GGUF file, or a server's address.
 
-        The arguments are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not
-        closed. Raises ModelError if the model cannot be found or used, InputError for options that cannot be,
-        OutOfResource if there is too little memory.
+        The arguments are those of `localjudge.evaluate`. `engine` replaces the judge's model and is not closed. Raises
+        ModelError if the model cannot be found or used, InputError for invalid options, OutOfResource for too little
+        memory.
         """
         return cls.with_settings(judge, checked(named(options)), engine)
 
     @classmethod
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
-        """The judge with checked settings, of which those about data mean nothing. Raises what `open` raises."""
+        """Open a judge with checked settings, ignoring those about data. Raises the errors of `open`."""
         with ExitStack() as undo:
             opened = undo.enter_context(judges.use_judge(judge, engine, settings))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager
     def in_use(self) -> Iterator[OpenJudge]:
-        """Its model, with its profile and engine, for one use: all other threads wait until it ends.
+        """Yield the judge for one use while other threads wait.
 
-        Raises InputError if the judge is closed, was opened by another process, or is in use by this very thread.
+        Raises InputError if the judge is closed, was opened by another process, or is already in use by this thread.
         """
         with self._alone():
             if not self._open:
@@ -109,11 +109,11 @@ class Judge:
 
     @property
     def card(self) -> JudgeCard:
-        """Who judges: name, sha256 and size of the model."""
+        """Name, sha256 and size of the model."""
         return self._opened.card
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
-        """Its settings but for these options. Raises InputError for one that a loaded model cannot change."""
+        """Return its settings with these changes. Raises InputError for one that a loaded model cannot change."""
         decisive = {"threshold", "calibration"}  # one takes the place of the other
         kept = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
         settings = checked({**{name: getattr(self.settings, name) for name in kept}, **options})
@@ -132,10 +132,10 @@ class Judge:
         out: Output = False,
         progress: Progress | bool | None = False,
     ) -> Run:
-        """Score data, as `localjudge.evaluate` does; by default no run directory is left.
+        """Score data like `localjudge.evaluate`, by default without a run directory.
 
-        What was asked while the judge was open is not asked again. `localjudge.evaluate(..., judge=judge)` takes other
-        settings, too. Raises what that raises, and InputError for a judge that is closed.
+        Reuses answers given while the judge is open. `localjudge.evaluate(..., judge=judge)` accepts other settings.
+        Raises the errors of `localjudge.evaluate`, and InputError for a closed judge.
         """
         return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
@@ -160,7 +160,7 @@ class Judge:
                 return Run.of(run, folder, planned.column_types)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
-        """Each metric on each sample, in memory alone, for adapters. Raises what `evaluate` raises."""
+        """Return each metric on each sample in memory, for adapters. Raises the errors of `evaluate`."""
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
@@ -171,7 +171,7 @@ class Judge:
                 return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 
     def close(self) -> None:
-        """Free the model, once nothing uses it any more; in a forked process, whose model it is not, do nothing."""
+        """Free the model after its current use. Does nothing in a forked process, which does not own the model."""
         if self._process == os.getpid():
             with self._alone():
                 self._open = False
@@ -192,7 +192,7 @@ class Judge:
 
 
 class _Memory:
-    """Answers while a judge is open. Errors are not kept."""
+    """Answers of an open judge, without errors."""
 
     name = "an open judge"
 

@@ -1,10 +1,10 @@
-"""A run as Python's users have it: the record of it, with all that can be asked of one.
+"""Runs for Python users: a record with its methods.
 
     run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
     run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
     run.report(), run.export("scores.csv"), run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
 
-What it does stands elsewhere; here it is called, with progress where somebody looks on, and drawn for notebooks.
+The methods call other packages, show progress in interactive sessions, and render results in notebooks.
 """
 
 import shutil
@@ -48,31 +48,31 @@ if TYPE_CHECKING:
     import polars
 
 Output = str | Path | Literal[False] | None
-"""A directory, None for one under `runs/`, False for one that goes with the result."""
+"""A directory, None for one under `runs/`, False for one that is deleted with the result."""
 
 
 class MetricResult(MetricSummary):
-    """One metric of a run as the judge has it, and `corrected` by labels: None if nobody has labelled any."""
+    """One metric of a run by the judge, and `corrected` by human labels, or None without labels."""
 
     corrected: CorrectedMean | None = None
 
 
 class Comparison(RunComparison):
-    """What changed from one run to another, a table in notebooks."""
+    """Differences between two runs, shown as a table in notebooks."""
 
     def _repr_html_(self) -> str:
         return as_html(comparison_view(self))
 
 
 class CheckedGates(Check):
-    """What became of each gate, and the comparison with the baseline, if there is one; a table in notebooks."""
+    """Result of each gate, and the comparison with the baseline if given, shown as a table in notebooks."""
 
     def _repr_html_(self) -> str:
         return as_html(gates_view(self.decisions))
 
 
 class _Folder:
-    """A private folder that exists as long as this object, which all copies of a run share."""
+    """A private folder that is deleted with this object, shared by all copies of a run."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="localjudge-"))
@@ -88,44 +88,44 @@ class _Folder:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run(record.Run):
-    """A finished run: a mapping of its metrics to their means, intervals and counts.
+    """A finished run: a mapping from metrics to their means, intervals and counts.
 
-    `run["faithfulness"].mean` is in [0, 1], or None where no sample was scored; `ci95` is its 95 % interval. `scores`
-    has a row for each sample and metric, `verdicts` one for each judged sentence or chunk, `samples` the data;
-    `iter_scores`, `iter_verdicts` and `iter_samples` hold one at a time. `summary` and `manifest` say what was
-    measured and on what it rests, `notes` what was said while the run was made.
+    `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 % interval. `scores` has
+    a row for each sample and metric, `verdicts` one for each judged sentence or chunk, and `samples` contains the data;
+    `iter_scores`, `iter_verdicts` and `iter_samples` keep one at a time in memory. `summary` and `manifest` describe
+    the measurement and its inputs. `notes` are messages from the making of the run.
     """
 
     folder: _Folder | None = None
-    """Where the files of a run are that was made with `out=False`."""
+    """Folder of a run made with `out=False`."""
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """The types of the columns of the frame that was evaluated in this process, for `to_pandas` and `to_polars`."""
+    """Column types of the evaluated frame in this process, for `to_pandas` and `to_polars`."""
 
     @classmethod
     def of(cls, run: record.Run, folder: _Folder | None = None, types: Mapping[str, Any] | None = None) -> Self:
-        """The run of a record."""
+        """Wrap a record."""
         values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
         return cls(**values, folder=folder, types=types or {})
 
     def to_pandas(self, rows: Rows = "samples") -> "pandas.DataFrame":
-        """A row for each sample, in the order of the data and with its index: texts, your own columns, scores.
+        """Return a row for each sample, in the order of the data and with its index: texts, your columns, scores.
 
-        `rows` are "samples", "scores" or "verdicts". A metric has two columns: its score in [0, 1], NaN where there is
-        none, and its status: scored, undefined or failed. Raises InputError if pandas is not installed.
+        `rows` is "samples", "scores" or "verdicts". Each metric has two columns: its score in [0, 1] (NaN if missing)
+        and its status (scored, undefined or failed). Raises InputError if pandas is not installed.
         """
         return pandas_frame(self, rows, self.types)
 
     def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":
-        """As `to_pandas`, with null where there is no score. Raises InputError if polars is not installed."""
+        """Like `to_pandas`, with null for a missing score. Raises InputError if polars is not installed."""
         return polars_frame(self, rows, self.types)
 
     @check_arguments
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
-        """What changed from the baseline to this run, by paired intervals, corrected by labels of both if they suffice.
+        """Compare this run with the baseline by paired intervals, corrected by labels of both if they suffice.
 
-        `by` names a column of this run's data: each metric is then also compared by its values. At most `moved` samples
-        of each metric are listed. Raises RunDirectoryError for a directory without a finished run, InputError for a
-        column that cannot be compared by.
+        `by` names a column of this run's data; each metric is then also compared by its values. Lists at most `moved`
+        samples per metric. Raises RunDirectoryError for a directory without a finished run, InputError for an
+        unsuitable column.
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
 
@@ -135,8 +135,8 @@ class Run(record.Run):
         """Decide gates such as "context_recall>=0.8" and "context_recall.delta>=-0.02", which needs a baseline.
 
         Each is decided on its 95 % interval. The result is true if no gate failed: `assert run.check([...])`.
-        `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises InputError for
-        a gate that cannot be decided.
+        `undecided` ("fail" or "pass") is the result of a gate with too few samples. Raises InputError for an invalid
+        gate.
         """
         conditions = list(gates) if isinstance(gates, Iterable) and not isinstance(gates, str) else [gates]
         if not all(isinstance(condition, str) for condition in conditions):
@@ -155,16 +155,16 @@ class Run(record.Run):
         progress: Progress | bool | None = None,
         **options: Unpack[VerifyOptions],
     ) -> Verification:
-        """Ask the judge again, work out the files again, and say what is the same; nothing of the run is changed.
+        """Ask the judge again, recompute the files, and report the differences. Leaves the run unchanged.
 
-        The result is true unless something is different: `assert run.verify()`.
+        The result is true unless there is a difference: `assert run.verify()`.
 
-        judge: where the run's model is now; None for where it was.
-        sample: ask that many of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
-        metrics: metric objects of yours that the run computed.
+        judge: the current place of the run's model; None if unchanged.
+        sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are always checked.
+        metrics: your metric objects that the run computed.
 
-        The others are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) where the judge
-        or the run cannot be opened.
+        The other arguments are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) if the
+        judge or the run cannot be opened.
         """
         how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, count=sample, progress=progress_for(progress), **how)
@@ -180,11 +180,11 @@ class Run(record.Run):
         progress: Progress | bool | None = None,
         **options: Unpack[RescoreOptions],
     ) -> "Run":
-        """Score the samples once more, with other metrics or settings: only what this run did not ask is asked.
+        """Score the samples again with other metrics or settings. Asks only new questions.
 
-        The result is a run of its own. What is None is as it is here; `judge` says where the run's model is now. The
-        arguments are those of `localjudge.evaluate`. Raises what that raises, and InputError if the judge, or a package
-        that it rests on, is another one now.
+        Returns a new run. None keeps a setting of this run; `judge` is the current place of its model. The arguments
+        are those of `localjudge.evaluate`. Raises the errors of `evaluate`, and InputError if the judge or its packages
+        have changed.
         """
         directory, folder = directory_for(out)
         with closing(progress_for(progress)) as shown:
@@ -201,10 +201,10 @@ class Run(record.Run):
         undecided: Undecided = "fail",
         title: str | None = None,
     ) -> Path:
-        """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
+        """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
-        Takes baseline and gates as `check` does; `title` is the heading in place of the data's name. An earlier report
-        is replaced; InputError for another file of that name.
+        Takes baseline and gates like `check`. `title` replaces the data's name in the heading. Replaces an earlier
+        report; raises InputError for another file with this name.
         """
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
@@ -220,11 +220,11 @@ class Run(record.Run):
         texts: bool = False,
         columns: bool = False,
     ) -> Path:
-        """Write the results for another program; returns the path.
+        """Write the results for another program and return the path.
 
-        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with the `texts` and your own
-            `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None for
-            the one that the file's name ends with. Raises InputError for what the run does not hold.
+        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", optionally with the `texts`
+            and your `columns`; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None chooses by the file
+            extension. Raises InputError for data that the run lacks.
         """
         path = Path(file).expanduser()
         name = cast(Format, format or path.suffix.removeprefix("."))
@@ -240,9 +240,9 @@ class Run(record.Run):
 
     @property
     def labels(self) -> RunLabels | None:
-        """What people labelled of this run: how many, who, how far they agree, and the corrected means; None for none.
+        """Human labels of this run: counts, annotators, agreement, and corrected means; None without labels.
 
-        Raises RunDirectoryError for a row that localjudge does not write.
+        Raises RunDirectoryError for an invalid row.
         """
         return labels_of(self)
 
@@ -258,11 +258,11 @@ class Run(record.Run):
         labeller: str | None = None,
         again: bool = False,
     ) -> Path:
-        """Draw `n` statements (50), or as many as `minutes` allow, and write them for people to label.
+        """Draw `n` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
-        The ending says how: .csv, .xlsx and .jsonl are sheets, .html is a page for a browser. `read_labels` takes what
-        comes back. The arguments are those of `localjudge label`. Raises InputError for a metric without verdicts of a
-        judge, and for a file that is there already.
+        The file extension chooses the form: .csv, .xlsx and .jsonl are sheets, .html is a page for a browser.
+        `read_labels` imports the result. The arguments are those of `localjudge label`. Raises InputError for a metric
+        without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
@@ -275,9 +275,9 @@ class Run(record.Run):
 
     @check_arguments
     def read_labels(self, file: str | Path, labeller: str | None = None) -> LabelsRead:
-        """Take the labels of a sheet, of what the page gave, or of another run's directory: how many are new.
+        """Import the labels of a sheet, the page, or another run's directory, and return their counts.
 
-        `labeller` gave those that name nobody. Raises DataError for a file that holds no labels of this run.
+        `labeller` is the annotator of labels without a name. Raises DataError for a file without labels of this run.
         """
         return read_labels(self, file, labeller)
 
@@ -286,7 +286,7 @@ class Run(record.Run):
 
 
 def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
-    """The directory of a new run, and its folder where it goes with the run. Raises InputError for what names none."""
+    """Return the directory of a new run, and its folder if temporary. Raises InputError for an invalid value."""
     if out is None:
         return None, None
     if out is False:
@@ -298,7 +298,7 @@ def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
 
 
 def progress_for(progress: Progress | bool | None) -> Progress:
-    """What shows the progress."""
+    """Return the progress display."""
     if isinstance(progress, Progress):
         return progress
     ipython = sys.modules.get("IPython")

@@ -1,10 +1,10 @@
-"""Measures judges on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
+"""Measure judges on human labels (`localjudge.calibrate`, `localjudge calibrate`).
 
-    runs, and what people labelled of them ─────────────────┐
-    labelled texts ──samples──> a run of each judge ────────┴─ labels and probabilities ──> figures, threshold, worth
+    runs with labels ───────────────────────────────────────┐
+    labelled texts ──samples──> a run of each judge ────────┴─ labels and probabilities ──> figures, threshold, savings
 
-What has to be asked is asked by a run, in a run directory of its own: it resumes, can be verified, and is not asked
-again. All judges are measured on the same statements: those that each of them gave a probability.
+Questions are asked by a run in a separate directory, which can be resumed and verified and is asked only once. All
+judges are measured on the same statements, which have a probability from each of them.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ _DIVIDED = 0.5
 
 
 class _HumanLabel(NamedTuple):
-    """What people say of a statement, how many it stands for, and what it was drawn with."""
+    """A human label with the number of statements that it represents and its drawing."""
 
     label: Label
     weight: float
@@ -65,7 +65,7 @@ class _HumanLabel(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """What the judge of a run says of the labelled statements, and its worth by the corrected mean with most labels."""
+    """A judge's answers to the labelled statements, and its savings by the corrected mean with most labels."""
 
     run: Run
     verdicts: Mapping[Any, VerdictRow]
@@ -73,7 +73,7 @@ class _Answers(NamedTuple):
 
 
 class _Question(NamedTuple):
-    """The labels on one question, and what each judge answered. `used` is a part of `LabelsUsed`."""
+    """Labels of one question with each judge's answers. `used` is part of `LabelsUsed`."""
 
     name: str
     labels: Mapping[Any, _HumanLabel]
@@ -90,15 +90,14 @@ def measure_judges(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> list[Calibration]:
-    """Measure judges on each question that people answered, and save what comes out: by question, the best one first.
+    """Measure judges on each labelled question and save the results, by question, the best judge first.
 
-    `sources` are runs, whose labels count for all of them where the statement is the same, or a file of labelled texts,
-    about which each of `judges` is asked (or `engine`), in the run directory `out`. `metrics` and `name` are those of
+    `sources` are runs, whose labels are shared for equal statements, or a file of labelled texts, which each of
+    `judges` (or `engine`) is asked about in the run directory `out`. `metrics` and `name` are those of
     `localjudge.calibrate`.
 
-    Best are the judges that are shown to be better than guessing, and of these the one that is worth the most labels.
-    Raises DataError for labels that cannot be used, or are of several questions where a `name` is given;
-    InputError for what does not go together, and what a run raises.
+    Judges significantly better than guessing come first, ordered by labels saved. Raises DataError for unusable labels,
+    or labels of several questions with a `name`; InputError for incompatible arguments, and the errors of a run.
     """
     if name is not None:
         calibration_file(name)
@@ -128,7 +127,7 @@ def measure_judges(
 
 
 def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
-    """The calibrations of all judges, each under its `name`, or else under one that no other calibration has."""
+    """Save the calibrations of all judges under `name`, or under unused default names."""
     calibrations: list[Calibration] = []
     for question in questions:
         for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
@@ -141,7 +140,7 @@ def _saved(questions: Sequence[_Question], name: str | None, progress: Progress)
 
 
 def _free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
-    """The name of judge and question, with the first number under which no other calibration is saved."""
+    """Return the name of judge and question, with a number if it is in use."""
     judge, question = (_NOT_IN_NAMES.sub("-", name) for name in (calibration.card.name, calibration.question))
     stem = judge.strip("-.")[:_LONGEST_STEM] or "judge"
     names = (f"{stem}{f'-{number}' if number > 1 else ''}-{question[: _LONGEST_STEM - 4]}" for number in count(1))
@@ -153,7 +152,7 @@ def _free_name(calibration: Calibration, taken: Collection[str], progress: Progr
 
 
 def _is_of_another(name: str, calibration: Calibration) -> bool:
-    """Whether something else than a calibration by the same labels and answers is saved under the name."""
+    """Return whether the name belongs to a calibration from other labels or answers."""
     if not calibration_file(name).exists():
         return False
     with suppress(LocaljudgeError):
@@ -168,7 +167,7 @@ def _rank(calibration: Calibration) -> tuple[bool, float, float]:
 
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
-    """The questions with labels of statements in each run; of these metrics, if any are named."""
+    """Return the questions of these metrics with labels of statements in each run."""
     for run in runs:
         check_labels_allowed(run)
     frames, questions = [unit_frames(run) for run in runs], list[_Question]()
@@ -193,7 +192,10 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
 def _of_verdicts(
     asked: str, runs: Sequence[tuple[Run, list[UnitFrame]]], decisions: Decisions, drawn: Mapping[str, Any]
 ) -> _Question:
-    """The labels on one question, of which each run has these frames. Where people are divided, there is no label."""
+    """Return the labels of one question with each run's frames.
+
+    Statements with a tie between annotators have no label.
+    """
     labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
     frames = [frame for _, of_run in runs for frame in of_run]
     every = all(frame.by_key.keys() <= decisions.human.keys() for frame in frames)
@@ -230,9 +232,9 @@ def _of_verdicts(
 
 
 def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
-    """The labels of a file, by the places of verdicts, and what each judge is asked about them in a run.
+    """Return the labels of a file by verdict position, and each judge's questions in a run.
 
-    Samples have the rows' own ids where each has one and no other has the same; else their numbers, from 1.
+    Samples have the rows' ids if they are complete and unique, otherwise numbers from 1.
     """
     human, settings = read_labelled_texts(file), checked({**options, "cluster_by": None})
     column, samples, labels = options.get("cluster_by"), list[Sample](), dict[Any, _HumanLabel]()
@@ -259,7 +261,7 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
 
 
 def _cell(row: LabelledText, column: str) -> str:
-    """What groups the row. Raises InputError where the column has nothing."""
+    """Return the row's group. Raises InputError for an empty cell."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
         problem = f"{row.place} has no text or number in the column {column!r}"
@@ -298,7 +300,7 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
 
 
 def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:
-    """The statements that all judges gave a probability, and this one's verdicts of them."""
+    """Return the statements with a probability from every judge, and this judge's verdicts on them."""
     everywhere = [{key for key, row in other.verdicts.items() if row.p_yes is not None} for other in question.judges]
     keys = [key for key in question.labels if all(key in answered for answered in everywhere)]
     if not keys:
