@@ -1,5 +1,3 @@
-"""How the tests of the commands call them, each in an empty working directory."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,26 +26,26 @@ text = "<stmt>So: {unit}<ans>"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory: a suite there says how the judge is asked."""
+    """Empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state directory of its own, whose cache is off."""
+    """State directory without a cache."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(folder / "home"))
 
 
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    """Exit code, output and errors of the command line in this process: `call("show", "run")`."""
+    """Run the command line in this process and return exit code, output and errors: `call("show", "run")`."""
     return lambda *arguments: called(capfd, *arguments)
 
 
 @pytest.fixture
 def output(call: Call) -> Callable[..., str]:
-    """What a command prints that ends well."""
+    """Return the output of a command that must succeed."""
 
     def printed(*arguments: str | Path) -> str:
         code, text, errors = call(*arguments)
@@ -63,12 +61,11 @@ def suite_here(**says: object) -> None:
 
 
 def write_rows(path: str, *rows: object) -> None:
-    """As JSON lines."""
     Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
-    """Exit code, output and errors of the command line in this process."""
+    """Run the command line in this process and return exit code, output and errors."""
     with pytest.raises(SystemExit) as ended:
         main(list(map(str, arguments)))
     return ended.value.code, *capfd.readouterr()

@@ -1,5 +1,3 @@
-"""`localjudge calibrate` and `run --calibration`, with the reference judge."""
-
 import json
 from pathlib import Path
 
@@ -19,7 +17,7 @@ WORDS = ("river", "tower", "bridge", "garden", "school", "market")
 
 @pytest.fixture
 def labels() -> Path:
-    """24 passages, each with a statement that it holds and one that it does not."""
+    """24 passages, each with a supported and an unsupported statement."""
     passages = [(f"The old {one} of town {n} opened in {1900 + n}.", n, one) for n in range(4) for one in WORDS]
     rows = [
         {"context": text, "statement": statement, "label": label}
@@ -51,7 +49,7 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
 
 
 def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels: Path, call: Call) -> None:
-    """Labels that have nothing to do with the texts: 24 of each, in turns."""
+    """The labels are unrelated to the texts."""
     rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
     write_rows("other.jsonl", *rows)
     code, output, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
@@ -64,8 +62,8 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
     assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(output.split())
 
 
-def test_a_calibration_by_other_labels_is_not_replaced_unless_its_name_is_typed(labels: Path, call: Call) -> None:
-    """Two files of labels gave one default name: the second calibration replaced the first without a word."""
+def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
+    """Two label files have the same default name."""
     kept = {"reference-attribution"}
     assert "stays as it is" not in call("calibrate", labels)[2]
     first = calibration_file("reference-attribution").read_bytes()
@@ -84,8 +82,8 @@ def test_a_calibration_by_other_labels_is_not_replaced_unless_its_name_is_typed(
     assert set(saved_calibrations()) == kept
 
 
-def test_judges_of_runs_stand_in_a_table_with_the_best_one_first(call: Call) -> None:
-    """Labels of one run measure both judges: one that agrees with people, and one that says .5 and .6 in turns."""
+def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
+    """The labels of one run measure both judges: a good one, and one that alternates between .5 and .6."""
     rows = [{"id": f"s{n}", "retrieved_contexts": ["Rain."], "response": f"It is {n}."} for n in range(48)]
     scripts = {
         "knows": {f"It is {n}.": 0.2 + 0.6 * (n % 2) for n in range(48)},
@@ -115,7 +113,7 @@ def test_judges_of_runs_stand_in_a_table_with_the_best_one_first(call: Call) -> 
     assert call("calibrate", "turns", "--require", "means", "--quiet")[0] == 3
 
 
-def test_what_cannot_be_is_a_usage_error(labels: Path, call: Call) -> None:
+def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     call("calibrate", labels, "--name", "ours", "--quiet")
     Path("small.toml").write_text("n_ctx = 4096\n")
     run = ("run", demo_file(), "--calibration")

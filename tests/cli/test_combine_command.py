@@ -1,5 +1,3 @@
-"""Two judges by the command: the bundled one, and one of random weights; their runs are combined."""
-
 import csv
 import io
 import json

@@ -1,5 +1,3 @@
-"""Commands that look at a finished run, the one that cuts sentences, and the list of metrics."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,6 @@ from tests.cli.conftest import Call
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A finished run of two samples."""
     rows = [
         {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
         {"id": "b", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."},
@@ -78,6 +75,5 @@ def test_json_has_the_same_for_programs(call: Call) -> None:
 
 
 @pytest.mark.parametrize("metric", described(), ids=lambda metric: metric.name)
-def test_what_a_metric_says_of_itself_is_whole(metric: MetricDescription) -> None:
-    """One of ours that says nothing would be listed as a mere name."""
+def test_each_bundled_metric_is_described_completely(metric: MetricDescription) -> None:
     assert all(metric.about)

@@ -1,5 +1,3 @@
-"""`localjudge run` on data that other tools wrote: how it is to be read, and what is said of it."""
-
 import json
 from pathlib import Path
 
@@ -10,8 +8,8 @@ from tests.cli.conftest import Call, suite_here, write_rows
 pytestmark = pytest.mark.engine
 
 
-def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(call: Call) -> None:
-    """The split samples are other data: without the option the directory belongs to another run."""
+def test_a_separator_splits_the_contexts_and_is_in_the_manifest(call: Call) -> None:
+    """Without the option, the data differs and the directory belongs to another run."""
     Path("a.csv").write_text("question,contexts\nWhy?,Because.|So.\n")
     run = ("run", "a.csv", "--metrics", "context_relevancy_chunk", "--quiet")
     suite_here(context_separator="|")
@@ -24,7 +22,7 @@ def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(call: Call) 
     assert call("verify", "split", "--quiet")[0] == 0
 
 
-def test_rows_inside_a_file_are_named_by_a_path_which_stands_in_the_manifest(call: Call) -> None:
+def test_rows_inside_a_file_are_found_by_a_path_in_the_manifest(call: Call) -> None:
     items = [{"question": "Why?", "hits": [{"t": "Because."}, {"t": "So."}]}]
     write_rows("a.json", {"experiment": {"items": items}})
     mapped = ("--map", "retrieved_contexts=hits[].t", "--out", "nested")
@@ -36,8 +34,8 @@ def test_rows_inside_a_file_are_named_by_a_path_which_stands_in_the_manifest(cal
     assert (code, "the columns are experiment" in errors) == (1, True)
 
 
-def test_metrics_are_named_with_their_options_and_gated_by_that_name(call: Call) -> None:
-    """By content "Old." is not "New.": 0; by id it is: 1. A comma between options does not end the name."""
+def test_gates_name_metrics_with_their_options(call: Call) -> None:
+    """By content, "Old." differs from "New.": 0. By id they are equal: 1. A comma may separate options."""
     row = {"contexts": [{"id": "a", "text": "Old."}], "reference_contexts": [{"id": "a", "text": "New."}]}
     write_rows("a.jsonl", *({"id": number, **row} for number in range(20)))
     run = ("run", "a.jsonl", "--quiet", "--out", "run")

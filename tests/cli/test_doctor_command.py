@@ -1,5 +1,3 @@
-"""`localjudge doctor`, with the bundled judge, random models and files that are none."""
-
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,12 +20,11 @@ OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat t
 
 
 def doctor(call: Call, *arguments: str | Path) -> tuple[object, str, str]:
-    """Exit code, output and errors, on one thread."""
     return call("doctor", *arguments, "--threads", "1")
 
 
 def diagnosed(call: Call, *arguments: str | Path) -> tuple[object, dict[str, Any], list[str]]:
-    """Exit code, checks by name, and the names of those that were not made."""
+    """Return exit code, checks by name, and the names of skipped checks."""
     code, output, errors = doctor(call, *arguments, "--json", "--quiet")
     report = json.loads(output)
     assert (errors, report["schema_version"], report["result"] == "failed") == ("", 1, code == 1)
@@ -36,17 +33,15 @@ def diagnosed(call: Call, *arguments: str | Path) -> tuple[object, dict[str, Any
 
 @pytest.fixture(scope="module")
 def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Random weights behind a chat template, with room for all statements of a sample at once."""
+    """A random model with a chat template and room for joint prompts."""
     path = tmp_path_factory.mktemp("model") / "random.gguf"
     shape = random_model.Shape(context=4096)
     random_model.write(path, random_model.piece_vocabulary(), shape=shape, chat_template=random_model.CHAT_TEMPLATE)
     return path
 
 
-def test_the_bundled_judge_is_well_but_counts_words(call: Call) -> None:
-    """All is as it should be, and by items that share their words with the passage whether or not they hold, it is not
-    fit for anything: a warning, as a judge for trials is what it is.
-    """
+def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
+    """It counts shared words, and the items defeat that, so the doctor warns."""
     code, checks, not_made = diagnosed(call, "--probes", "96")
     assert (code, not_made) == (0, [])
     asked = ["asked again", "plain cases", "probes", *OF_THE_PROBES, "injections", "speed", "admission"]
@@ -70,15 +65,14 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(call: Call, monkeypa
     assert [line.strip() for line in lines[-2:]] == ["not made: injections", "attribution: not fit; relevance: not fit"]
 
 
-def test_the_time_that_a_slow_judge_takes_is_said_first(call: Call) -> None:
-    """The examination took 12 minutes, and only its parts said for how long."""
+def test_the_duration_of_a_slow_examination_is_printed_first(call: Call) -> None:
     errors = doctor(call, "--injections", "0")[2]
     assert errors.startswith("a slow judge takes about 8 minutes, of which 5 for probes (--probes N); others less\n")
     assert "minutes" not in doctor(call, "--injections", "0", "--probes", "0")[2]
 
 
-def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, call: Call) -> None:
-    """And every run of the judge says it from then on, until it is examined again."""
+def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None:
+    """Every later run with the judge repeats it until the next examination."""
     code, checks, not_made = diagnosed(call, "--injections", "0", "--probes", "96", "--require", "ranking")
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
@@ -88,11 +82,8 @@ def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, call: Cal
     assert json.loads(output)["judge"]["examined"] == "fit for: nothing (doctor, 96 items)"
 
 
-def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, call: Call) -> None:
-    """Two of the tokens carry a verdict; a model that has learnt nothing gives them what it gives to any.
-
-    Whether such a judge can be talked into a verdict is not asked: it would be noise.
-    """
+def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
+    """Injection attempts are skipped, as the results would be noise."""
     code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, not_made) == (1, ["probes", "injections"])
     assert checks["plain cases"]["status"] == "failed"
@@ -108,7 +99,7 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, call: Cal
     assert "pinned nowhere" in checks["model file"]["finding"]
 
 
-def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(random_gguf: Path, tmp_path: Path, call: Call) -> None:
+def test_a_truncated_file_is_a_failed_check(random_gguf: Path, tmp_path: Path, call: Call) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(random_gguf.read_bytes()[:100_000])
     code, checks, not_made = diagnosed(call, "--judge", cut)
@@ -132,7 +123,7 @@ def test_a_template_that_refuses_every_message_is_a_failed_check(tmp_path: Path,
 def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
     random_gguf: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a finding, with the numbers; a run would end with exit code 4."""
+    """A run would end with exit code 4."""
     monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
     code, checks, not_made = diagnosed(call, "--judge", random_gguf)
     assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
@@ -140,10 +131,10 @@ def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
     assert "n_ctx" in checks["model memory"]["advice"]
 
 
-def test_every_finding_is_printed_when_it_is_there(
+def test_findings_are_printed_at_once(
     random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the judge is asked for the first time, all that was found without asking it has been printed."""
+    """All checks that need no answers are printed before the first question."""
     shown: list[str] = []
     answers = LlamaCppEngine.answers
 
@@ -159,12 +150,12 @@ def test_every_finding_is_printed_when_it_is_there(
 
 
 @pytest.mark.parametrize("number", ["some", "-1", "1.5", ""])
-def test_a_number_of_items_that_is_none_is_a_usage_error(number: str, call: Call) -> None:
+def test_an_impossible_number_of_items_is_a_usage_error(number: str, call: Call) -> None:
     code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
     assert f"expected a number from 0 on, or all: got {number!r}" in errors
 
 
-def test_a_judge_that_is_not_there_is_a_failed_check(call: Call) -> None:
+def test_a_missing_judge_is_a_failed_check(call: Call) -> None:
     code, output, _ = doctor(call, "--judge", "no-such-judge", "--quiet")
     assert (code, "no judge is called 'no-such-judge'" in " ".join(output.split())) == (1, True)

@@ -1,5 +1,3 @@
-"""What goes wrong around a command: a full output, a directory that others can read."""
-
 import os
 import stat
 import subprocess
@@ -22,8 +20,8 @@ def localjudge(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[
     return subprocess.run(command, text=True, check=False, **streams)
 
 
-def test_a_full_output_is_said_and_is_no_usage_error() -> None:
-    """Everything was judged: exit 4, no traceback."""
+def test_a_full_output_device_is_exit_code_4() -> None:
+    """Everything was judged; there is no traceback."""
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with Path("/dev/full").open("w") as full:
@@ -34,8 +32,8 @@ def test_a_full_output_is_said_and_is_no_usage_error() -> None:
     assert Path("run/summary.json").is_file()
 
 
-def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
-    """A run, in a directory that others may read, its reports and exports, a sheet, a calibration, the cache."""
+def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
+    """Runs in shared directories, reports, exports, sheets, calibrations and the cache."""
     (tmp_path / "run").mkdir(mode=0o755)
     labels = [
         {"context": f"Tower {n} is old.", "statement": text, "label": label}

@@ -1,5 +1,3 @@
-"""What a script can rely on: exit codes, and what goes to which stream."""
-
 import errno
 import json
 import subprocess
@@ -26,13 +24,12 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def data() -> str:
-    """A small file."""
     write_rows("data.jsonl", *ROWS)
     return "data.jsonl"
 
 
 def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
-    """The table is on standard output, what was read and the judge's announcement on standard error."""
+    """The table goes to standard output; notes on data and judge go to standard error."""
     code, output, errors = call("run", data)
     assert code == 0
     assert "context_recall" in output
@@ -43,8 +40,8 @@ def test_0_when_all_is_scored_or_undefined(data: str, call: Call) -> None:
     assert len(textwrap.wrap(judge, 80)) == 2
 
 
-def test_json_prints_the_summary_and_nothing_else(data: str, call: Call) -> None:
-    """It is what stands in `summary.json`, and where the run is."""
+def test_json_prints_only_the_summary(data: str, call: Call) -> None:
+    """The content of `summary.json` and the run directory."""
     printed = json.loads(call("run", data, "--json", "--out", "out")[1])
     assert printed.pop("run") == "out"
     assert printed == json.loads(Path("out/summary.json").read_text())
@@ -78,14 +75,13 @@ def test_json_prints_the_summary_and_nothing_else(data: str, call: Call) -> None
 def test_1_for_usage_and_input_errors_without_a_traceback(
     data: str, call: Call, arguments: list[str], message: str
 ) -> None:
-    """Nothing is written."""
     code, output, errors = call(*arguments)
     assert message in errors
     assert (code, output, "Traceback" in errors, Path("runs").exists()) == (1, "", False, False)
 
 
 def test_2_when_samples_failed(data: str, call: Call) -> None:
-    """A sentence of 30,000 words does not fit a context of 512 tokens. One may fail if that is allowed."""
+    """A sentence of 30,000 words exceeds the context of 512 tokens."""
     suite_here(n_ctx=512)
     long = {**ROWS[0], "id": "c", "reference": "word " * 30_000}
     write_rows(data, *ROWS, long)
@@ -100,7 +96,7 @@ def test_2_when_samples_failed(data: str, call: Call) -> None:
 def test_2_when_a_metric_of_another_package_raises(
     data: str, folder: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
-    """The run goes on, says once why, and scores the other metrics; each row has the reason with its place."""
+    """The run scores the other metrics; each row has the reason with its location."""
     source = (
         "name, version, required_fields = 'theirs', 1, frozenset()\ndef steps(sample, sentences):\n    yield 1 / 0\n"
     )
@@ -144,10 +140,9 @@ def test_errors_have_their_exit_codes(
 
 @pytest.mark.parametrize("arguments", [["run"], ["run", "--dry-run"], ["doctor"], ["verify", "run"]])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
-def test_only_a_run_promises_to_go_on(
+def test_only_a_run_says_that_it_can_resume(
     monkeypatch: pytest.MonkeyPatch, call: Call, arguments: list[str], error: Any
 ) -> None:
-    """They keep answers; the others keep nothing."""
     hint = "again to go on" if arguments == ["run"] else "again: it begins anew"
     fail_with(monkeypatch, error)
     code, _, errors = call(*arguments)
@@ -155,7 +150,7 @@ def test_only_a_run_promises_to_go_on(
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Every command raises the error, whatever it is given."""
+    """Make every command raise the error."""
 
     def fail(**_options: Any) -> None:
         raise error
@@ -178,8 +173,8 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         ("run data.jsonl --out run --quiet --gate 'context_recall>=0.9'", "true", 3),
     ],
 )
-def test_a_reader_that_has_gone_is_no_error_and_hides_none(data: str, arguments: str, reader: str, code: int) -> None:
-    """No traceback, nothing that stops a script under `set -o pipefail`; `true` has gone before anything is printed."""
+def test_a_closed_pipe_is_no_error_and_keeps_the_exit_code(data: str, arguments: str, reader: str, code: int) -> None:
+    """`set -o pipefail` must not stop the script; `true` exits before any output."""
     long = {"response": "It rains [1]. " * 20_000, "retrieved_contexts": ["It rains."]}
     evaluate([long], metrics="citation_validity", out="long")
     command = f"{sys.executable} -m localjudge {arguments} | {reader}; exit ${{PIPESTATUS[0]}}"

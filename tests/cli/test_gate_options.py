@@ -1,5 +1,3 @@
-"""`localjudge run` with a baseline, gates and a JUnit file, on the bundled reference judge."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def data() -> None:
-    """A file of two samples, one recalled and one not."""
+    """A file of two samples, one recalled."""
     write_rows("data.jsonl", *ROWS)
 
 
@@ -39,8 +37,8 @@ def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(call: Call) ->
     assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["failure"]]
 
 
-def test_a_run_is_compared_with_its_baseline_in_one_go(call: Call) -> None:
-    """Of 16 rows half were recalled; now all are, or none: the gate on the difference passes, or fails."""
+def test_a_run_is_compared_with_its_baseline(call: Call) -> None:
+    """Half of 16 rows were recalled; now all or none."""
     rows = [{**ROWS[n % 2], "id": f"{ROWS[n % 2]['id']}-{n}"} for n in range(16)]
     write_rows("data.jsonl", *rows)
     assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
@@ -57,8 +55,8 @@ def test_a_run_is_compared_with_its_baseline_in_one_go(call: Call) -> None:
         assert printed["gates"][0]["value"] == difference
 
 
-def test_a_missed_gate_comes_before_failed_samples(call: Call) -> None:
-    """Exit code 3, not 2: the failed sample is why the gate is missed."""
+def test_a_missed_gate_has_priority_over_failed_samples(call: Call) -> None:
+    """Exit code 3, not 2: the gate is missed because a sample failed."""
     long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
     write_rows("data.jsonl", *ROWS, long)
     suite_here(n_ctx=512)
@@ -80,16 +78,14 @@ def test_a_missed_gate_comes_before_failed_samples(call: Call) -> None:
         (["--gate", "context_recall>=0.8", "--junit", "no/such/folder.xml"], "cannot be written"),
     ],
 )
-def test_what_cannot_be_decided_is_refused_before_anything_is_judged(
-    call: Call, arguments: list[str], said: str
-) -> None:
+def test_undecidable_gates_are_refused_before_judging(call: Call, arguments: list[str], said: str) -> None:
     code, output, errors = call("run", "data.jsonl", *ARGUMENTS, *arguments)
     assert (code, output, Path("runs").exists()) == (1, "", False)
     assert said in errors
 
 
-def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(call: Call) -> None:
-    """A file of an earlier run would otherwise be taken for this one's. A dry run writes none."""
+def test_a_refused_run_removes_the_old_junit_file(call: Call) -> None:
+    """CI would take it for the result of this run. A dry run writes none."""
     gate = ("--gate", "context_recall>=0", "--junit", "gates.xml", "--markdown", "ci.md")
     assert call("run", "data.jsonl", *ARGUMENTS, *gate, "--dry-run")[0] == 0
     assert not Path("gates.xml").exists()
@@ -100,7 +96,7 @@ def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(call: Call) -> N
     assert Path("ci.md").read_text() == "## localjudge: the run did not finish\n"
 
 
-def test_a_baseline_of_other_metrics_is_refused_before_anything_is_judged(call: Call) -> None:
+def test_a_baseline_of_other_metrics_is_refused_before_judging(call: Call) -> None:
     assert call("run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
     rows = [{**row, "user_input": "Where does it rain?"} for row in ROWS]
     write_rows("data.jsonl", *rows)

@@ -1,5 +1,3 @@
-"""A judge by its name: said wherever a number is read, and the name that another program gives it."""
-
 import json
 import shutil
 from collections.abc import Callable
@@ -31,14 +29,14 @@ def data() -> None:
 
 @pytest.fixture
 def store(user: Path) -> Path:
-    """The bundled judge as Ollama would keep it."""
+    """The bundled judge in Ollama's layout."""
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "reference-judge.gguf"))
     return store
 
 
-def test_a_run_is_the_same_whatever_its_judge_is_called(store: Path, call: Call) -> None:
-    """It is known by its checksum; the manifest keeps the name that finds it again, whole."""
+def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) -> None:
+    """The checksum identifies the judge; the manifest keeps its full name."""
     assert call(*RUN, "--judge", "ollama:judge")[0] == 0
     run = localjudge.Run.open("run")
     assert judge_of(run) == NAME
@@ -59,8 +57,8 @@ def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
     assert call("verify", "run", "--quiet", "--judge", "reference")[0] == 0
 
 
-def test_a_blob_that_is_not_what_it_is_called_by_is_refused(store: Path) -> None:
-    """By its name and by its path; with its checksum and the one it should have."""
+def test_a_blob_with_another_checksum_than_its_name_is_refused(store: Path) -> None:
+    """Opened by name and by path; the error has both checksums."""
     (blob,) = (store / "blobs").iterdir()
     content = bytearray(blob.read_bytes())
     content[-1] ^= 1
@@ -72,7 +70,7 @@ def test_a_blob_that_is_not_what_it_is_called_by_is_refused(store: Path) -> None
         assert caught.value.hint
 
 
-def test_a_command_names_who_judged(output: Callable[..., str]) -> None:
+def test_commands_name_the_judge(output: Callable[..., str]) -> None:
     sample = ("show", "run", "eiffel")
     for command in (RUN, sample[:2], sample, ("compare", "run", "run"), ("verify", "run", "--quiet")):
         assert NAMED in " ".join(output(*command).split())
@@ -81,10 +79,9 @@ def test_a_command_names_who_judged(output: Callable[..., str]) -> None:
         assert card["sha256"].startswith("4844085b4a92")
 
 
-def test_the_packaged_judge_under_a_name_of_one_s_own_keeps_its_caution(
+def test_the_packaged_judge_keeps_its_caution_under_another_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Callable[..., str]
 ) -> None:
-    """A run that was made before it had that name is read as before."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     output(*RUN)
     packaged = model_registry.registered()["reference"]

@@ -1,5 +1,3 @@
-"""`localjudge label`, and what `show` and `report` make of its labels: sheets, keys in a terminal, two people."""
-
 import csv
 import json
 import os
@@ -32,12 +30,11 @@ EVIL = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
 
 @pytest.fixture
 def run(scripted_run: ScriptedRun) -> Run:
-    """Twelve samples of one sentence, in `run` below the working directory; 8 of them are judged 1."""
+    """A run of twelve one-sentence samples in `run`; 8 are judged 1."""
     return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall"])
 
 
 def sheet_of(path: str) -> list[dict[str, Any]]:
-    """The rows of a sheet."""
     if path.endswith(".csv"):
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file))
@@ -45,7 +42,7 @@ def sheet_of(path: str) -> list[dict[str, Any]]:
 
 
 def fill(path: str, labels: dict[str, Any], **values: Any) -> None:
-    """Labels by text, 1 for all others; from the last row to the first."""
+    """Fill in labels by text, 1 for all others, from the last row to the first."""
     rows = [{**row, "human": labels.get(row["text"], 1), **values} for row in reversed(sheet_of(path))]
     if path.endswith(".csv"):
         with Path(path).open("w", newline="") as file:
@@ -57,18 +54,18 @@ def fill(path: str, labels: dict[str, Any], **values: Any) -> None:
 
 
 def said(*, of: str = "run") -> list[Any]:
-    """What was decided, in the order in which it was."""
+    """Return all decisions in order."""
     return [row.human for row in stored_labels(Path(of))]
 
 
 def metric(call: Call, name: str = "context_recall") -> Any:
-    """What `show --json` has of a metric."""
+    """Return a metric of `show --json`."""
     return json.loads(call("show", "run", "--json")[1])["metrics"][name]
 
 
 @pytest.mark.parametrize("sheet", ["s.csv", "s.jsonl"])
-def test_a_sheet_goes_out_and_comes_back(run: Run, call: Call, sheet: str) -> None:
-    """People say 1 of all but two that are judged 1: 10/12 by labels of all. Read twice, there is nothing new."""
+def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> None:
+    """Human label 1 for all but two judged 1: mean 10/12. Reading it twice adds no labels."""
     code, output, _ = call("label", "run", "--n", "50", "--seed", "7", "--out", sheet)
     assert (code, output) == (0, f"12 statements to label in {sheet}; then: localjudge label run --read FILE\n")
     rows = sheet_of(sheet)
@@ -89,7 +86,7 @@ def test_a_sheet_goes_out_and_comes_back(run: Run, call: Call, sheet: str) -> No
     assert json.loads(call("show", "run", "--json")[1])["labels"]["labellers"] == {"ann": 12}
 
 
-def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
+def test_several_label_files_are_read_together(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {f"Fact {n}.": None for n in range(7)})
     arguments = ("label", "run", "--read", "s.jsonl", "--labeller", "ann", "--json")
@@ -107,8 +104,8 @@ def test_a_half_filled_sheet_a_colleagues_and_a_run_are_read(run: Run, call: Cal
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
 
-def test_what_a_file_changed_and_withdrew_is_said(run: Run, call: Call) -> None:
-    """Three cells are changed, two emptied; the file of the page is older than the sheet."""
+def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None:
+    """Three changed cells, two emptied cells, and a page file older than the sheet."""
     call("label", "run", "--out", "s.jsonl", "--labeller", "ann")
     assert {row["labeller"] for row in sheet_of("s.jsonl")} == {"ann"}
     fill("s.jsonl", {}, when="2026-01-01T00:00:00Z")
@@ -124,8 +121,8 @@ def test_what_a_file_changed_and_withdrew_is_said(run: Run, call: Call) -> None:
 
 
 @pytest.mark.engine
-def test_a_full_disk_while_labelling_is_exit_code_4_and_the_same_command_goes_on(run: Run, call: Call) -> None:
-    """A limit of 2 KiB a file, where 12 rows take 5: exit code 1, and some of the rows were kept."""
+def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
+    """Files are limited to 2 KiB; 12 rows take 5 KiB."""
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {})
     command = [sys.executable, "-m", "localjudge", "label", "run", "--read", "s.jsonl"]
@@ -138,7 +135,7 @@ def test_a_full_disk_while_labelling_is_exit_code_4_and_the_same_command_goes_on
 
 
 def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
-    """Then the judge's and that of the labels; who labelled; and, without labels, how to."""
+    """Then the means of judge and labels, and the annotators; without labels, how to label."""
     assert "no person has checked these verdicts yet: localjudge label run" in call("show", "run")[1]
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {"Fact 1.": 0, "Fact 2.": 0})
@@ -200,7 +197,7 @@ def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run,
         (("show", "run", "s0", "--by", "x"), "SAMPLE and --by are two views"),
     ],
 )
-def test_what_cannot_be_done_is_said(run: Run, call: Call, arguments: tuple[str, ...], problem: str) -> None:
+def test_impossible_requests_are_explained(run: Run, call: Call, arguments: tuple[str, ...], problem: str) -> None:
     Path("there.csv").write_text("labels of a week")
     code, _, errors = call(*arguments)
     assert (code, problem in errors) == (1, True), errors
@@ -208,8 +205,8 @@ def test_what_cannot_be_done_is_said(run: Run, call: Call, arguments: tuple[str,
     assert Path("there.csv").read_text() == "labels of a week"
 
 
-def test_what_to_do_where_nothing_is_left_to_label(call: Call, run: Run) -> None:
-    """Draw more, ask somebody else, or be done: which one is right depends on what has a label."""
+def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None:
+    """Draw more, ask another annotator, or stop, depending on the labels."""
     call("label", "run", "--n", "2", "--out", "s.jsonl")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
@@ -223,8 +220,8 @@ def test_what_to_do_where_nothing_is_left_to_label(call: Call, run: Run) -> None
     assert "all have a label; --again asks for a second opinion" in call("label", "run", "--out", "more.csv")[2]
 
 
-def test_who_labels_in_vain_is_told_before(call: Call, scripted_run: ScriptedRun) -> None:
-    """Of few samples, or of scores that are no shares; the run of twelve has nothing to say."""
+def test_useless_labelling_is_announced_first(call: Call, scripted_run: ScriptedRun) -> None:
+    """Too few samples, or scores that are not shares of verdicts."""
     scripted_run("few", ROWS[:9], {}, metrics=["context_recall"])
     assert "context_recall: the run has fewer than 10 samples" in call("label", "few", "--out", "few.csv")[2]
     scripted_run("ranks", ROWS, {}, metrics=["context_precision", "context_recall"])
@@ -243,7 +240,7 @@ def test_a_text_in_the_terminal_has_its_own_lines(capsys: pytest.CaptureFixture[
 
 @contextmanager
 def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The command in a terminal of its own: the process, and what somebody types into."""
+    """Run the command in a pseudo-terminal and yield the process and its controlling file descriptor."""
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "localjudge", *arguments]
     process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
@@ -257,7 +254,7 @@ def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], in
 
 
 def seen(controller: int, words: str) -> str:
-    """What the terminal shows until the words are there; fails after a minute."""
+    """Read the terminal until the words appear; fail after a minute."""
     text = ""
     while words not in text:
         ready, _, _ = select.select([controller], [], [], 30)
@@ -267,8 +264,8 @@ def seen(controller: int, words: str) -> str:
 
 
 @pytest.mark.engine
-def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(scripted_run: ScriptedRun) -> None:
-    """No Enter; an arrow and Home, which send digits in what they send, are no verdicts; killed after two labels."""
+def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_run: ScriptedRun) -> None:
+    """Arrow keys and Home send digits, which must not count. Killed after two labels."""
     rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
     scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
     with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):

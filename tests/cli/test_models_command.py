@@ -1,5 +1,3 @@
-"""`localjudge models`: the list of the judges that there could be."""
-
 import json
 from pathlib import Path
 
@@ -13,7 +11,7 @@ __all__ = ["user"]
 
 @pytest.fixture
 def machine(user: Path, tmp_path: Path) -> Path:
-    """Two models of Ollama, one whose manifest is damaged, and an embedding model in a folder."""
+    """Two Ollama models, one with a damaged manifest, and an embedding model in a folder."""
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", gguf(tmp_path / "a.gguf"))
     pulled(store, "registry.ollama.ai/library/base/1b", gguf(tmp_path / "b.gguf", template=False))
@@ -21,7 +19,7 @@ def machine(user: Path, tmp_path: Path) -> Path:
     return gguf(tmp_path / "folder" / "embed.gguf", "bert").parent
 
 
-def test_a_person_reads_names_that_can_be_typed(machine: Path, call: Call) -> None:
+def test_listed_names_can_be_typed(machine: Path, call: Call) -> None:
     code, printed, errors = call("models", machine)
     lines = [line.strip() for line in printed.splitlines()]
     assert (code, errors) == (0, "")
@@ -32,7 +30,7 @@ def test_a_person_reads_names_that_can_be_typed(machine: Path, call: Call) -> No
     assert "embed" not in printed
 
 
-def test_what_is_left_out_is_said_when_asked(machine: Path, call: Call) -> None:
+def test_omitted_models_are_explained_on_request(machine: Path, call: Call) -> None:
     printed = " ".join(call("models", machine, "--verbose")[1].split())
     assert "embed.gguf cannot judge: a bert model does not write text word by word" in printed
     assert "ollama:broken:1b" in printed
@@ -40,7 +38,7 @@ def test_what_is_left_out_is_said_when_asked(machine: Path, call: Call) -> None:
     assert "--verbose" not in printed
 
 
-def test_a_program_reads_the_same(machine: Path, call: Call) -> None:
+def test_json_lists_the_same_models(machine: Path, call: Call) -> None:
     found = json.loads(call("models", machine, "--json")[1])
     models = {model["name"]: model for model in found["models"]}
     assert models["ollama:qwen3:8b"]["chat_template"] is True
@@ -49,7 +47,7 @@ def test_a_program_reads_the_same(machine: Path, call: Call) -> None:
     assert "ollama:broken:1b" in {entry["where"] for entry in found["skipped"]}
 
 
-def test_a_name_cannot_play_with_the_terminal(user: Path, tmp_path: Path, call: Call) -> None:
+def test_control_characters_in_names_are_escaped(user: Path, tmp_path: Path, call: Call) -> None:
     gguf(tmp_path / "x\x1b[2J\n[bold]y.gguf")
     gguf(tmp_path / "z\x1b[2J.gguf", "bert")
     _, printed, _ = call("models", tmp_path, "--verbose")
@@ -57,7 +55,7 @@ def test_a_name_cannot_play_with_the_terminal(user: Path, tmp_path: Path, call: 
     assert r"x\x1b[2J\n[bold]y.gguf" in printed
 
 
-def test_a_hint_is_spelt_as_it_is_typed(machine: Path, call: Call) -> None:
+def test_a_hint_is_a_command_that_can_be_typed(machine: Path, call: Call) -> None:
     code, _, errors = call("run", "--demo", "--judge", "qwen3:8b", "--out", machine / "run")
     assert code == 1
     assert "no judge is called 'qwen3:8b'" in errors

@@ -1,5 +1,3 @@
-"""What a command says of itself and takes: sections, settings as options, an example that works, completion."""
-
 import io
 import logging
 import os
@@ -37,7 +35,7 @@ def test_the_options_of_a_run_fit_a_screen_each_in_one_section(call: Call) -> No
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_and_its_example_can_be_typed(name: str, call: Call) -> None:
-    """It parses, with all that is required and no option that does not exist."""
+    """The example parses, with all required options."""
     assert f"  {name} " in call("--help")[1]
     text = call(name, "--help")[1]
     assert f"Usage: localjudge {name}" in text
@@ -61,7 +59,7 @@ def test_a_setting_has_an_option_with_its_words_or_is_named_by_its_key(name: str
 
 
 def _printing(name: str) -> click.Command:
-    """A command with one option, which prints its value."""
+    """A command with one option that prints its value."""
 
     @click.command()
     @settings(name)
@@ -82,21 +80,21 @@ def _printing(name: str) -> click.Command:
     ],
 )
 def test_a_value_arrives_as_the_field_takes_it(name: str, arguments: list[str], value: object) -> None:
-    """What is left out on the command line is what Python leaves out."""
+    """An omitted option is omitted in Python too."""
     printed = CliRunner().invoke(_printing(name), arguments).output.strip()
     assert getattr(checked({name: eval(printed)}), name) == value
 
 
 def test_a_shell_can_complete_options() -> None:
-    """As bash asks: all words, and which of them is being typed."""
+    """With the words and cursor position that bash passes."""
     asked = {"_LOCALJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "localjudge run --ju", "COMP_CWORD": "2"}
     command = [sys.executable, "-m", "localjudge"]
     done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["plain,--judge", "plain,--junit"]
 
 
-def test_messages_are_written_once_to_the_stderr_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program may call `main` several times: what an earlier stderr was is closed, and its log is its own."""
+def test_each_call_of_main_logs_once_to_the_current_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier stderr may be closed."""
 
     def warn() -> None:
         logging.getLogger("localjudge").warning("once")

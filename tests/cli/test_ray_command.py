@@ -1,5 +1,3 @@
-"""`localjudge run --ray local` from the outside: what it listens on, says and leaves, when it is killed and stopped."""
-
 import json
 import os
 import re
@@ -36,7 +34,7 @@ SAMPLES = 300
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Enough that a run with two workers takes some seconds."""
+    """Data for a run of several seconds with two workers."""
     file = tmp_path_factory.mktemp("data") / "data.jsonl"
     rivers = [(number, f"The river {number} is {number * 7} km long") for number in range(SAMPLES)]
     rows = (
@@ -52,7 +50,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Started:
-    """A run in a process group of its own, whose processes are known by a mark in their environment."""
+    """A run in its own process group, with a marker in the environment of its processes."""
 
     def __init__(self, folder: Path, data: Path, *options: str) -> None:
         self.mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
@@ -76,7 +74,7 @@ class Started:
         )
 
     def wait_for_answers(self, count: int) -> None:
-        """Until this many are stored."""
+        """Wait until this many answers are stored."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while self.answers() < count:
             assert time.monotonic() < deadline, "no answers came"
@@ -84,7 +82,7 @@ class Started:
             time.sleep(0.02)
 
     def answers(self) -> int:
-        """How many are stored."""
+        """Return the number of stored answers."""
         if not (self.out / "run.sqlite").exists():
             return 0
         with closing(sqlite3.connect(self.out / "run.sqlite")) as store:
@@ -94,7 +92,7 @@ class Started:
                 return 0
 
     def end(self) -> None:
-        """Kill what is left of it."""
+        """Kill the remaining processes."""
         kill(marked(self.mark))
         self.process.communicate()
         shutil.rmtree(self.temporary)
@@ -120,7 +118,7 @@ def environ(pid: int) -> list[str]:
 
 
 def marked(mark: str) -> list[int]:
-    """All processes with the mark, Ray's among them."""
+    """Return all processes with the marker, including Ray's."""
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if mark in environ(pid)]
 
 
@@ -131,7 +129,7 @@ def kill(pids: list[int]) -> None:
 
 
 def listening(pids: list[int]) -> set[str]:
-    """Addresses that these processes listen on, as the kernel writes them."""
+    """Return the listening addresses in the kernel's notation."""
     inodes = set()
     for pid in pids:
         for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
@@ -147,7 +145,7 @@ def listening(pids: list[int]) -> set[str]:
 
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-"""127.0.0.1, the same inside IPv6, and ::1."""
+"""127.0.0.1, its IPv6 form, and ::1."""
 
 
 @pytest.fixture
@@ -159,10 +157,12 @@ def started(data: Path, tmp_path: Path) -> Iterator[Started]:
     run.end()
 
 
-def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: Path) -> None:
-    """It listens on loopback alone and counts no use; a killed worker is replaced, Ctrl-C ends all, and it goes on.
+def test_a_local_cluster_is_private_and_the_run_resumes_after_ctrl_c(
+    started: Started, data: Path, tmp_path: Path
+) -> None:
+    """It listens on loopback only and reports no usage; a killed worker is replaced.
 
-    The signal goes to the whole process group, as a terminal sends it. What is left is gone on with without Ray.
+    Ctrl-C reaches the whole process group, as in a terminal. The rest runs without Ray.
     """
     started.wait_for_answers(50)
     pids = marked(started.mark)
@@ -198,13 +198,12 @@ def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: P
     assert results(started.out) == results(tmp_path / "alone")
 
 
-def test_the_watch_sees_a_port_that_is_open_to_all() -> None:
-    """The check of addresses can fail."""
+def test_control_an_open_port_is_detected() -> None:
     with socket.create_server(("0.0.0.0", 0)):
         assert not listening([os.getpid()]) <= LOOPBACK
 
 
-def test_a_run_in_a_cluster_that_is_joined_has_the_same_bytes_and_leaves_it_running(tmp_path: Path, data: Path) -> None:
+def test_a_run_in_a_shared_cluster_has_the_same_bytes_and_leaves_it_running(tmp_path: Path, data: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("\n".join(data.read_text().splitlines()[:20]))
     folder = tempfile.mkdtemp(dir="/tmp")

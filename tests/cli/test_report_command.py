@@ -1,5 +1,3 @@
-"""`localjudge report` and `compare`, and a run whose suite asks for a report."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ ROW: dict[str, Any] = {"id": "a", "reference": "It rains.", "retrieved_contexts"
 
 @pytest.fixture
 def folder(folder: Path, scripted_run: ScriptedRun) -> Path:
-    """With the runs `old`, where nothing is attributed, and `new`, where all is."""
+    """Working directory with the runs `old` (all unsupported) and `new` (all supported)."""
     scripted_run("old", [ROW], {"It rains.": 0.0})
     scripted_run("new", [ROW], {})
     return folder
@@ -26,15 +24,15 @@ def test_a_report_is_written_into_the_run(folder: Path, call: Call) -> None:
     assert (folder / "new" / "report.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_title_of_the_users_stands_above_it_as_text(folder: Path, call: Call) -> None:
+def test_a_title_is_escaped(folder: Path, call: Call) -> None:
     assert call("report", "new", "--title", "Ward <b> 7")[0] == 0
     page = (folder / "new" / "report.html").read_text()
     assert "<title>Ward &lt;b&gt; 7</title>" in page
     assert "<h1><bdi>Ward &lt;b&gt; 7</bdi></h1>" in page
 
 
-def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, call: Call) -> None:
-    """1 against 0 on one sample: the difference is at least -1 whatever it is, and not surely above 0.9."""
+def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call) -> None:
+    """1 against 0 on one sample: the gate at -1 passes, 0.9 is undecided."""
     arguments = ("report", "new", "--baseline", "old", "--out", "page.html", "--gate", "context_recall.delta>=-1")
     code, output, _ = call(*arguments)
     assert code == 0
@@ -56,14 +54,14 @@ def test_it_is_compared_held_to_gates_and_written_elsewhere(folder: Path, call: 
         (("new", "--baseline", "none"), "none holds no run"),
     ],
 )
-def test_what_cannot_be_written_is_refused(folder: Path, call: Call, arguments: tuple[str, ...], said: str) -> None:
+def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tuple[str, ...], said: str) -> None:
     code, output, errors = call("report", *arguments)
     assert (code, output) == (1, "")
     assert said in errors
     assert not (folder / "new" / "report.html").exists()
 
 
-def test_the_path_of_a_report_cannot_act_on_the_terminal(folder: Path, call: Call) -> None:
+def test_control_characters_in_a_path_are_escaped(folder: Path, call: Call) -> None:
     _, output, _ = call("report", "new", "--out", "a\x1b[2J.html")
     assert output.strip() == "report a\\x1b[2J.html"
 
@@ -78,7 +76,7 @@ def test_compare_gives_the_whole_comparison_as_json(folder: Path, call: Call) ->
 
 
 @pytest.mark.engine
-def test_run_writes_its_report_at_once(folder: Path, call: Call) -> None:
+def test_run_writes_its_report(folder: Path, call: Call) -> None:
     (folder / "data.jsonl").write_text(json.dumps(ROW))
     arguments = ("run", "data.jsonl", "--metrics", "context_recall", "--quiet", "--threads", "1", "--out", "run")
     assert call(*arguments)[1].splitlines()[-2] == " run run"

@@ -1,5 +1,3 @@
-"""`localjudge run --rescore`, and a run with the cache, with the reference judge."""
-
 import json
 from pathlib import Path
 
@@ -17,7 +15,7 @@ def first(call: Call) -> Path:
     return Path("first")
 
 
-def test_another_threshold_asks_nothing(first: Path, call: Call) -> None:
+def test_another_threshold_needs_no_judge(first: Path, call: Call) -> None:
     code, output, errors = call("run", "--rescore", first, "--threshold", "0.3", "--out", "second", "--json")
     summary = json.loads(output)
     assert (code, summary["threshold"], summary["run"]) == (0, 0.3, "second")
@@ -25,7 +23,7 @@ def test_another_threshold_asks_nothing(first: Path, call: Call) -> None:
     assert f"reused 10 answers of {first}" in errors
 
 
-def test_an_option_that_cannot_be_is_refused(first: Path, call: Call) -> None:
+def test_impossible_options_are_refused(first: Path, call: Call) -> None:
     code, _, errors = call("run", "--rescore", first, "--threshold", "3")
     assert (code, errors) == (1, "localjudge: --threshold must be at most 1, got 3.0\n")
     code, _, errors = call("run", "--rescore", first, "--language", "de")
@@ -34,7 +32,7 @@ def test_an_option_that_cannot_be_is_refused(first: Path, call: Call) -> None:
     assert (code, "'faithfulness', which is not computed" in errors) == (1, True)
 
 
-def test_a_cache_that_the_suite_asks_for_serves_every_run(call: Call) -> None:
+def test_the_cache_of_a_suite_serves_every_run(call: Call) -> None:
     suite_here(cache=True)
     run = ("run", demo_file(), "--metrics", "context_recall")
     assert "asked 10 verdicts" in call(*run)[2]
@@ -46,8 +44,8 @@ def test_a_cache_that_the_suite_asks_for_serves_every_run(call: Call) -> None:
     assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]
 
 
-def test_the_suite_of_the_folder_says_how_many_samples_may_fail(call: Call) -> None:
-    """Rescoring took no notice of it, without a word. All else in the suite is about other runs."""
+def test_rescore_takes_max_failures_from_the_suite(call: Call) -> None:
+    """Other keys of the suite do not apply."""
     row = {"id": "a", "retrieved_contexts": ["word " * 2_000], "reference": "It rains. "}
     write_rows("data.jsonl", row | {"reference": "word " * 2_000 + "."}, row | {"id": "b", "retrieved_contexts": ["x"]})
     suite_here(n_ctx=512)

@@ -1,5 +1,3 @@
-"""`localjudge run` beside a localjudge.toml: picked up, overridden by the command line, kept in the manifest."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ LENIENT = f'{SUITE}undecided = "pass"\n'
 
 @pytest.fixture(autouse=True)
 def suite() -> None:
-    """With its data, in the working directory; metrics that ask nothing."""
+    """Write a suite of computed metrics and its data."""
     write_rows("data.jsonl", {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]})
     Path("localjudge.toml").write_text(SUITE, encoding="utf-8")
 
@@ -26,8 +24,8 @@ def manifest(run: str) -> Any:
     return json.loads(Path(run, "manifest.json").read_text(encoding="utf-8"))
 
 
-def test_one_file_and_one_command(call: Call) -> None:
-    """One sample of 1: the gate at .9 is undecided, so the exit code is that of a missed gate."""
+def test_run_reads_the_suite_of_the_folder(call: Call) -> None:
+    """One sample of 1 leaves the gate at .9 undecided: exit code 3."""
     code, output, errors = call("run", "--json")
     summary = json.loads(output)
     assert code == 3
@@ -45,8 +43,7 @@ def test_the_command_line_wins(call: Call) -> None:
     assert not Path("run").exists()
 
 
-def test_another_file_may_be_named_from_elsewhere(call: Call, tmp_path: Path) -> None:
-    """Its paths are meant from where it stands: the run directory is beside it."""
+def test_paths_of_a_suite_are_relative_to_its_file(call: Call, tmp_path: Path) -> None:
     deeper = tmp_path / "suites"
     deeper.mkdir()
     Path("localjudge.toml").rename(deeper / "nightly.toml")
@@ -55,8 +52,7 @@ def test_another_file_may_be_named_from_elsewhere(call: Call, tmp_path: Path) ->
     assert (deeper / "run" / "summary.json").is_file()
 
 
-def test_it_can_be_left_out_and_moves_no_signature(call: Call) -> None:
-    """A suite says what could be typed: it moves no number."""
+def test_a_suite_does_not_change_the_signature(call: Call) -> None:
     code, _, errors = call("run", "--suite", "none")
     assert (code, "no data was named" in errors) == (1, True)
     typed = ("data.jsonl", "--suite", "none", "--metrics", "hit_rate@1,recall@1", "--out", "typed")
@@ -65,8 +61,8 @@ def test_it_can_be_left_out_and_moves_no_signature(call: Call) -> None:
 
 
 @pytest.mark.parametrize("key", ["markdown", "junit"])
-def test_a_file_that_no_run_wrote_is_not_replaced(key: str, call: Call) -> None:
-    """Unless the user names it. What a run wrote, the next one may replace."""
+def test_a_file_of_the_user_is_replaced_only_by_name(key: str, call: Call) -> None:
+    """A file written by a run may be replaced."""
     file, arguments = Path("notes"), ("run", "--quiet")
     file.write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(f'{LENIENT}{key} = "notes"\n', encoding="utf-8")
@@ -82,7 +78,7 @@ def test_a_file_that_no_run_wrote_is_not_replaced(key: str, call: Call) -> None:
     assert "localjudge" in file.read_text(encoding="utf-8")
 
 
-def test_a_folder_that_holds_no_run_is_not_written_into(call: Call) -> None:
+def test_a_folder_without_a_run_is_not_written_to(call: Call) -> None:
     Path("src").mkdir()
     Path("src/main.py").write_text("mine\n", encoding="utf-8")
     Path("localjudge.toml").write_text(SUITE.replace('"run"', '"src"'), encoding="utf-8")
@@ -110,8 +106,8 @@ def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder
 JUDGED = {"retrieved_contexts": ["It rains."], "response": "It snows. It hails."}
 
 
-def test_a_suite_that_brings_answers_or_labels_is_named_in_every_view(call: Call) -> None:
-    """A directory beside the data handed in answers that no judge gave here, and only the manifest said so."""
+def test_every_view_names_a_suite_that_supplies_answers_or_labels(call: Call) -> None:
+    """A foreign suite could supply answers that no judge gave."""
     write_rows("data.jsonl", *({"id": str(number), **JUDGED} for number in range(3)))
     Path("localjudge.toml").write_text('data = "data.jsonl"\nmetrics = ["faithfulness"]\n', encoding="utf-8")
     assert call("run", "--quiet", "--out", "evil")[0] == 0

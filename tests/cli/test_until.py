@@ -1,5 +1,3 @@
-"""The options that end a run early, as the command line and a suite take them."""
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -17,7 +15,7 @@ TRUE, FALSE = "It opened in 1889.", "Mars is red."
 
 @pytest.fixture(autouse=True)
 def data(folder: Path) -> None:
-    """60 samples, of which nine in ten are supported."""
+    """60 samples, nine in ten supported."""
     rows = (
         {"id": str(n), "retrieved_contexts": [TRUE], "reference": FALSE if n % 10 == 3 else TRUE} for n in range(60)
     )
@@ -25,7 +23,7 @@ def data(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("gate", "code"), [("context_recall>=0.5", 0), ("context_recall<=0.5", 3)])
-def test_the_exit_code_says_what_came_out(call: Call, gate: str, code: int) -> None:
+def test_the_exit_code_reports_the_outcome(call: Call, gate: str, code: int) -> None:
     ended, printed, errors = call("run", "data.jsonl", "--until", gate, "--out", "run", "--junit", "gates.xml")
     assert ended == code
     count = json.loads(Path("run/summary.json").read_text())["samples"]
@@ -38,7 +36,6 @@ def test_the_exit_code_says_what_came_out(call: Call, gate: str, code: int) -> N
 
 
 def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
-    """It was 0, and the run claimed to have reached it."""
     code, printed, errors = call("run", "data.jsonl", "--width", "0.05", "--out", "run")
     assert code == 3
     assert "not reached, about" in printed
@@ -47,8 +44,8 @@ def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
     assert call("run", "data.jsonl", "--width", "0.5", "--out", "wide")[0] == 0
 
 
-def test_a_suite_and_the_same_command_without_it(call: Call, output: Callable[..., str]) -> None:
-    """What is typed takes the place of the suite's; a budget that all samples fit into leaves the plain run."""
+def test_typed_options_override_the_suite(call: Call, output: Callable[..., str]) -> None:
+    """A budget that covers all samples gives a plain run."""
     suite_here(data=["data.jsonl"], until="context_recall>=0.5", out="run")
     early = json.loads(output("run", "--json"))
     assert early["samples"] < 60
@@ -84,7 +81,7 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
         (("--until", "context_recall.delta>=0"), "needs a baseline"),
     ],
 )
-def test_mistakes_are_said_before_anything_is_judged(call: Call, options: tuple[str, ...], problem: str) -> None:
+def test_mistakes_are_reported_before_judging(call: Call, options: tuple[str, ...], problem: str) -> None:
     code, _, errors = call("run", "data.jsonl", "--out", "run", *options)
     assert code in (1, 2)
     assert problem in errors

@@ -1,5 +1,3 @@
-"""`localjudge verify`, on a run of the bundled reference judge."""
-
 import hashlib
 import json
 import shutil
@@ -24,13 +22,13 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run made with two threads."""
+    """A run with two threads."""
     return evaluate(ROWS, metrics=["context_recall"], threads=2, out=tmp_path_factory.mktemp("made")).directory
 
 
 @pytest.fixture
 def directory(made: Path, tmp_path: Path) -> Path:
-    """A copy that a test may spoil."""
+    """A copy of the run for the test to damage."""
     return shutil.copytree(made, tmp_path / "run")
 
 
@@ -46,15 +44,15 @@ def test_a_run_of_this_machine_is_bit_identical_with_other_threads(directory: Pa
     assert "judge reference" in errors
 
 
-def test_3_when_a_verdict_is_another_one(directory: Path, call: Call) -> None:
+def test_a_changed_verdict_is_exit_code_3(directory: Path, call: Call) -> None:
     with_answer(directory, "1 - p_yes")
     code, output, _ = call("verify", directory, "--quiet")
     assert code == 3
     assert output.strip().startswith("not verified: 3 of 3 stored answers asked for again, 2 the same")
 
 
-def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(directory: Path, call: Call) -> None:
-    """The files are written anew from the answer with the other last bit, so that only the judge says otherwise."""
+def test_other_last_bits_are_verified_only_with_the_option(directory: Path, call: Call) -> None:
+    """The files are consistent with the changed bit, so only the judge contradicts them."""
     with_answer(directory, "p_yes * 0.999999")
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         (directory / name).unlink()
@@ -64,8 +62,8 @@ def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(directory: P
     assert call("verify", directory, "--quiet", "--accept", "verdicts")[0] == 0
 
 
-def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, call: Call) -> None:
-    """It is verified without the file; other words in the manifest are another judge."""
+def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
+    """The run is verified without the file. A changed text is another judge."""
     own = tmp_path / "own.toml"
     own.write_text(OWN_PROMPT)
     model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
@@ -83,7 +81,7 @@ def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, call: Call) -> None
 
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
-    """And with the command that verifies the run where the model is now; which then does."""
+    """The suggested command verifies the run at the new path."""
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
     shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
@@ -98,7 +96,7 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
     assert call("verify", run, "--quiet", "--judge", moved)[0] == 0
 
 
-def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, call: Call) -> None:
+def test_a_run_with_a_custom_engine_needs_a_judge(tmp_path: Path, call: Call) -> None:
     evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
     code, output, errors = call("verify", "run")
     assert (code, output, "does not say which judge it was made with" in errors) == (1, "", True)
@@ -111,10 +109,10 @@ def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, call: C
         ({"caution": None}, "caution about the judge: None, and lexical"),
     ],
 )
-def test_a_judge_that_is_not_the_manifest_s_is_not_shown_and_verify_names_the_file(
+def test_an_altered_judge_in_the_files_is_reported(
     directory: Path, call: Call, said: dict[str, Any], message: str
 ) -> None:
-    """No number is another: whose they are is."""
+    """The numbers are unchanged; only the attribution is false."""
     path = directory / "summary.json"
     summary = json.loads(path.read_text(encoding="utf-8"))
     summary["judge"].update(said)

@@ -1,5 +1,3 @@
-"""Which column is which field, and what decides where a name is not enough."""
-
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ from localjudge.types import Context, Sample
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
-    """The sample that one row becomes, under the id "1" where it has none."""
+    """Read one row as a sample, with the id "1" by default."""
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
@@ -54,7 +52,7 @@ def test_two_columns_for_one_field_are_an_error_that_says_how_to_choose(
         ),
     ],
 )
-def test_the_mapping_goes_first(row: dict[str, Any], mapping: dict[str, str], values: dict[str, Any]) -> None:
+def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], values: dict[str, Any]) -> None:
     sample = only(row, **mapping)
     assert {name: getattr(sample, name) for name in values} == values
 
@@ -69,7 +67,7 @@ def test_the_mapping_goes_first(row: dict[str, Any], mapping: dict[str, str], va
         ({"reference": "a,b"}, "names a column that no row of rows has"),
     ],
 )
-def test_a_mapping_that_names_nothing_is_refused(mapping: dict[str, str], message: str) -> None:
+def test_an_empty_mapping_is_refused(mapping: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         only({"question": "q", "a": "t", "b": "u"}, **mapping)
 
@@ -85,9 +83,7 @@ def test_a_mapping_that_names_nothing_is_refused(mapping: dict[str, str], messag
         *(("response", name, "In 1889") for name in ("prediction", "completion")),
     ],
 )
-def test_a_name_that_no_tool_reserves_is_taken_where_no_other_gives_the_field(
-    field: str, column: str, value: Any
-) -> None:
+def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(field: str, column: str, value: Any) -> None:
     data = load([{"question": "q", column: None}, {"question": "q", column: value}])
     assert data.mapping == {"user_input": "question", field: column}
     known = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
@@ -108,13 +104,13 @@ def test_a_name_that_no_tool_reserves_is_taken_where_no_other_gives_the_field(
         ("completion", {"tokens": 7}),
     ],
 )
-def test_such_a_name_is_not_taken_for_what_reads_like_no_text(column: str, value: Any) -> None:
-    """Labels, scores, counts and ids stand under these names, too: they are not taken, and no row is refused."""
+def test_an_ambiguous_column_without_texts_is_ignored(column: str, value: Any) -> None:
+    """It may hold labels, scores, counts or ids."""
     assert load([{"question": "q", column: value}]).mapping == {"user_input": "question"}
 
 
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
-    """Texts, lists and objects, in the order in which the columns are named; a null or an empty cell is no context."""
+    """Texts, lists and objects in the order of the mapping; empty cells are no contexts."""
     rows: list[dict[str, Any]] = [
         {"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]},
         {"a": None, "c": "t5"},

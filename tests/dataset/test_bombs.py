@@ -1,5 +1,3 @@
-"""Small files that unpack to much: refused before they fill the memory, with their sizes."""
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +15,17 @@ LARGE = "large " * 20_000
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a megabyte is large here."""
+    """Lower the limits, so that a megabyte is large."""
     monkeypatch.setattr(sources, "ALWAYS_UNPACKED", 2**20)
 
 
-def test_packed_data_that_grow_too_much_are_refused(tmp_path: Path) -> None:
+def test_oversized_compressed_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"question": "q"}\n' * 200_000))
     with pytest.raises(DataError, match=r"a.jsonl.gz unpacks to more than 200 times its size"):
         load(tmp_path / "a.jsonl.gz")
 
 
-def test_a_packed_line_that_is_too_long_is_refused(tmp_path: Path) -> None:
+def test_an_oversized_compressed_line_is_refused(tmp_path: Path) -> None:
     import random
 
     noise = random.Random(1).randbytes(2**20).hex().encode()
@@ -38,7 +36,7 @@ def test_a_packed_line_that_is_too_long_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["dictionary", "views", "run ends", "pages", "nulls"])
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
-def test_a_table_that_holds_one_value_many_times_is_refused(tmp_path: Path, form: str, ending: str) -> None:
+def test_a_table_that_repeats_a_large_value_is_refused(tmp_path: Path, form: str, ending: str) -> None:
     if ending == "parquet" and form in {"views", "run ends"}:
         pytest.skip("no type of Parquet")
     columns: dict[str, Callable[[], Any]] = {
@@ -60,7 +58,6 @@ def test_a_table_that_holds_one_value_many_times_is_refused(tmp_path: Path, form
 
 
 def views() -> object:
-    """A thousand views of one text."""
     buffers = pyarrow.array([LARGE], pyarrow.string_view()).buffers()
     view = pyarrow.py_buffer(buffers[1].to_pybytes()[:16] * 1_000)
     return pyarrow.Array.from_buffers(pyarrow.string_view(), 1_000, [None, view, *buffers[2:]])

@@ -1,5 +1,3 @@
-"""The shapes in which a column holds contexts, and what is wrong with those that it cannot hold."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -65,14 +63,14 @@ def test_every_shape_is_read(value: Any, contexts: list[Context] | None) -> None
         ([b"a"], "contexts[0]: found a value of the Python type bytes, expected text"),
     ],
 )
-def test_every_other_shape_is_named(value: Any, said: str) -> None:
+def test_other_shapes_are_refused_by_name(value: Any, said: str) -> None:
     with pytest.raises(DataError) as caught:
         read(value)
     assert said in str(caught.value)
 
 
 def cell(folder: Path, text: str) -> tuple[Context, ...] | None:
-    """The contexts that one cell of a CSV file holds."""
+    """Read the contexts of one CSV cell."""
     path = folder / "data.csv"
     quoted = text.replace('"', '""')
     path.write_text(f'question,contexts\nq,"{quoted}"\n', encoding="utf-8")
@@ -113,6 +111,6 @@ def test_a_cell_holds_a_list_or_one_text_or_nothing(tmp_path: Path, text: str, c
         "[{'text': 'a' 'b'}]",
     ],
 )
-def test_a_cell_that_begins_like_a_list_and_is_none_is_named(tmp_path: Path, text: str) -> None:
+def test_a_cell_with_a_broken_list_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError, match=r"data.csv:2: contexts: found a list that cannot be read .*expected a JSON"):
         cell(tmp_path, text)

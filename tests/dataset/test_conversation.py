@@ -1,5 +1,3 @@
-"""A conversation in place of a question is its last turn."""
-
 from typing import Any
 
 import pytest
@@ -52,7 +50,7 @@ def test_the_last_turn_is_the_last_question_and_the_answer_to_it(
         [{"type": "doc", "content": "a"}],
     ],
 )
-def test_what_is_no_conversation_is_left_as_it_is(messages: list[Any]) -> None:
+def test_other_values_are_not_taken_for_conversations(messages: list[Any]) -> None:
     assert last_turn(messages) is None
 
 

@@ -1,5 +1,3 @@
-"""Tables in files that are damaged: an error that names them, never a crash."""
-
 import io
 import random
 import subprocess
@@ -28,7 +26,7 @@ for path in Path(sys.argv[1]).iterdir():
 
 
 def load_apart(folder: Path, contents: Iterable[bytes | bytearray], ending: str) -> None:
-    """Load files of these bytes in a process of their own: Arrow's reader is C++."""
+    """Load files with these contents in a subprocess, as Arrow's C++ reader may crash."""
     for number, content in enumerate(contents):
         (folder / f"{number}{ending}").write_bytes(content)
     command = [sys.executable, "-c", LOAD, str(folder)]
@@ -37,8 +35,8 @@ def load_apart(folder: Path, contents: Iterable[bytes | bytearray], ending: str)
 
 
 @pytest.mark.parametrize("file", [ARROW, FEATHER], ids=["stream", "feather"])
-def test_bytes_that_changed_are_read_or_refused_and_end_no_process(tmp_path: Path, file: Path) -> None:
-    """300 damaged copies each, a third of them cut off."""
+def test_a_damaged_table_does_not_crash_the_process(tmp_path: Path, file: Path) -> None:
+    """300 damaged copies each, a third truncated."""
     pytest.importorskip("pyarrow")
     drawn, copies = random.Random(7), [bytearray(file.read_bytes()) for _ in range(300)]
     for number, content in enumerate(copies):
@@ -49,8 +47,8 @@ def test_bytes_that_changed_are_read_or_refused_and_end_no_process(tmp_path: Pat
     load_apart(tmp_path, copies, file.suffix)
 
 
-def test_a_parquet_file_that_counts_wrong_ends_no_process(tmp_path: Path) -> None:
-    """In each byte of the footer the bit that makes a list of it one longer or shorter, such as a column's levels."""
+def test_a_parquet_footer_with_wrong_counts_does_not_crash_the_process(tmp_path: Path) -> None:
+    """In each byte of the footer, one bit of a list length or a column's level is flipped."""
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table, file = pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}]), io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(None), file, store_schema=False)

@@ -1,5 +1,3 @@
-"""Ids, the fingerprint, and columns that are not ours."""
-
 from typing import Any
 
 import pytest
@@ -22,15 +20,15 @@ CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page"
         {"reference_contexts": ["g", "h"]},
     ],
 )
-def test_whatever_changes_a_sample_changes_the_fingerprint(changed: dict[str, Any]) -> None:
-    """The order of the contexts, too: ranks matter to context precision."""
+def test_any_change_of_a_sample_changes_the_fingerprint(changed: dict[str, Any]) -> None:
+    """Including the order of contexts, which determines context precision."""
     row: dict[str, Any] = {"id": "1", "user_input": "q", "reference": "r", "response": "a"}
     row |= {"retrieved_contexts": [CONTEXT, "d"], "reference_contexts": ["g"]}
     assert load([row]).fingerprint != load([{**row, **changed}]).fingerprint
 
 
-def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
-    """A changed value here means that finished runs are not found again."""
+def test_the_fingerprint_is_stable() -> None:
+    """Another value here would make finished runs unusable."""
     row = {
         "id": "1",
         "user_input": "qé",
@@ -39,7 +37,7 @@ def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
     assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
 
 
-def test_columns_are_known_by_their_names_and_by_ours() -> None:
+def test_columns_have_their_own_name_and_the_field_name() -> None:
     data = load([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
     assert data.column("meta.page") == (3, None)
@@ -47,13 +45,13 @@ def test_columns_are_known_by_their_names_and_by_ours() -> None:
     assert data.column("id")[0] == "1"
 
 
-def test_a_column_of_theirs_goes_before_a_field_of_ours() -> None:
+def test_an_extra_column_has_priority_over_a_field() -> None:
     data = load([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
     assert data.column("reference") == ("a book", "s")
     assert data.column("gold") == ("r", "s")
 
 
-def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
+def test_a_column_may_be_all_null_and_nan_is_null() -> None:
     data = load([{"question": "q", "ground_truth": None, "n": None}])
     assert (data.column("n"), data.samples[0].reference) == ((None,), None)
     assert data.fields == {"user_input", "reference"}
@@ -69,7 +67,7 @@ def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
         ("tags", "the column tags holds a list of 1, not a text or a number"),
     ],
 )
-def test_a_column_that_is_not_there_or_has_no_single_values_is_refused(name: str, message: str) -> None:
+def test_a_missing_or_nested_column_is_refused(name: str, message: str) -> None:
     row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
     with pytest.raises(InputError, match=message):
         load([row]).column(name)

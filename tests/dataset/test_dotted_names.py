@@ -1,5 +1,3 @@
-"""A name with dots reaches into objects by keys and into lists by numbers."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Every format and way in gives the same samples."""
-
 import csv
 import gzip
 import io
@@ -95,10 +93,9 @@ def test_every_format_and_encoding_gives_the_same_samples(
     ("start", "delimiter"),
     [("\n", ","), ("\r\n \r\n", ";"), (";;;\n", ";"), ("sep=;\r\n", ";"), ('"sep=|"\n\n', "|"), ("SEP=\t\n", "\t")],
 )
-def test_csv_may_begin_with_blank_lines_and_with_the_separator_of_excel(
+def test_csv_may_begin_with_blank_lines_and_excel_s_sep_line(
     tmp_path: Path, expected: Dataset, start: str, delimiter: str, edited: bool
 ) -> None:
-    """Each row was refused: "found a record of 3, expected 0 cells, one for each column of the header"."""
     path = tmp_path / "data.csv"
     path.write_text(f"\ufeff{start}{as_csv(ROWS, delimiter)}", encoding="utf-8", newline="")
     assert load(path).samples == expected.samples
@@ -176,10 +173,10 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
         ({"train": [{"question": "Why?"}], "test": [{"question": "How?"}]}, "train, test"),
     ],
 )
-def test_one_object_under_unknown_names_is_refused_with_its_own_names(
+def test_an_object_with_unknown_keys_is_refused_by_its_keys(
     tmp_path: Path, content: dict[str, Any], found: str
 ) -> None:
-    """A list in it is not taken for its rows unless the objects in the list have columns that are known."""
+    """A nested list gives the rows only if its objects have known columns."""
     (tmp_path / "a.jsonl").write_text(json.dumps(content))
     with pytest.raises(DataError) as caught:
         load(tmp_path / "a.jsonl")
@@ -200,14 +197,14 @@ def test_one_object_under_unknown_names_is_refused_with_its_own_names(
         ),
     ],
 )
-def test_the_mapping_tells_a_row_from_an_object_that_holds_rows(
+def test_a_mapping_distinguishes_a_row_from_an_object_with_rows(
     tmp_path: Path, content: dict[str, Any], mapping: dict[str, str], questions: list[str]
 ) -> None:
     (tmp_path / "a.json").write_text(json.dumps(content))
     assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == questions
 
 
-def test_a_problem_in_csv_has_the_line_on_which_its_row_begins(tmp_path: Path) -> None:
+def test_a_csv_problem_has_the_first_line_of_its_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('id,question\n1,"two\nlines"\n1,again\n')
     with pytest.raises(DataError, match=r"a\.csv:4: id: found the id '1' again \(first at .*a\.csv:2\)"):
         load(tmp_path / "a.csv")

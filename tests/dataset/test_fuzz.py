@@ -1,5 +1,3 @@
-"""Whatever is read: a clear error or a right result, never a traceback and never a row that is lost in silence."""
-
 import csv
 import gzip
 import io
@@ -69,7 +67,7 @@ def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
 
 
 def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Dataset | None:
-    """The dataset of a file with that content; None where it is refused with an error of ours."""
+    """Load a file with this content. Return None if it is refused with a localjudge error."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (f"data.{ending}" if ending else "data")
         path.write_bytes(content)
@@ -184,7 +182,7 @@ def test_values_that_contain_themselves_are_refused() -> None:
 
 @FUZZ
 @given(samples=samples_of(sound_text))
-def test_what_is_written_as_json_or_parquet_is_read_again(samples: list[Sample]) -> None:
+def test_json_and_parquet_round_trip(samples: list[Sample]) -> None:
     expected = load(samples)
     array = json.dumps([sample.model_dump() for sample in samples], ensure_ascii=False, indent=1).encode()
     for content in (as_jsonl(samples), array, gzip.compress(as_jsonl(samples)), as_parquet(samples)):
@@ -196,8 +194,8 @@ def test_what_is_written_as_json_or_parquet_is_read_again(samples: list[Sample])
 
 @FUZZ
 @given(samples=samples_of(csv_text))
-def test_what_is_written_as_csv_is_read_again(samples: list[Sample]) -> None:
-    """All but what CSV cannot say: an empty text is there a null."""
+def test_csv_round_trips(samples: list[Sample]) -> None:
+    """Except that CSV has no difference between empty text and null."""
     data = loaded(as_csv(samples), "csv")
     assert data is not None
     assert data.samples == tuple(samples)

@@ -1,5 +1,3 @@
-"""Files that are not what they seem: each gets an error that names it and says why, or is read right."""
-
 import bz2
 import gzip
 import io
@@ -79,7 +77,7 @@ def zipped() -> bytes:
         ("a.pkl", pickle.dumps([{"question": "q" * 99}]), "a.pkl is a Python pickle"),
     ],
 )
-def test_a_file_that_is_broken_says_how(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_broken_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LocaljudgeError) as caught:
         load(tmp_path / name)
@@ -94,7 +92,7 @@ def test_a_file_that_is_broken_says_how(tmp_path: Path, name: str, content: byte
         ([[b"caf\xe9"]], ["question"], r"a\.parquet holds text that is not UTF-8"),
     ],
 )
-def test_a_table_that_no_text_file_could_be_is_refused(
+def test_a_table_with_impossible_values_is_refused(
     tmp_path: Path, columns: list[list[Any]], names: list[str], said: str
 ) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -129,7 +127,7 @@ def test_a_device_and_a_socket_are_refused_before_they_are_read(
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "a\0b", "x" * 5000, ""])
-def test_a_name_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_missing_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
         load(name)
@@ -165,7 +163,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
         list(reading)
 
 
-def test_standard_input_that_is_closed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match="there is no standard input to read"):
         load("-")

@@ -1,5 +1,3 @@
-"""Contexts of which nothing but the id is known: read as such, compared by id, and never judged."""
-
 import io
 import json
 from pathlib import Path
@@ -22,7 +20,7 @@ RAGAS: list[dict[str, Any]] = [
     {"user_input": "Why?", "response": "So.", "retrieved_context_ids": ["a", "b", "c"], "reference_context_ids": ["b"]},
     {"user_input": "How?", "response": "So.", "retrieved_context_ids": ["d"], "reference_context_ids": ["e", "f"]},
 ]
-"""What ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3) take: ids, texts or whole numbers."""
+"""Input of ragas's IDBasedContextPrecision and IDBasedContextRecall (0.4.3): ids, texts or whole numbers."""
 
 TWO = [{"text": "a", "id": "own"}, "b"]
 
@@ -36,27 +34,27 @@ def run(out: Path, rows: list[dict[str, Any]], **options: Any) -> localjudge.Run
 
 
 def outcome_of(name: str, sample: Sample) -> Outcome:
-    """The outcome of a metric that asks nothing."""
+    """Score with a metric that needs no judge."""
     with pytest.raises(StopIteration) as finished:
         next(catalog.get(name).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("ids", [["7", "8"], [7, 8]])
-def test_ids_in_a_column_of_their_own_are_contexts_without_texts(ids: list[Any]) -> None:
+def test_an_id_column_gives_contexts_without_texts(ids: list[Any]) -> None:
     data = load([{"question": "q", "retrieved_context_ids": ids}])
     assert data.samples[0].retrieved_contexts == contexts("7", "8")
     assert data.fields == {"user_input", "retrieved_contexts"}
     assert data.table.without_text == {"retrieved_contexts"}
 
 
-def test_a_sample_without_texts_is_a_row_like_any_other() -> None:
+def test_a_sample_without_texts_is_stored_and_read_back() -> None:
     sample = Sample(id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),))
     assert load([sample]).samples == (sample,)
     assert load([json.loads(sample.model_dump_json())]).samples == (sample,)
 
 
-def test_a_context_without_text_and_id_is_nothing() -> None:
+def test_a_context_without_text_and_id_is_refused() -> None:
     with pytest.raises(InputError, match="a context has a text, an id or both"):
         Context(score=1)
 
@@ -78,15 +76,15 @@ def test_a_context_without_text_and_id_is_nothing() -> None:
         ({"contexts": [{"id": "a", "body": "t"}]}, "contexts[0]: found an object with the keys id, body, expected"),
     ],
 )
-def test_what_is_not_ids_alone_is_named(row: dict[str, Any], said: str) -> None:
-    """A text that was lost among others, or that stands under a name of its own, is not taken for a mere id."""
+def test_incomplete_texts_are_not_taken_for_ids(row: dict[str, Any], said: str) -> None:
+    """A missing text among others, or a text under an unknown name."""
     with pytest.raises(DataError) as caught:
         load([row])
     assert said in str(caught.value)
 
 
-def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -> None:
-    """Row 1: b of (b) found, second of three; row 2: none of (e, f). Mean recall 1/2, mean reciprocal rank 1/4."""
+def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path) -> None:
+    """Row 1: b of (b), second of three; row 2: none of (e, f). Mean recall 1/2, mean reciprocal rank 1/4."""
     stream = io.StringIO()
     result = run(tmp_path, RAGAS, progress=Lines(stream))
     compared = [f"document_{name}(compare_by=id)" for name in ("recall_single_hit", "recall_multi_hit", "mrr", "map")]
@@ -99,8 +97,8 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
-def test_a_sample_of_ids_alone_among_others_is_undefined_for_what_is_judged(tmp_path: Path) -> None:
-    """The other sample is judged: 1 of 1 at p = 0.9. With its ids alone the first would have been 0 of 1."""
+def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path) -> None:
+    """The other sample is judged: 1 of 1 at p = 0.9."""
     rows: list[dict[str, Any]] = [
         {"id": "ids", "contexts": None, "retrieved_context_ids": ["a"], "answer": "So.", "question": "Why?"},
         {"id": "texts", "contexts": ["So."], "retrieved_context_ids": ["b"], "answer": "So.", "question": "Why?"},
@@ -116,9 +114,7 @@ def test_a_sample_of_ids_alone_among_others_is_undefined_for_what_is_judged(tmp_
 
 
 @pytest.mark.parametrize(("as_format", "missing"), [("ragas", "null"), ("jsonl", "null"), ("ragas-csv", ",,")])
-def test_contexts_of_ids_alone_are_missing_in_exports_as_in_frames(
-    tmp_path: Path, as_format: Any, missing: str
-) -> None:
+def test_contexts_without_texts_are_null_in_exports_and_frames(tmp_path: Path, as_format: Any, missing: str) -> None:
     result = run(tmp_path, RAGAS)
     written = exported(result, as_format, "samples", texts=not as_format.startswith("ragas")).decode()
     assert missing in written
@@ -139,9 +135,9 @@ DOCUMENT_METRICS = [name for name in catalog.our_names() if name.startswith("doc
         ("meta.page", contexts("a"), "no ground-truth document has meta.page, and of some only the id is known"),
     ],
 )
-def test_what_cannot_be_compared_is_undefined_and_no_0_nor_1(
+def test_incomparable_contexts_are_undefined(
     name: str, compare_by: str, retrieved: tuple[Context, ...], reason: str
 ) -> None:
-    """Two documents without texts do not have the same text."""
+    """Two documents without texts do not have equal texts."""
     sample = Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a"))
     assert outcome_of(f"{name}(compare_by={compare_by})", sample) == Undefined(reason=reason)

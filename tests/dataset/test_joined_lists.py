@@ -1,5 +1,3 @@
-"""Lists of contexts that were written as one text, as DeepEval writes them into CSV and JSONL."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from localjudge.errors import DataError, InputError
 from localjudge.types import Context
 
 OWN = ("name", "comments", "source_file", "tools_called", "expected_tools", "additional_metadata")
-"""Columns that DeepEval 4.3.1 writes beside those of the test case (all but the counts of tokens), here left empty."""
+"""Other columns of DeepEval 4.3.1 files (except token counts), empty here."""
 LISTS: dict[str, Any] = {
     "input": "What is it made of?",
     "actual_output": "Iron.",
@@ -22,7 +20,7 @@ LISTS: dict[str, Any] = {
 
 
 def joined(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as `EvaluationDataset.save_as("jsonl")` of DeepEval 4.3.1 writes it: no list is left, nulls are kept."""
+    """Convert the row as `EvaluationDataset.save_as("jsonl")` of DeepEval 4.3.1 does: lists are joined, nulls kept."""
     texts = {name: "|".join(value) if isinstance(value, list) else value for name, value in row.items()}
     return {**texts, **dict.fromkeys([*OWN, "custom_column_key_values"])}
 
@@ -42,10 +40,10 @@ def as_csv(folder: Path, *rows: dict[str, Any]) -> Path:
 
 @pytest.mark.parametrize("write", [as_jsonl, as_csv])
 @pytest.mark.parametrize("skip_bad_rows", [False, True])
-def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_what_splits_it(
+def test_a_joined_list_of_deepeval_is_refused_with_its_place_and_the_option(
     tmp_path: Path, write: Any, skip_bad_rows: bool
 ) -> None:
-    """Not as a bad row: leaving out the rows with several contexts would keep the easy ones."""
+    """It is no skippable bad row, because skipping would keep only easy rows."""
     first, second = {**LISTS, "retrieval_context": ["Iron."], "context": None}, {**LISTS, "context": None}
     path = write(tmp_path, joined(first), joined(second))
     with pytest.raises(DataError) as caught:
@@ -56,8 +54,8 @@ def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_csv])
-def test_the_separator_gives_the_samples_that_the_lists_give(tmp_path: Path, write: Any) -> None:
-    """The same data saved as JSON keeps its lists: same samples, same fingerprint."""
+def test_split_texts_give_the_same_samples_as_lists(tmp_path: Path, write: Any) -> None:
+    """Same samples and fingerprint as from JSON."""
     split = load(write(tmp_path, joined(LISTS)), context_separator="|")
     assert split.fingerprint == load([LISTS]).fingerprint
     assert split.samples == load([LISTS]).samples
@@ -78,9 +76,7 @@ def test_the_separator_gives_the_samples_that_the_lists_give(tmp_path: Path, wri
         ("a\n---\nb - c", "\n---\n", ["a", "b - c"]),
     ],
 )
-def test_a_text_is_split_trimmed_and_without_empty_pieces_and_a_list_is_left_as_it_is(
-    value: Any, separator: str, contexts: list[str]
-) -> None:
+def test_a_text_is_split_and_trimmed_and_a_list_is_unchanged(value: Any, separator: str, contexts: list[str]) -> None:
     (sample,) = load([{"question": "q", "contexts": value}], context_separator=separator).samples
     assert sample.retrieved_contexts == tuple(Context(text=text) for text in contexts)
 
@@ -90,6 +86,6 @@ def test_an_empty_separator_is_refused() -> None:
         load([{"contexts": "a"}], context_separator="")
 
 
-def test_ids_of_contexts_are_split_as_the_contexts_are() -> None:
+def test_ids_of_contexts_are_split_too() -> None:
     (sample,) = load([{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|").samples
     assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="y"))

@@ -1,5 +1,3 @@
-"""CSV and JSONL that would fill the memory: sparse files, and records without an end."""
-
 import tracemalloc
 from pathlib import Path
 
@@ -18,7 +16,7 @@ GIB = 1 << 30
 def test_a_sparse_file_is_refused_before_it_fills_the_memory(
     tmp_path: Path, name: str, start: str, read: object
 ) -> None:
-    """One gibibyte that a file does not really have took 5.3 GB as CSV and 2.2 GB as JSONL."""
+    """A sparse file of 1 GiB would take 5.3 GB as CSV and 2.2 GB as JSONL."""
     path = tmp_path / name
     with path.open("w") as file:
         file.write(start)
@@ -40,7 +38,7 @@ def test_a_sparse_file_is_refused_before_it_fills_the_memory(
     ids=["header", "columns", "open quote", "cells"],
 )
 def test_a_record_without_an_end_is_refused(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quote that is never closed, or a file without a line end, was read into memory as one record."""
+    """An unclosed quote or a missing line end makes the file one record."""
     monkeypatch.setattr(formats, "ALWAYS_UNPACKED", 2**20)
     path = tmp_path / "a.csv"
     path.write_text(text)

@@ -1,5 +1,3 @@
-"""Contexts under keys of their own, rows below the top of a file, and names that lead nowhere."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"
 
 
 @pytest.mark.parametrize("hits", [HITS, json.dumps(HITS), str(HITS)])
-def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: Any) -> None:
+def test_a_mapping_reads_a_key_from_each_object_of_a_list(hits: Any) -> None:
     mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
     data = load([{**ROW, "hits": hits}], mapping=mapping)
     assert [(context.text, context.id) for context in data.samples[0].retrieved_contexts or ()] == [
@@ -53,7 +51,7 @@ NOT_THERE = "names a column that no row of rows has"
         (ROW, {"reference": "hit"}, [NOT_THERE, "did you mean hits?"]),
     ],
 )
-def test_a_name_that_leads_nowhere_is_refused_with_the_one_that_works(
+def test_a_wrong_path_is_refused_with_a_working_one(
     row: dict[str, Any], mapping: dict[str, str], messages: list[str]
 ) -> None:
     with pytest.raises(InputError) as caught:
@@ -76,7 +74,7 @@ def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int 
         load(path, rows_path="experiment.rows")
 
 
-def test_rows_of_every_line_are_rows_and_a_bad_one_is_named_by_line_and_row(tmp_path: Path) -> None:
+def test_each_line_may_hold_rows_and_a_bad_row_is_named_by_line_and_number(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"items": [{"question": "q"}]}\n{"items": [{"question": "r"}, {"question": 7}]}\n')
     with pytest.raises(DataError, match=r"a.jsonl:2, row 2: question: found a number"):

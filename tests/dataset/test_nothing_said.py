@@ -1,5 +1,3 @@
-"""Words that stand for a missing value mean the same wherever they come from: missing, and counted."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -36,22 +34,20 @@ def from_source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Dataset:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "pandas", "polars", "rows"])
-def test_a_cell_that_says_nothing_is_missing_and_counted_with_its_column_whatever_the_source(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_missing_value_is_counted_by_column_for_any_source(kind: str, tmp_path: Path) -> None:
     data = from_source(kind, ROWS, tmp_path)
     assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
     assert [*nothing_lines(data)] == ["6 cells of answer say #N/A, -, N/A, NULL, NaN, None: taken as missing"]
 
 
-def test_every_word_that_pandas_takes_for_missing_is_one_of_ours() -> None:
-    """So a file and what `read_csv` makes of it are the same data."""
+def test_all_missing_words_of_pandas_are_known() -> None:
+    """So a file and its `read_csv` frame are the same data."""
     from pandas._libs.parsers import STR_NA_VALUES
 
     assert {word for word in STR_NA_VALUES if word} <= NOTHING
 
 
-def test_an_element_that_says_nothing_is_left_out_with_its_id() -> None:
+def test_a_missing_element_is_left_out_with_its_id() -> None:
     rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
     data = load([*rows, {"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
     read = [sample.retrieved_contexts for sample in data.samples]
@@ -64,15 +60,15 @@ def test_an_element_that_says_nothing_is_left_out_with_its_id() -> None:
     assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: taken as missing"]
 
 
-def test_a_sample_says_what_it_says() -> None:
-    """Its missing values are None: nothing is left to read."""
+def test_a_sample_keeps_missing_words_as_text() -> None:
+    """In a Sample, only None is missing."""
     assert load([Sample(id="1", response="None")]).samples[0].response == "None"
 
 
 LISTS = [json.dumps(["a b", "c d"]), "['a b', 'c d']", "['a b' 'c d']", "a b", "[1] A note."]
 
 
-def test_a_cell_is_read_alike_in_a_file_and_in_the_frame_and_the_rows_that_are_made_of_it(tmp_path: Path) -> None:
+def test_a_cell_is_read_alike_from_files_frames_and_rows(tmp_path: Path) -> None:
     frame = pandas.DataFrame({"question": LISTS, "contexts": LISTS})
     frame.to_csv(tmp_path / "data.csv", index=False)
     data = load(tmp_path / "data.csv")

@@ -1,5 +1,3 @@
-"""A part of the data: the same samples for the same seed, whatever stands beside them."""
-
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ def ids_of(part: Dataset) -> list[str]:
     return [sample.id for sample in part.samples]
 
 
-def test_the_first_are_the_first_with_their_columns_and_a_fingerprint_of_their_own() -> None:
+def test_the_first_n_keep_their_columns_and_have_their_own_fingerprint() -> None:
     whole = dataset(["a", "b", "c"])
     part = whole.first(2)
     assert (ids_of(part), [extra["topic"] for extra in part.extras]) == (["a", "b"], ["a", "b"])
@@ -31,8 +29,7 @@ def test_the_first_are_the_first_with_their_columns_and_a_fingerprint_of_their_o
 
 
 @pytest.mark.parametrize("count", [3, 4])
-def test_a_part_of_all_is_the_whole(count: int) -> None:
-    """So its run is that of the whole."""
+def test_a_part_of_all_samples_equals_the_whole(count: int) -> None:
     whole = dataset(["a", "b", "c"])
     assert whole.first(count) is whole
     assert whole.draw(count, seed=1) is whole
@@ -40,8 +37,8 @@ def test_a_part_of_all_is_the_whole(count: int) -> None:
 
 @settings(deadline=None)
 @given(IDS, st.integers(0, 3), st.data())
-def test_a_sample_that_is_drawn_stays_drawn(ids: list[str], seed: int, data: Any) -> None:
-    """For a larger number, in another order, and when other rows go: those with smaller hashes stay the smallest."""
+def test_a_drawn_sample_remains_drawn(ids: list[str], seed: int, data: Any) -> None:
+    """For a larger sample, in another order, and after other rows are removed: the smallest hashes count."""
     whole = dataset(ids)
     count = data.draw(st.integers(1, len(ids)))
     chosen = ids_of(whole.draw(count, seed))
@@ -54,8 +51,8 @@ def test_a_sample_that_is_drawn_stays_drawn(ids: list[str], seed: int, data: Any
     assert ids_of(dataset(kept).draw(count, seed)) == chosen
 
 
-def test_another_seed_draws_others_and_all_about_as_often() -> None:
-    """20 of 100, by 200 seeds: each 40 times, give or take four standard deviations of sqrt(200 x .2 x .8) = 5.7."""
+def test_seeds_draw_all_samples_equally_often() -> None:
+    """20 of 100 with 200 seeds: 40 times each, within four standard deviations of sqrt(200 x .2 x .8) = 5.7."""
     whole = dataset([str(number) for number in range(100)])
     counts = dict.fromkeys(ids_of(whole), 0)
     for seed in range(200):
@@ -65,8 +62,8 @@ def test_another_seed_draws_others_and_all_about_as_often() -> None:
     assert 40 - 23 <= min(counts.values()) <= max(counts.values()) <= 40 + 23
 
 
-def test_which_samples_seed_0_draws_stays_the_same() -> None:
-    """Fixed, since a part is drawn again later by another version: sha256 of `0|0` ... `0|9`, the three smallest."""
+def test_the_draw_of_seed_0_is_stable() -> None:
+    """Later versions draw again. The three smallest sha256 of `0|0` ... `0|9`."""
     import hashlib
 
     numbers = [str(number) for number in range(10)]
@@ -74,8 +71,8 @@ def test_which_samples_seed_0_draws_stays_the_same() -> None:
     assert ids_of(dataset(numbers).draw(3, seed=0)) == sorted(smallest)
 
 
-def test_what_the_columns_give_is_what_they_give_in_the_whole() -> None:
-    """A part whose contexts happen to have no texts is scored by the metrics of the whole."""
+def test_a_part_has_the_metrics_of_the_whole() -> None:
+    """Even if none of its contexts has a text."""
     rows: list[dict[str, Any]] = [
         {"id": "a", "retrieved_contexts": [{"id": "1"}]},
         {"id": "b", "retrieved_contexts": [{"id": "2", "text": "Two."}]},

@@ -1,5 +1,3 @@
-"""What happens to rows that cannot be used: named, counted, and never dropped in silence."""
-
 import json
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from localjudge.errors import DataError
 SOUND = {"question": "q"}
 
 
-def test_one_cause_in_many_rows_is_one_line_with_their_number_and_the_first_three_places() -> None:
+def test_a_repeated_problem_is_one_line_with_count_and_three_places() -> None:
     rows = [{"question": number} for number in range(50)]
     with pytest.raises(DataError) as caught:
         load([*rows, SOUND])
@@ -30,7 +28,7 @@ def test_the_first_twenty_causes_are_shown_and_all_problems_are_counted() -> Non
     assert lines[21] == "  ... and 5 more"
 
 
-def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
+def test_skipped_bad_rows_are_reported() -> None:
     data = load([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
     assert len(data.samples) == 2
     assert (data.skipped, data.problem_count) == (2, 3)
@@ -41,7 +39,7 @@ def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
     ]
 
 
-def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
+def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"question": "a"}\n{"question": \n{"question": "caf\xe9"}\n\x00\x00\n{"question": "b"}\n')
     data = load(path, skip_bad_rows=True)
@@ -49,8 +47,8 @@ def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
     assert [line.partition(": ")[0] for line in data.problems] == [f"{path}:2; {path}:4", f"{path}:3"]
 
 
-def test_an_object_in_place_of_a_text_is_refused_with_how_to_reach_into_it() -> None:
-    """Langfuse and MLflow keep texts inside objects, under names that are the user's."""
+def test_an_object_in_place_of_a_text_is_refused_with_the_path_to_use() -> None:
+    """Langfuse and MLflow store texts in objects with user-defined keys."""
     with pytest.raises(DataError) as caught:
         load([{"input": {"frage": "q"}}])
     assert "input: found an object with the keys frage, expected text or null" in str(caught.value)
@@ -65,13 +63,13 @@ def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
     assert "answer: found Infinity, expected text or null" in str(caught.value)
 
 
-def test_names_from_the_data_cannot_play_with_the_terminal() -> None:
+def test_control_characters_in_column_names_are_escaped() -> None:
     with pytest.raises(DataError) as caught:
         load([{"\x1b[2J\ud800": "x"}])
     assert r"(found: \x1b[2J\ud800)" in str(caught.value)
 
 
-def test_rows_that_cannot_be_read_are_named_before_a_mapping_is_missed(tmp_path: Path) -> None:
+def test_unreadable_rows_are_reported_before_missing_columns(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("no JSON\n")
     with pytest.raises(DataError, match="found invalid JSON"):
         load(tmp_path / "a.jsonl", mapping={"reference": "gold"})

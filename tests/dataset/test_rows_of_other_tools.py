@@ -1,5 +1,3 @@
-"""Rows as other tools write them are the same sample, and names that mean different things are told by the shape."""
-
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ NODES = [{"node": {"text": "one text", "class_name": "TextNode"}}, {"node": {"te
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
-    """The sample that one row becomes, under the id "1" where it has none."""
+    """Read one row as a sample, with the id "1" by default."""
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
@@ -118,18 +116,18 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
         ({"prompt": "Answer: q", "answer": "a"}, "user_input", None),
     ],
 )
-def test_what_stands_beside_a_column_decides_what_it_is(row: dict[str, Any], field: str, column: str | None) -> None:
+def test_the_meaning_of_a_column_depends_on_other_columns(row: dict[str, Any], field: str, column: str | None) -> None:
     assert load([row]).mapping.get(field) == column
 
 
-def test_the_shape_is_that_of_the_whole_source_also_with_a_mapping() -> None:
+def test_the_shape_is_detected_for_the_whole_source() -> None:
     rows = [{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}]
     assert load(rows).mapping["reference_contexts"] == "context"
     assert load(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"] == "context"
 
 
-def test_references_that_are_all_the_same_are_one() -> None:
-    """SQuAD has an answer for each person who was asked."""
+def test_equal_references_are_one() -> None:
+    """SQuAD has one answer per annotator."""
     assert only({"question": "q", "answers": {"text": ["r", "r", "r"]}}).reference == "r"
     with pytest.raises(DataError, match=r"answers\.text: found 2 reference answers, expected one"):
         only({"question": "q", "answers": {"text": ["r", "s"]}})

@@ -1,5 +1,3 @@
-"""Large data: nothing of a row is kept in memory but hashes, and everything is as if all rows were."""
-
 import gzip
 import hashlib
 import json
@@ -36,12 +34,12 @@ rows_of_any_kind = st.fixed_dictionaries({"id": ids, "user_input": st.none() | t
 
 
 def own_id(row: dict[str, Any]) -> object:
-    """The id that a row gives; rows without one are all different."""
+    """Return the id of the row, or a unique object."""
     return row["id"] if row["id"] and row["id"].strip() else object()
 
 
 def said(sample: Sample) -> dict[str, Any]:
-    """All that is no null, no default and no empty text."""
+    """Return the fields without nulls, defaults and empty texts."""
     fields = sample.model_dump(exclude_defaults=True)
     return {name: value for name, value in fields.items() if value != ""}
 
@@ -52,7 +50,7 @@ def sha256(value: object) -> str:
 
 
 def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]) -> list[str]:
-    """`row-` and 12 digits of the content's hash; the k-th of the rows with equal content takes the k-th free name."""
+    """`row-` and 12 digits of the content's hash. Equal rows take the next free names."""
     own_ids = {row["id"] for row in rows if row["id"] and row["id"].strip()}
     used: Counter[str] = Counter()
     made = []
@@ -66,11 +64,8 @@ def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]
 
 
 @given(rows=st.lists(rows_of_any_kind, min_size=1, max_size=8, unique_by=own_id))
-def test_ids_and_fingerprint_are_those_of_all_rows_in_memory(rows: list[dict[str, Any]]) -> None:
-    """The definitions of both, computed in the plain way; rows whose made id another row gives are told apart.
-
-    Neither depends on the order of the rows.
-    """
+def test_ids_and_fingerprint_match_their_definitions(rows: list[dict[str, Any]]) -> None:
+    """Neither depends on the row order. A generated id avoids ids in the data."""
     contents = [{name: value for name, value in said(sample).items() if name != "id"} for sample in load(rows).samples]
     rows.append({"id": f"row-{sha256(contents[0])[:12]}", "user_input": "takes that name", "retrieved_contexts": None})
     contents.append({"user_input": "takes that name"})
@@ -81,8 +76,8 @@ def test_ids_and_fingerprint_are_those_of_all_rows_in_memory(rows: list[dict[str
     )
 
 
-def test_every_id_that_is_there_twice_is_named_with_both_places(tmp_path: Path) -> None:
-    """The third of three is named with the first, and one in another file too; bad rows do not count."""
+def test_a_duplicate_id_is_named_with_both_places(tmp_path: Path) -> None:
+    """The third of three is named with the first, also across files; bad rows do not count."""
     (tmp_path / "a.jsonl").write_text(
         '{"id": 1, "question": 5}\n{"id": 1, "question": "q"}\n{"id": 2, "question": "q"}\n'
     )
@@ -120,8 +115,8 @@ def peak_bytes(path: Path, rows: int) -> int:
         tracemalloc.stop()
 
 
-def test_python_holds_nothing_of_a_row(tmp_path: Path) -> None:
-    """A row of 400 characters takes less than 20 bytes at the peak; in memory as a whole it took some 3,000."""
+def test_rows_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """A row of 400 characters takes less than 20 bytes at the peak, instead of some 3,000."""
     peak_bytes(tmp_path / "warm.jsonl", 10)
     few, many = peak_bytes(tmp_path / "a.jsonl", 1_000), peak_bytes(tmp_path / "b.jsonl", 3_000)
     assert (many - few) / 2_000 < 20
@@ -129,7 +124,7 @@ def test_python_holds_nothing_of_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["append", "replace"])
 def test_a_file_that_changes_between_two_readings_is_refused(tmp_path: Path, change: str) -> None:
-    """It is read once for its columns and once for its rows: both have to be the same."""
+    """The file is read once for columns and once for rows."""
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"question": "q"}\n'))
     source = Source(str(path))
@@ -146,11 +141,11 @@ def test_a_file_that_changes_between_two_readings_is_refused(tmp_path: Path, cha
 
 
 class Strange(str):
-    """Text of a kind that no file holds."""
+    """Text subclass, which no file contains."""
 
 
 def test_extra_columns_of_python_programs_may_hold_anything() -> None:
-    """What cannot be kept is still said; what stands beside it is kept."""
+    """Unsupported values are reported; the other columns are kept."""
     endless: list[Any] = []
     endless.append(endless)
     meta = {"page": 3, "writer": object(), "tag": Strange("t"), "pages": range(3), "deep": {"found": True, "x": {1}}}
@@ -164,8 +159,8 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
         data.column("endless")
 
 
-def test_reading_tells_how_many_rows_there_were(tmp_path: Path) -> None:
-    """2,500 rows: told at each 1,000 and at the end, first without their number, then with it."""
+def test_reading_reports_its_progress(tmp_path: Path) -> None:
+    """For 2,500 rows: at each 1,000 and at the end, first without the total, then with it."""
 
     class Told(Silence):
         def __init__(self) -> None:

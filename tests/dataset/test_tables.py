@@ -1,5 +1,3 @@
-"""Tables and objects of other packages in memory are data as they are."""
-
 import enum
 import tracemalloc
 from collections.abc import Callable
@@ -49,7 +47,7 @@ TABLES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_its_rows(name: str) -> None:
+def test_tables_give_the_same_samples(name: str) -> None:
     data = load(TABLES[name]())
     assert data.samples == load(ROWS).samples
     assert data.fingerprint == load(ROWS).fingerprint
@@ -63,7 +61,7 @@ def test_several_splits_are_refused_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])
-def test_a_column_that_stands_twice_is_refused(package: str) -> None:
+def test_a_duplicate_column_is_refused(package: str) -> None:
     if package == "pandas":
         pandas = pytest.importorskip("pandas")
         table = pandas.DataFrame([["a", "b"]], columns=["question", "question"])
@@ -75,7 +73,7 @@ def test_a_column_that_stands_twice_is_refused(package: str) -> None:
 
 
 def test_a_frame_is_not_copied_as_a_whole() -> None:
-    """20,000 rows, 3 passes: what is held at once beside the frame is some rows, and a fifth of what a copy takes."""
+    """20,000 rows, 3 passes: additional memory is a few rows, and a fifth of a copy."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"question": [f"What is {number}?" for number in range(20_000)]})
     load(frame.head(1))
@@ -103,14 +101,14 @@ class Kind(enum.Enum):
 
 @dataclass
 class Document:
-    """A text and what is known of it."""
+    """Text with metadata."""
 
     content: str
     meta: dict[str, Any] = field(default_factory=dict)
 
 
 class Row(BaseModel):
-    """A row of a program with models."""
+    """Row of a program with typed models."""
 
     question: str
     documents: list[Document]
@@ -119,7 +117,7 @@ class Row(BaseModel):
 
 @dataclass
 class Answer:
-    """Has the fields of Haystack's GeneratedAnswer."""
+    """Fields of Haystack's GeneratedAnswer."""
 
     data: str
     query: str
@@ -127,7 +125,7 @@ class Answer:
 
 
 class Named(NamedTuple):
-    """A row as `DataFrame.itertuples` gives it."""
+    """Row of `DataFrame.itertuples`."""
 
     question: str
     contexts: list[str]
@@ -135,7 +133,6 @@ class Named(NamedTuple):
 
 @pytest.mark.parametrize("make", [Named, SimpleNamespace])
 def test_objects_with_named_fields_are_rows(make: Callable[..., Any]) -> None:
-    """They were refused, or a named tuple taken for a list."""
     data = load([make(question="q", contexts=["a", "b"])])
     assert data.samples == load([{"question": "q", "contexts": ["a", "b"]}]).samples
 
@@ -153,12 +150,12 @@ def test_models_and_dataclasses_are_rows_and_contexts() -> None:
 @pytest.mark.parametrize(
     "given", [lambda answer: answer, lambda answer: [answer], lambda answer: {"answers": [answer]}]
 )
-def test_an_answer_is_one_sample_however_it_is_given(given: Any) -> None:
+def test_an_answer_object_is_one_sample(given: Any) -> None:
     (sample,) = load(given(Answer("a", "q", [Document("a b")]))).samples
     assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
 
 
 @pytest.mark.parametrize("value", [7, None, object(), str])
-def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
+def test_other_objects_are_refused_by_type(value: Any) -> None:
     with pytest.raises(InputError, match=f"the data are of the type {type(value).__name__}\n"):
         load(value)
