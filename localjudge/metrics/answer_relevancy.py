@@ -24,7 +24,7 @@ class AnswerRelevancy(BuiltIn):
     name = "answer_relevancy"
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
-    said_of_a_unit = "needed"
+    unit_word = "needed"
     headline = "in an average answer, {} of the sentences are needed to answer the question"
     about = About(
         asks="sentence of the response: is it needed to answer the question?",

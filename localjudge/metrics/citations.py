@@ -139,7 +139,7 @@ class CitationSupport(WithOptions):
     base = "citation_support"
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    said_of_a_unit = "supported by what they cite"
+    unit_word = "supported by what they cite"
     about = About(
         asks="sentence of the response that cites: can it be attributed to the contexts that it cites?",
         verdicts="sentences of the response with a citation",

@@ -18,7 +18,7 @@ class ContextRecall(BuiltIn):
     name = "context_recall"
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    said_of_a_unit = "attributed"
+    unit_word = "attributed"
     headline = "in an average right answer, {} of the sentences are supported by the documents"
     about = About(
         asks="sentence of the reference: can it be attributed to the retrieved contexts?",

@@ -22,7 +22,7 @@ class ContextRelevancy(BuiltIn):
     name = "context_relevancy"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_sentence"})
-    said_of_a_unit = "needed"
+    unit_word = "needed"
     headline = "in an average sample, {} of the sentences in the documents are needed to answer the question"
     about = About(
         asks="sentence of the contexts: is it needed to answer the question?",
@@ -47,7 +47,7 @@ class ContextRelevancyChunk(BuiltIn):
     name = "context_relevancy_chunk"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_chunk"})
-    said_of_a_unit = "needed"
+    unit_word = "needed"
     headline = "in an average sample, {} of the documents are needed to answer the question"
     about = About(
         asks="context: is it needed to answer the question?",

@@ -17,7 +17,7 @@ class Faithfulness(BuiltIn):
     name = "faithfulness"
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    said_of_a_unit = "attributed"
+    unit_word = "attributed"
     headline = "in an average answer, {} of the sentences are supported by the documents"
     about = About(
         asks="sentence of the response: can it be attributed to the retrieved contexts?",

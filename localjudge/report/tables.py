@@ -300,7 +300,7 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
         return str(explain([verdict.label for verdict in verdicts]))
     if score.numerator is None or score.denominator is None:
         return detail
-    word, counts = (str(getattr(metric, name, "")) for name in ("said_of_a_unit", "counts"))
+    word, counts = (str(getattr(metric, name, "")) for name in ("unit_word", "counts"))
     line = f"{score.numerator:g} of {score.denominator:g} {word or counts}".rstrip()
     lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
     if lacking and word:
