@@ -164,7 +164,7 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            part = judges.introduce(opened, planned.metrics, settings, Silence())
+            part = judges.announce_judge(opened, planned.metrics, settings, Silence())
             rule, samples = settings.rule_for(planned.metrics), planned.dataset.samples
             with judges.earlier_answers(opened, part, settings) as earlier:
                 judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), earlier)

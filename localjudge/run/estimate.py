@@ -83,7 +83,7 @@ def estimate_plan(
     noted = Noted(progress)
     with judges.use_judge(judge, engine, settings, noted) as opened:
         report_data(planned, noted)
-        part = judges.introduce(opened, metrics, settings, noted)
+        part = judges.announce_judge(opened, metrics, settings, noted)
         with judges.earlier_answers(opened, part, settings) as earlier:
             counted = _count(planned, opened, earlier, noted)
             aims = _pilot(planned, opened, baseline, earlier, noted) if settings.by_scores else []

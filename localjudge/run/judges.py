@@ -106,7 +106,7 @@ def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
 
 
-def introduce(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
+def announce_judge(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
     """Report the judge and its calibrations, and return the judge's part of the signature.
 
     Raises InputError for a metric whose questions the judge lacks, and for an unused calibration or another judge's.
