@@ -25,7 +25,7 @@ from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, earlier_answers, announce_judge, use_judge
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import Drawn, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics

@@ -51,7 +51,7 @@ def use_judge(
     """Yield the judge. A given engine replaces the model and is not closed.
 
     An open judge is used with these settings and stays open, but keeps its model and context. Raises ModelError if the
-    model cannot be found or used, InputError for an invalid judge, and the errors of `judge_on`.
+    model cannot be found or used, InputError for an invalid judge, and the errors of `wrap_engine`.
     """
     kept, chosen, source = judge if isinstance(judge, OpenJudge) else None, None, None
     ready = kept.engine if kept else engine
@@ -67,11 +67,11 @@ def use_judge(
             begin_of_text = chosen.profile.begin_of_text
             ready = open_judging_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(ready.close)
-        opened = judge_on(ready, settings, chosen)._replace(source=source)
+        opened = wrap_engine(ready, settings, chosen)._replace(source=source)
         yield opened._replace(source=kept.source, memory=kept.memory) if kept else opened
 
 
-def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
+def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
     """Wrap an open engine as a judge, with its model's prompt profile and chat template.
 
     `chosen` is the profile chosen before opening; for a given engine it is chosen here. Raises the errors of
@@ -106,7 +106,9 @@ def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
 
 
-def announce_judge(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> JudgeIdentity:
+def announce_judge(
+    judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+) -> JudgeIdentity:
     """Report the judge and its calibrations, and return the judge's part of the signature.
 
     Raises InputError for a metric whose questions the judge lacks, and for an unused calibration or another judge's.

@@ -13,7 +13,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
 from localjudge.record.store import Store
 from localjudge.run import loop as run_blocks
-from localjudge.run.judges import judge_on
+from localjudge.run.judges import wrap_engine
 from localjudge.run.loop import Blocks, TaskRef, blocks
 from localjudge.run.settings import RunSettings
 from localjudge.text import Segmenter
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Blocks:
-    opened = judge_on(engine, RunSettings())._replace(judge=JUDGE)
+    opened = wrap_engine(engine, RunSettings())._replace(judge=JUDGE)
     rule = VerdictRule(threshold, least)
     return Blocks(opened, store, metrics=[], sentences=SEGMENTER, rule=rule, progress=Silence())
 

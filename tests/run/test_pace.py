@@ -18,7 +18,7 @@ from localjudge.record.run import Run, seconds_per_verdict
 from localjudge.report.tables import estimate_view
 from localjudge.run.estimate import Estimate, estimate_plan
 from localjudge.run.job import run_plan
-from localjudge.run.judges import judge_on
+from localjudge.run.judges import wrap_engine
 from localjudge.run.pace import Pace, latest_pace, pace_of
 from localjudge.run.plan import plan
 from localjudge.run.settings import checked
@@ -84,13 +84,13 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 def run(count: int, out: Path, engine: ScriptedEngine, source: str | None = "model.gguf", **options: Any) -> Run:
     settings = checked({"threads": 2, **options})
-    judge = judge_on(engine, settings)._replace(source=source)
+    judge = wrap_engine(engine, settings)._replace(source=source)
     return run_plan(plan(rows(count), ["context_recall"], settings), judge=judge, out=out)
 
 
 def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
     settings = checked({"threads": 2, **options})
-    judge = judge_on(engine, settings)._replace(source="model.gguf")
+    judge = wrap_engine(engine, settings)._replace(source="model.gguf")
     return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)  # type: ignore[arg-type]
 
 
@@ -221,7 +221,7 @@ def test_a_damaged_memory_is_none(tmp_path: Path, home: Path, damage: str) -> No
     file.write_text(damage)
     settings = checked({"threads": 2})
     assert latest_pace(SHA256) is None
-    assert pace_of(judge_on(Timed(), settings)._replace(source="m"), settings) is None
+    assert pace_of(wrap_engine(Timed(), settings)._replace(source="m"), settings) is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.0222, "0.022 s"), (1, "1 s"), (9.96, "10 s"), (133.3, "130 s")])

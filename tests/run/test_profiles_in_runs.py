@@ -13,7 +13,7 @@ from localjudge.engine import tokens as chat
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.record.run import Run
-from localjudge.run.judges import judge_on
+from localjudge.run.judges import wrap_engine
 from localjudge.run.settings import checked
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import ChatEnds
@@ -101,4 +101,4 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
 )
 def test_its_form_is_its_own_and_no_other_is_asked_for(profile: str, options: dict[str, str]) -> None:
     with pytest.raises(InputError, match=f"the prompt profile '{profile}' cannot"):
-        judge_on(Templated({}), checked({"profile": profile, **options}))
+        wrap_engine(Templated({}), checked({"profile": profile, **options}))
