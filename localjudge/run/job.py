@@ -161,7 +161,7 @@ class _Job:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
-        self._say_what_was_done(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
+        self._log_summary(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
     def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[Session]:
@@ -266,7 +266,7 @@ class _Job:
             },
         )
 
-    def _say_what_was_done(self, run: Run, asked: int, seconds: float) -> None:
+    def _log_summary(self, run: Run, asked: int, seconds: float) -> None:
         say = self.progress.note
         for name, metric in run.summary.metrics.items():
             if metric.failed == run.summary.samples > 0:

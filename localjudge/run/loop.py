@@ -300,12 +300,12 @@ class Blocks:
             self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
         if self.pace and requests and not self.asked:
-            self._say_how_long(self.pace, list(requests.values()))
+            self._announce_estimate(self.pace, list(requests.values()))
         self.asked += len(requests)
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)
         return verdicts_of(tasks, worded, answers, self.rule)
 
-    def _say_how_long(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
+    def _announce_estimate(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
         """Estimate from the tokens of the first requests. It is unknown how many later ones are already answered."""
         count = self._expected - self._certain + len(requests)
         tokens = self.judge.engine.distinct_tokens(requests) / len(requests)
