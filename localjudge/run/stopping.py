@@ -60,7 +60,7 @@ class Standing(NamedTuple):
         return f"{self.words}: {self.undecided}{would}"
 
 
-class _Changes:
+class BaselineScores:
     """Scores paired with a baseline for gates on differences, as in a comparison of the runs."""
 
     def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], sampling: Sampling) -> None:
@@ -141,7 +141,9 @@ class Stopping:
         largest = max(map(len, self._draws), default=1)
         by_scores = self.by_scores or settings.by_scores
         self.sampling = plan.sampling.model_copy(update={"largest_draw": largest if by_scores else None})
-        self._changes = _Changes(self.baseline, plan, changed, self.sampling) if self.baseline and changed else None
+        self._baseline_scores = (
+            BaselineScores(self.baseline, plan, changed, self.sampling) if self.baseline and changed else None
+        )
         names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
         own = rubrics(plan.metrics)
         self._totals = Totals(names, rule, plan.cluster_of, own, self.sampling, settings.max_failed)
@@ -180,8 +182,8 @@ class Stopping:
             for draw in draws:
                 of_draw = list(islice(evaluations, len(draw) * metrics))
                 self._totals.add(of_draw)
-                if self._changes:
-                    self._changes.add(of_draw)
+                if self._baseline_scores:
+                    self._baseline_scores.add(of_draw)
                 self.positions += draw
                 yield len(self.positions)
 
@@ -212,9 +214,12 @@ class Stopping:
 
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
         interval, failed, is_last = summary.interval, summary.failed, False
-        if gate.delta and self._changes:
-            interval, is_last = self._changes.interval(gate.metric), self._changes.is_complete(gate.metric)
-            failed = max(failed, self._changes.failed[gate.metric])
+        if gate.delta and self._baseline_scores:
+            interval, is_last = (
+                self._baseline_scores.interval(gate.metric),
+                self._baseline_scores.is_complete(gate.metric),
+            )
+            failed = max(failed, self._baseline_scores.failed[gate.metric])
         decision = decide(interval, gate.comparison, gate.threshold) if interval else Decision("undecided")
         name = f"{gate.metric}{'.delta' if gate.delta else ''}"
         words = f"{_shown(name, interval, delta=gate.delta)}, needs {gate.comparison} {gate.threshold:g}"
