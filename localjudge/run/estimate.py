@@ -24,7 +24,7 @@ from localjudge.run.loop import Blocks, TaskRef, Wording, answers_in_order, bloc
 from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import Noted, Plan, report_data
 from localjudge.run.settings import seconds_of
-from localjudge.run.stopping import Standing, Stopping, check_aims
+from localjudge.run.stopping import AimStatus, Stopping, check_aims
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 from localjudge.words import numbered
 
@@ -94,7 +94,7 @@ def estimate_plan(
         each = (seconds or 0) / len(samples) if len(samples) else 0
         if each and settings.budget:
             fit = min(len(samples), int(seconds_of(settings.budget) / each))
-            aims.append(Standing(f"what fits in {settings.budget}", decided=False, needed=fit))
+            aims.append(AimStatus(f"what fits in {settings.budget}", decided=False, needed=fit))
         return Estimate(
             samples=len(samples),
             metrics=tuple(metric.name for metric in metrics),
@@ -142,7 +142,7 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 
 def _pilot(
     planned: Plan, judge: OpenJudge, baseline: Run | None, earlier: Sequence[EarlierAnswers], progress: Progress
-) -> list[Standing]:
+) -> list[AimStatus]:
     """Judge a few samples and return the status of each aim."""
     settings, metrics = planned.settings, planned.metrics
     progress.phase("judging the first samples")

@@ -43,7 +43,7 @@ _PILOT = 20
 """Number of samples in the pilot."""
 
 
-class Standing(NamedTuple):
+class AimStatus(NamedTuple):
     """Status of one aim: its interval in words, and the total number of samples to reach it (None if unknown)."""
 
     words: str
@@ -160,14 +160,14 @@ class Stopping:
                 enough = f"the time is over ({self.plan.settings.budget})"
             elif judged >= next_check:
                 next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
-                standings = self.standings()
-                if standings and all(aim.decided for aim in standings):
-                    enough = "; ".join(aim.words for aim in standings)
-                judging.progress.standing(self._in_words(standings, judged))
+                statuses = self.aim_statuses()
+                if statuses and all(aim.decided for aim in statuses):
+                    enough = "; ".join(aim.words for aim in statuses)
+                judging.progress.standing(self._in_words(statuses, judged))
             if enough and judged < self._count:
                 seed = f"in random order (seed {self.plan.settings.seed})"
                 return f"after {judged:,} of {numbered(self._count, 'sample')} {seed}: {enough}"
-        reached = "; ".join(aim.at_the_end for aim in self.standings())
+        reached = "; ".join(aim.at_the_end for aim in self.aim_statuses())
         return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
     def draws(self, judging: Blocks) -> Iterator[int]:
@@ -187,32 +187,32 @@ class Stopping:
                 self.positions += draw
                 yield len(self.positions)
 
-    def pilot(self, judging: Blocks) -> list[Standing]:
+    def pilot(self, judging: Blocks) -> list[AimStatus]:
         """Judge the first samples and return the status of each aim."""
         next((judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count)), None)
         judged = len(self.positions)
-        return [aim._replace(needed=judged) if aim.decided else aim for aim in self.standings()]
+        return [aim._replace(needed=judged) if aim.decided else aim for aim in self.aim_statuses()]
 
-    def standings(self) -> list[Standing]:
+    def aim_statuses(self) -> list[AimStatus]:
         """Return the status of each gate and each required interval width."""
         width = self.plan.settings.width
         if width is None and not self._gates:
             return []
         metrics = self._totals.metrics
-        standings = [self._of_gate(gate, metrics[gate.metric]) for gate in self._gates]
+        statuses = [self._of_gate(gate, metrics[gate.metric]) for gate in self._gates]
         widths = [] if width is None else [self._of_width(name, metrics[name], width) for name in metrics]
-        return standings + widths
+        return statuses + widths
 
-    def _of_width(self, name: str, summary: MetricSummary, width: float) -> Standing:
+    def _of_width(self, name: str, summary: MetricSummary, width: float) -> AimStatus:
         interval, words = summary.interval, _shown(name, summary.interval, delta=False)
         if interval is None or interval.limits is None:
-            return Standing(f"{words}, needs a width of {width:g}", decided=False, needed=None, undecided=_NOT_REACHED)
+            return AimStatus(f"{words}, needs a width of {width:g}", decided=False, needed=None, undecided=_NOT_REACHED)
         wide = interval.high - interval.low
         words = f"{words}, {wide:.2g} wide, needs at most {width:g}"
         needed = self._judged_for(interval, samples_needed(interval, wide, width, WIDTH_EXPONENT))
-        return Standing(words, wide <= width, needed, undecided=_NOT_REACHED)
+        return AimStatus(words, wide <= width, needed, undecided=_NOT_REACHED)
 
-    def _of_gate(self, gate: Gate, summary: MetricSummary) -> Standing:
+    def _of_gate(self, gate: Gate, summary: MetricSummary) -> AimStatus:
         interval, failed, is_last = summary.interval, summary.failed, False
         if gate.delta and self._baseline_scores:
             interval, is_last = (
@@ -226,9 +226,9 @@ class Stopping:
         if failed > self.plan.settings.max_failed:
             decision, words = Decision("fail"), f"{words} (failed samples: {failed:,})"
         elif is_last and decision.outcome == "undecided" and len(self.positions) < self._count:
-            return Standing(f"{words} (the baseline has no more samples)", decided=True, needed=None)
+            return AimStatus(f"{words} (the baseline has no more samples)", decided=True, needed=None)
         needed = interval and decision.samples_needed and self._judged_for(interval, decision.samples_needed)
-        return Standing(words, decision.outcome != "undecided", needed)
+        return AimStatus(words, decision.outcome != "undecided", needed)
 
     def _judged_for(self, interval: Interval, scored: int) -> int:
         """Return the number of samples to judge for this number of scores."""
@@ -239,9 +239,9 @@ class Stopping:
         passed = time.monotonic() - self._started
         return self._timed > 0 and passed * (1 + judging.at_once / self._timed) > self._seconds
 
-    def _in_words(self, standings: Sequence[Standing], judged: int) -> str:
+    def _in_words(self, statuses: Sequence[AimStatus], judged: int) -> str:
         """Return the progress line for the aim furthest from a decision."""
-        open_aims = [aim for aim in standings if not aim.decided]
+        open_aims = [aim for aim in statuses if not aim.decided]
         left = self._count
         if self._timed and self._seconds < math.inf:
             rate = self._timed / (time.monotonic() - self._started)

@@ -510,7 +510,7 @@ def test_many_samples_are_looked_at_after_each_hundredth_part() -> None:
     stopping, looked = Stopping(planned), []
     count: Iterator[int] = iter(range(3_000))
     stopping.draws = lambda judging: count  # type: ignore[method-assign]
-    stopping.standings = lambda: looked.append(1) or []  # type: ignore[method-assign,func-returns-value]
+    stopping.aim_statuses = lambda: looked.append(1) or []  # type: ignore[method-assign,func-returns-value]
 
     class Judging:
         progress = Silence()
