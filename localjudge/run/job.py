@@ -28,7 +28,7 @@ from localjudge.record.store import Store
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import Drawn, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
+from localjudge.run.plan import StoppedRun, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name
@@ -119,7 +119,7 @@ class _Job:
         self.plan = plan
         self._data_part = self.plan.identity
         self._signature = manifests.signature(self.judge_part, self._data_part)
-        self._drawn = self.plan.drawn or Drawn()
+        self._stopped = self.plan.stopped or StoppedRun()
 
     def run(self, out: str | Path | None) -> Run:
         plan, progress = self.plan, self.progress
@@ -145,7 +145,7 @@ class _Job:
                 done = {}
             write_manifest(directory, self._manifest(sessions, **done))
             changed = self._store_data(store)
-            if self.plan.drawn or (before and before.environment.drawn_from):
+            if self.plan.stopped or (before and before.environment.drawn_from):
                 store.keep_samples(row.id for row in self.plan.dataset.table.rows())
             summary, results = None if changed else self._finished(path), None
             if summary is None:
@@ -225,7 +225,7 @@ class _Job:
         except RunDirectoryError:
             return None
         facts = (run.summary.skipped_rows, run.summary.judge, run.summary.stopped)
-        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card, self._drawn.stopped)
+        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card, self._stopped.reason)
         most = self.plan.settings.max_failed  # another number than before may withhold a mean, or give it
         means = [summary.mean is not None for summary in run.summary.metrics.values()]
         same &= means == [summary.has_mean(most) for summary in run.summary.metrics.values()]
@@ -239,15 +239,15 @@ class _Job:
             totals.add(evaluations)
             results.add(evaluations)
         summary = totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
-        return summary.model_copy(update={"stopped": self._drawn.stopped})
+        return summary.model_copy(update={"stopped": self._stopped.reason})
 
     def _manifest(self, sessions: Sequence[Session], **done: Any) -> manifests.Manifest:
         planned, dataset = self.plan, self.plan.dataset
         where_it_applies: dict[str, Any] = {
             "shard_of": planned.parent,
             "index": list(planned.frame_index),
-            "stopped": self._drawn.stopped,
-            "drawn_from": self._drawn.source,
+            "stopped": self._stopped.reason,
+            "drawn_from": self._stopped.data,
         }
         return manifests.Manifest.of(
             self.judge_part,

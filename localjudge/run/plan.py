@@ -93,7 +93,7 @@ class Plan(NamedTuple):
     cluster_of: Mapping[str, str] | None = None
     frame_index: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
-    drawn: "Drawn | None" = None
+    stopped: "StoppedRun | None" = None
     column_types: Mapping[str, Any] = MappingProxyType({})
 
     def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
@@ -102,8 +102,8 @@ class Plan(NamedTuple):
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)
         settings = self.settings if is_whole else self.settings.model_copy(update={"sample": len(positions)})
-        drawn = Drawn(largest_draw, stopped, self.identity)
-        return self._replace(dataset=dataset, cluster_of=groups, settings=settings, drawn=drawn)
+        stopped_run = StoppedRun(largest_draw, stopped, self.identity)
+        return self._replace(dataset=dataset, cluster_of=groups, settings=settings, stopped=stopped_run)
 
     @property
     def identity(self) -> DataIdentity:
@@ -114,16 +114,16 @@ class Plan(NamedTuple):
     @property
     def sampling(self) -> Sampling:
         """How the samples were chosen."""
-        largest_draw = self.drawn.largest if self.drawn else None
+        largest_draw = self.stopped.largest_draw if self.stopped else None
         return Sampling.of(self.settings, len(self.dataset.samples), self.whole, largest_draw)
 
 
-class Drawn(NamedTuple):
+class StoppedRun(NamedTuple):
     """How a stopped run chose its samples: `Sampling.largest_draw`, the reason, and the data."""
 
-    largest: int | None = None
-    stopped: str | None = None
-    source: DataIdentity | None = None
+    largest_draw: int | None = None
+    reason: str | None = None
+    data: DataIdentity | None = None
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -174,13 +174,13 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
     whole = run.sampling.whole
-    drawn = None
+    stopped = None
     if run.sampling.by_scores:
         when = (run.summary.stopped or "").partition(": ")[0]
-        drawn = Drawn(run.sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
+        stopped = StoppedRun(run.sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
     settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
     return Plan(
-        dataset, chosen, settings, whole, left_out, clusters, run.index, parent=environment.shard_of, drawn=drawn
+        dataset, chosen, settings, whole, left_out, clusters, run.index, parent=environment.shard_of, stopped=stopped
     )
 
 
