@@ -41,7 +41,7 @@ class MeanRow(NamedTuple):
     name: str
     mean: float | None
     interval: tuple[float, float] | None
-    remark: str = ""
+    note: str = ""
 
 
 def overview(
@@ -131,10 +131,10 @@ def is_judged(name: str) -> bool:
 def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> list[MeanRow]:
     rows = [judge._replace(name=name)]
     if corrected and corrected.ci95:
-        worth = corrected.worth_labels
-        remark = f"as good as {numbered(worth, 'label')} more" if worth else ""
+        saved = corrected.worth_labels
+        note = f"as good as {numbered(saved, 'label')} more" if saved else ""
         by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
-        rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(remark=remark)]
+        rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
     alone = corrected.labels_alone if corrected else None
     return [*rows, MeanRow("labels alone", alone.mean, alone.ci95)] if alone else rows
 
