@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.record.manifest import Figure, Worth
+from localjudge.record.manifest import Figure, LabelSavings
 from localjudge.stats import agreement
 from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals
 
 _ONE_HALF = 0.5
-_WORTH_OF = 50
+_SAVED_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
 _GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold mends that"
@@ -77,7 +77,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
         "figures": measure(_OF_PROBABILITIES, scores),
     }
     remarks = tuple(_remarks(rows, measured["figures"]["auc"], measured["held_out"]))
-    chosen = {"threshold": threshold, "fold_thresholds": thresholds, "worth": worth(rows)}
+    chosen = {"threshold": threshold, "fold_thresholds": thresholds, "worth": label_savings(rows)}
     return {**measured, **chosen, "undefined": undefined, "remarks": remarks}
 
 
@@ -92,7 +92,7 @@ def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
     return Figure(value=interval.mean, ci95=(interval.low, interval.high))
 
 
-def worth(rows: LabelledScores) -> Worth:
+def label_savings(rows: LabelledScores) -> LabelSavings:
     """How many labels more than 50 would have to take the place of the judge where many more are judged; see above.
 
     Four labels 0 0 1 1 in two strata (0 0) (1 1): errors 0 + 1/2, spread 4/4 + 1/2; (1/2) / (3/2) * 3/2 = 1/2: 50.
@@ -106,7 +106,7 @@ def worth(rows: LabelledScores) -> Worth:
     errors = (weights * (human - power * judge) ** 2).sum() + unseen
     spread = (weights * (labels - np.average(labels, weights=weights)) ** 2).sum() + unseen
     left = errors / spread * (len(labels) - 1) / max(1, len(labels) - len(total) - (moves > 0))
-    return Worth(labels=max(0, round(_WORTH_OF * (1 / left - 1))), of=_WORTH_OF)
+    return LabelSavings(labels=max(0, round(_SAVED_OF * (1 / left - 1))), of=_SAVED_OF)
 
 
 def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:

@@ -38,9 +38,9 @@ from localjudge.stats.corrected import (
     covering,
     inclusion_probabilities,
     labels_alone,
+    labels_saved,
     prediction_powered,
     strata_by_score,
-    worth_in_labels,
 )
 from localjudge.stats.looks import Look, look_at
 from localjudge.types import Label, Record
@@ -464,18 +464,18 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look:
         [of(of_one.units, look.confidence) for of_one in people.values()] for of in (prediction_powered, labels_alone)
     )
     corrected, alone = covering(means), covering(alones)
-    worth, remark = worth_in_labels(means[0], alones[0], len(counted)), None
+    saved, remark = labels_saved(means[0], alones[0], len(counted)), None
     if corrected.limits is None:
         few = f"fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels: no interval"
         remark = cannot_correct(frame) or (few if look.confidence else "too few labels for an interval")
-    elif not worth and len(counted) < len(frame.by_key):
+    elif not saved and len(counted) < len(frame.by_key):
         remark = NO_SAVING
     of_each = zip(people, means, strict=True)
     by_annotator = {name: LabelledMean(mean=mean.mean, ci95=mean.limits) for name, mean in of_each}
     return {
         "mean": corrected.mean,
         "ci95": corrected.limits,
-        "worth_labels": worth,
+        "worth_labels": saved,
         "labels_alone": LabelledMean(mean=alone.mean, ci95=alone.limits),
         "by_annotator": by_annotator if len(people) > 1 else None,
         "clusters": corrected.clusters,

@@ -33,8 +33,8 @@ from localjudge.progress import Progress, Silence
 from localjudge.record.label_rows import LABELS
 from localjudge.record.manifest import (
     Calibration,
+    LabelSavings,
     LabelsUsed,
-    Worth,
     calibration_file,
     read_calibration,
     save_calibration,
@@ -69,7 +69,7 @@ class _Answers(NamedTuple):
 
     run: Run
     verdicts: Mapping[Any, VerdictRow]
-    worth: Worth | None = None
+    worth: LabelSavings | None = None
 
 
 class _Question(NamedTuple):
@@ -162,8 +162,8 @@ def _is_of_another(name: str, calibration: Calibration) -> bool:
 
 
 def _rank(calibration: Calibration) -> tuple[bool, float, float]:
-    worth, auc = calibration.worth, calibration.figures.get("auc")
-    return calibration.guesses, -worth.labels / worth.of if worth else 0.0, -auc.value if auc else 0.0
+    saved, auc = calibration.worth, calibration.figures.get("auc")
+    return calibration.guesses, -saved.labels / saved.of if saved else 0.0, -auc.value if auc else 0.0
 
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
@@ -215,8 +215,10 @@ def _of_verdicts(
                 places[place] = key
         corrected = of_labels.corrected if (of_labels := labels_of(run, decisions.rows)) else {}
         means = [corrected[frame.metric] for frame in of_run if frame.metric in corrected]
-        worths = [Worth(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None]
-        judges.append(_Answers(run, verdicts_at(run, places), max(worths, key=lambda worth: worth.of, default=None)))
+        savings = [
+            LabelSavings(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None
+        ]
+        judges.append(_Answers(run, verdicts_at(run, places), max(savings, key=lambda saved: saved.of, default=None)))
     alone = 0 if every else len(labels.keys() - weights.keys())
     remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
     first = runs[0][0]

@@ -183,7 +183,7 @@ class LabelsUsed(Record):
     weighted: bool = False
 
 
-class Worth(Record):
+class LabelSavings(Record):
     """What a judge saves: labels alone would need `labels` more than `of` for an interval as narrow as with it."""
 
     labels: int
@@ -214,7 +214,7 @@ class Calibration(Record):
     held_out: dict[str, Figure]
     undefined: dict[str, str] = Field(default_factory=dict)
     fold_thresholds: tuple[FiniteFloat, ...]
-    worth: Worth | None = None
+    worth: LabelSavings | None = None
     seconds_per_verdict: FiniteFloat | None = None
     fit_for: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -90,12 +90,12 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
     for name, corrected in labels.corrected.items():
         if metric not in (None, name):
             continue
-        worth, rates, more = corrected.worth_labels, corrected.rates_in_words, ""
+        saved, rates, more = corrected.worth_labels, corrected.rates_in_words, ""
         if corrected.needed:
             more = f" ({corrected.needed:,} more, about {numbered(corrected.minutes or 0, 'minute')})"
         parts = (
             f"corrected by {corrected.in_words}" if corrected.ci95 else None,
-            f"the judge is as good as {numbered(worth, 'label')} more" if worth else None,
+            f"the judge is as good as {numbered(saved, 'label')} more" if saved else None,
             "annotators differ, so the interval covers the mean by each" if corrected.by_annotator else None,
             corrected.remark or (None if corrected.labels else "no labels"),
             f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,

@@ -28,7 +28,7 @@ from localjudge.record.store import Store
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import StoppedRun, Noted, Plan, default_directory, plan_from_run, report_data, wanted_metrics
+from localjudge.run.plan import Noted, Plan, StoppedRun, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name

@@ -136,7 +136,7 @@ def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> P
     return prediction_powered(units._replace(judged=nothing, strata=strata), confidence)
 
 
-def worth_in_labels(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
+def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
     """How many labels more would make the interval of the labels alone as narrow as the corrected; None without any."""
     if corrected.limits is None or alone.limits is None:
         return None

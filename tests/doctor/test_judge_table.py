@@ -9,7 +9,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.analysis.judge_figures import worth
+from localjudge.analysis.judge_figures import label_savings
 from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import labels_of
 from localjudge.doctor.fitness import admission_by_labels
@@ -202,11 +202,11 @@ def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> No
 
 def test_worth_by_hand() -> None:
     """0 0 1 1 in strata of one score each: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is left, 50 are saved."""
-    assert worth(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
-    assert worth(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
+    assert label_savings(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
+    assert label_savings(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
     # Five strata of two, of which .45 and .6 are told apart by the judge's label: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
     scores = [0.1, 0.2, 0.3, 0.4, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9]
-    assert worth(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(50 * (8 / 3 - 1))
+    assert label_savings(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(50 * (8 / 3 - 1))
 
 
 @pytest.mark.parametrize("noise", [0.25, 0.4])
@@ -225,5 +225,5 @@ def test_worth_is_that_of_corrected_means_where_many_more_are_judged_than_labell
         )
         widths = [np.ptp(powered.limits or ()) for powered in (prediction_powered(units), labels_alone(units))]
         by_widths.append(50 * ((widths[1] / widths[0]) ** 2 - 1))
-        by_labels.append(worth(LabelledScores(truth[labelled], p_yes[labelled])).labels)
+        by_labels.append(label_savings(LabelledScores(truth[labelled], p_yes[labelled])).labels)
     assert np.mean(by_labels) == pytest.approx(np.mean(by_widths), rel=0.1)

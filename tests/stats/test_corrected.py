@@ -19,10 +19,10 @@ from localjudge.stats.corrected import (
     draw,
     inclusion_probabilities,
     labels_alone,
+    labels_saved,
     prediction_powered,
     strata_by_score,
     uncertainty,
-    worth_in_labels,
 )
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -132,7 +132,7 @@ def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
     low, high = corrected.limits or (0, 1)
     assert 0 <= low <= corrected.mean + 1e-9
     assert corrected.mean - 1e-9 <= high <= 1
-    assert (worth_in_labels(corrected, alone, size) is None) == (corrected.limits is None)
+    assert (labels_saved(corrected, alone, size) is None) == (corrected.limits is None)
     order = random.sample(range(size), size)
     turned = prediction_powered(JudgedUnits(*(column[order] for column in units)))  # type: ignore[arg-type]
     assert [turned.mean, *(turned.limits or ())] == pytest.approx([corrected.mean, *(corrected.limits or ())], abs=1e-9)
@@ -174,14 +174,14 @@ def test_what_a_judge_is_worth() -> None:
     A judge that knows is worth what there is to label: with 50 of 1,000 labelled, hundreds.
     """
     halved, wide = (PredictionPowered(0.5, limits, 1, 50) for limits in ((0.45, 0.55), (0.4, 0.6)))
-    assert worth_in_labels(halved, wide, 50) == 150
-    assert worth_in_labels(wide, halved, 50) == 0
-    assert worth_in_labels(halved._replace(limits=None), wide, 50) is None
+    assert labels_saved(halved, wide, 50) == 150
+    assert labels_saved(wide, halved, 50) == 0
+    assert labels_saved(halved._replace(limits=None), wide, 50) is None
     truth = [float(random < 0.6) for random in np.random.default_rng(1).random(1_000)]
     worth = []
     for judged in ([1.0] * 1_000, truth):
         units = units_of(judged, first(50, truth, 1_000), strata=[int(label) for label in judged])
-        worth.append(worth_in_labels(prediction_powered(units), labels_alone(units), 50))
+        worth.append(labels_saved(prediction_powered(units), labels_alone(units), 50))
     assert worth[0] == 0
     assert (worth[1] or 0) > 200
 
