@@ -123,7 +123,7 @@ def verification_view(verification: Verification) -> Table:
     ):
         lines += [f"{title}: {item.ingredient}: {_cut(item.before)} then, {_cut(item.after)} now" for item in changes]
     if not changed:
-        lines.append("data, requests and result files are as the run left them")
+        lines.append("data, requests and result files are unchanged")
     lines += _labels_lines(verification.labels)
     if verification.report.note:
         lines.append(f"{REPORT}: {verification.report.note}")
@@ -136,12 +136,12 @@ def verification_view(verification: Verification) -> Table:
 def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
     """Yield the checks of the labels and the recomputed means."""
     if labels.problems or not labels.rows:
-        yield "labels: not as they were given" if labels.problems else "labels: none"
+        yield "labels: altered" if labels.problems else "labels: none"
         return
-    since = "none was verified before: whether all were written anew cannot be told"
+    since = "first verification, so a complete rewrite would not be noticed"
     if before := labels.before:
         since = f"{numbered(labels.rows - before.rows, 'row')} added since the verification of {before.when[:10]}"
-    yield f"labels: {numbered(labels.rows, 'row')}, each as the next one says and drawn as it says; {since}"
+    yield f"labels: {numbered(labels.rows, 'row')} in an unbroken chain, drawn as stated; {since}"
     for name, mean in labels.means.corrected.items() if labels.means else ():
         if mean.mean is not None and mean.ci95:
             low, high = mean.ci95

@@ -679,7 +679,7 @@ def test_verify_names_altered_labels(judged_run: JudgedRun, change: Callable[[st
     found = Run.open(run.directory).verify(engine=same_judge(run))
     assert found.result == "different"
     assert problem in found.files[LABELS][0]
-    assert "labels: not as they were given" in lines(found)
+    assert "labels: altered" in lines(found)
     with pytest.raises(RunDirectoryError, match=problem):
         labels_of(Run.open(run.directory))
 

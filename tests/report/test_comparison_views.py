@@ -145,7 +145,7 @@ def test_a_verified_run_is_said_in_a_few_lines(scripted_run: ScriptedRun) -> Non
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
         "judge scripted",
-        "data, requests and result files are as the run left them",
+        "data, requests and result files are unchanged",
         "labels: none",
         f"signature {run.summary.signature}",
     ]
