@@ -1,7 +1,7 @@
-"""A model file on llama.cpp alone, without the package's engine: to measure the reference judge, and as a control.
+"""Run a model file on plain llama.cpp, without the package's engine, as a control.
 
-logits      tokens ─> decode from position 0, or after tokens already held ─> logits behind the last
-together    held tokens | statement 1 .. | statement 2 .. | ...     one batch, each in a sequence of its own
+logits      tokens ─> decode from position 0, or after cached tokens ─> logits after the last
+together    cached tokens | statement 1 .. | statement 2 .. | ...     one batch, each in a separate sequence
 """
 
 import ctypes
@@ -22,11 +22,11 @@ Logits = NDArray[np.float32]
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
 def _silent(_level: int, _text: bytes, _data: ctypes.c_void_p) -> None:
-    """llama.cpp reports every tensor on stderr."""
+    pass
 
 
 class BareModel:
-    """The model file, loaded. Use as a context manager."""
+    """A loaded model file. Use as a context manager."""
 
     def __init__(self, path: Path, threads: int = 2) -> None:
         llama_cpp.llama_log_set(_silent, ctypes.c_void_p(0))
@@ -54,14 +54,14 @@ class BareModel:
         llama_cpp.llama_model_free(self._model)
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of plain text: markers in it stay text."""
+        """Tokenize plain text without control tokens."""
         data = text.encode()
         buffer = (llama_cpp.llama_token * (2 * len(data) + 8))()
         count = llama_cpp.llama_tokenize(self._vocabulary, data, len(data), buffer, len(buffer), False, False)
         return list(buffer[:count])
 
     def logits(self, tokens: Sequence[int], kept: int = 0) -> Logits:
-        """Logits after the last token, shape (size,), decoding after the first `kept` tokens already held."""
+        """Return the logits after the last token, shape (size,), reusing the first `kept` cached tokens."""
         llama_cpp.llama_memory_seq_rm(self._memory, 0, kept, -1)
         for start in range(0, len(tokens), _BATCH):
             step = tokens[start : start + _BATCH]
@@ -70,7 +70,7 @@ class BareModel:
         return logits
 
     def together(self, statements: Sequence[Sequence[int]], kept: int) -> list[Logits]:
-        """Logits after each statement, all evaluated in one batch after the `kept` tokens held."""
+        """Return the logits after each statement, evaluated in one batch after the `kept` cached tokens."""
         rows: list[Row] = []
         ends = []
         for sequence, statement in enumerate(statements, start=1):
@@ -80,7 +80,7 @@ class BareModel:
         return self._decode(rows, ends)
 
     def log_odds(self, tokens: Sequence[int], kept: int = 0) -> float:
-        """z, the log of the odds of "1" against "0" as the next token."""
+        """Return the log odds of "1" against "0" as the next token."""
         logits = self.logits(tokens, kept)
         one, zero = self._digits
         return float(logits[one]) - float(logits[zero])

@@ -1,16 +1,16 @@
-"""How often the interval of a corrected mean holds the truth, and how many labels it saves: measured where it is known.
+"""Measure the coverage of corrected means and the labels that they save, where the truth is known.
 
-    for each repeat:  make a run of judged units -> draw n -> label them -> correct -> held? how wide?
+    for each repeat:  make a run of judged units -> draw n -> label them -> correct -> covered? how wide?
 
-A run has samples of 1 to 6 units, as many of each size as CLAPnq's reference answers have sentences. Samples differ in
-how many of their units are 1 (a beta distribution around the truth); in the clustered case groups of four share that.
-Units come from a pool: of a made-up judge, or of real verdicts on statements that people labelled.
+A run has samples of 1 to 6 units, with the sizes of CLAPnq's reference answers. The share of units with label 1 varies
+between samples (a beta distribution around the truth); in the clustered case, groups of four share it. Units come from
+a pool: of a simulated judge, or of real verdicts on labelled statements.
 
-    labels alone    drawn at random, units all as likely: their mean, without a judge
-    PPI++           drawn at random: the judge's mean and the mean of its errors, weighted by lambda
-    corrected       as localjudge draws and corrects
+    labels alone    uniform random draw: the mean without a judge
+    PPI++           uniform random draw: the judge's mean and the mean of its errors, weighted by lambda
+    corrected       localjudge's drawing and correction
 
-These are intervals of a single look. `looked_at` labels on and looks again and again, at planned numbers of labels
+These are intervals of a single look. `looked_at` simulates repeated looks, at planned numbers of labels
 (`localjudge.stats.looks`) or with an ordinary interval after every five labels.
 """
 
@@ -44,22 +44,22 @@ _THRESHOLD = 0.5
 _MORE_LABELS = (1.0, 1.25, 1.5, 2.0, 3.0)
 WAYS = ("labels alone", "PPI++", "corrected")
 LABELS_AT = 50
-"""The look with the width that is compared."""
+"""Number of labels at which widths are compared."""
 _MOST_LABELS = 150
 ORDINARY = dict.fromkeys(range(15, _MOST_LABELS + 1, 5), CONFIDENCE)
-"""Labels after which somebody looks at an ordinary interval."""
+"""Numbers of labels for looks at an ordinary interval."""
 AS_PLANNED = {look.labels: 1 - look.error for look in PLANNED if look.labels <= _MOST_LABELS}
 
 
 class Pool(NamedTuple):
-    """Units to make runs of: what the judge gave each, and what people say; both (units,)."""
+    """Units for runs: the judge's probabilities and the human labels, both (units,)."""
 
     p_yes: Floats
     human: Floats
 
 
 class Setting(NamedTuple):
-    """What a run and its labels are like."""
+    """Properties of a run and its labels."""
 
     samples: int
     truth: float
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Share of intervals that held the truth, and their mean width."""
+    """Share of intervals that contain the truth, and their mean width."""
 
     share: float
     width: float
@@ -80,11 +80,11 @@ JUDGES: Mapping[str, tuple[float, float]] = {
     "noisy": (0.75, 0.75),
     "good": (0.95, 0.95),
 }
-"""What made-up judges get right of 1 and of 0."""
+"""Sensitivity and specificity of simulated judges."""
 
 
 def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
-    """A judge whose p_yes knows a little of whether its label is right, as those of real judges do."""
+    """Simulate a judge whose p_yes is weakly informative about its errors, as in real judges."""
     generator = np.random.Generator(np.random.PCG64(seed))
     human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
     right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)
@@ -94,7 +94,7 @@ def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
 
 
 def recorded_pool(labels: Path, run: Path) -> Pool:
-    """The verdicts in the directory of a run that `localjudge calibrate LABELS --judge ...` made, with the labels."""
+    """Return the verdicts of a run made by `localjudge calibrate LABELS --judge ...`, with the labels."""
     human = {str(text.columns["id"]): text.labels[0] for text in read_labelled_texts(labels).texts}
     with (run / "verdicts.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["p_yes"] is not None]
@@ -104,7 +104,7 @@ def recorded_pool(labels: Path, run: Path) -> Pool:
 
 
 def measure(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> dict[str, Held]:
-    """How each of the `WAYS` does."""
+    """Measure each of the `WAYS`."""
     generator = np.random.Generator(np.random.PCG64(seed))
     limits = np.array([_intervals(setting, pool, generator) for _ in range(repeats)])
     held = (limits[:, :, 0] <= setting.truth) & (setting.truth <= limits[:, :, 1])
@@ -113,21 +113,21 @@ def measure(setting: Setting, pool: Pool, *, repeats: int, seed: int) -> dict[st
 
 
 def labels_for(width: float, way: str, setting: Setting, pool: Pool, *, repeats: int, seed: int) -> float:
-    """How many labels the way needs for intervals of this mean width, interpolated between numbers that are tried."""
+    """Return the number of labels for intervals of this mean width, interpolated."""
     counts = [round(setting.labels * factor) for factor in _MORE_LABELS]
     widths = [measure(setting._replace(labels=count), pool, repeats=repeats, seed=seed)[way].width for count in counts]
     return float(np.exp(np.interp(-np.log(width), -np.log(widths), np.log(counts))))
 
 
 class Misses(NamedTuple):
-    """Share of runs in which some interval missed the truth, and the mean width of the interval at 50 labels."""
+    """Share of runs with a miss at some look, and the mean interval width at 50 labels."""
 
     share: float
     width: float
 
 
 def looked_at(setting: Setting, pool: Pool, looks: Mapping[int, float], *, repeats: int, seed: int) -> Misses:
-    """What happens with an interval after each of these numbers of labels, of this confidence."""
+    """Simulate looks at these numbers of labels with these confidences."""
     generator = np.random.Generator(np.random.PCG64(seed))
     limits = np.array([_limits_at(looks, _made_run(setting, pool, generator), generator) for _ in range(repeats)])
     missed = (limits[:, :, 0] > setting.truth) | (setting.truth > limits[:, :, 1])
@@ -143,7 +143,7 @@ def _limits_at(looks: Mapping[int, float], run: "_Run", generator: np.random.Gen
 
 
 class _Run(NamedTuple):
-    """Units of a made-up run: what the judge and people say, weights and clusters."""
+    """Units of a simulated run: verdicts, labels, weights and clusters."""
 
     p_yes: Floats
     human: Floats
@@ -158,7 +158,7 @@ class _Run(NamedTuple):
         return draw(self._shares, strata_by_score(self.p_yes, _STRATA), labels, int(generator.integers(2**31)))
 
     def units(self, drawing: DrawnUnits, labels: int) -> JudgedUnits:
-        """The units with the first labels of a drawing."""
+        """Return the units with the first labels of a drawing."""
         taken, shares, drawn = drawing.taken[:labels], self._shares, np.zeros_like(self.weights)
         chances = inclusion_probabilities(shares[taken] / shares.sum(), int(drawing.turns[:labels].max()))
         drawn[taken] = self.weights[taken] / chances

@@ -1,10 +1,10 @@
-"""How often an interval holds the true mean: measured, by drawing samples from populations whose mean is known.
+"""Measure the coverage of an interval by drawing samples from populations with a known mean.
 
-    for each repeat:  draw n samples -> interval -> does it hold the population's mean?
-    coverage = share of repeats that did
+    for each repeat:  draw n samples -> interval -> does it contain the population's mean?
+    coverage = share of repeats that do
 
-The populations look like scores: yes or no, a share of a few statements, any number, nearly always 1, and documents
-that several samples share. Each has its mean by construction, not by estimate.
+The populations resemble scores: yes or no, a share of a few statements, any number, nearly always 1, and documents
+shared by several samples. Their means are known by construction.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ _SHARE_OF_ONES = 0.9
 
 
 class Drawn(NamedTuple):
-    """Samples of a population: values (n,) and, where samples share documents, the document of each (n,)."""
+    """Samples of a population: values (n,) and, for shared documents, the document of each (n,)."""
 
     values: Floats
     clusters: npt.NDArray[np.intp] | None = None
 
 
 class Coverage(NamedTuple):
-    """Share of repeats whose interval held the true mean, and the mean width of the intervals."""
+    """Share of intervals that contain the true mean, and their mean width."""
 
     held: float
     width: float
@@ -39,7 +39,7 @@ Estimate = Callable[[Drawn, int], Interval]
 
 
 def coverage(estimate: Estimate, draw: Draw, size: int, mean: float, *, repeats: int, seed: int) -> Coverage:
-    """Measure how often `estimate(drawn, seed)` holds `mean` for `draw(generator, size, mean)`."""
+    """Measure how often `estimate(drawn, seed)` contains `mean` for `draw(generator, size, mean)`."""
     generator = np.random.Generator(np.random.PCG64(seed))
     intervals = [estimate(draw(generator, size, mean), repeat) for repeat in range(repeats)]
     return Coverage(
@@ -54,17 +54,17 @@ def yes_or_no(generator: np.random.Generator, size: int, mean: float) -> Drawn:
 
 
 def share_of_statements(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Share of five statements that hold, where samples differ in how hard they are."""
+    """Draw shares of five statements; samples differ in difficulty."""
     return Drawn(generator.binomial(_STATEMENTS, _ease(generator, size, mean)) / _STATEMENTS)
 
 
 def any_number(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """A number from a beta distribution: U-shaped at mean 0.5, piled up at a limit elsewhere."""
+    """Draw from a beta distribution: U-shaped at mean 0.5, concentrated at a limit elsewhere."""
     return Drawn(_ease(generator, size, mean))
 
 
 def nearly_always_one(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Exactly 1 for nine samples of ten; the tenth lies evenly around what gives `mean` (above 0.9)."""
+    """Draw exactly 1 for nine of ten samples; the tenth is uniform around the value that gives `mean` (above 0.9)."""
     rest = 1 - (1 - mean) / (1 - _SHARE_OF_ONES)
     half_range = min(rest, 1 - rest)
     others = generator.uniform(rest - half_range, rest + half_range, size)
@@ -72,7 +72,7 @@ def nearly_always_one(generator: np.random.Generator, size: int, mean: float) ->
 
 
 def shared_documents(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """0 or 1, about four samples per document (1, 2, ... geometric), documents differing in how hard they are.
+    """Draw 0 or 1, with about four samples per document (geometric) and documents of varying difficulty.
 
     `size` counts documents, so the number of samples varies.
     """

@@ -1,6 +1,6 @@
-"""The errors of the looks at labels in `localjudge.stats.looks`, from what each may spend.
+"""Compute the error levels in `localjudge.stats.looks` from the error spent at each look.
 
-    density of Z at a look, inside all c so far -> c for which the mass outside is what may be spent -> next look
+    density of Z at a look, inside all c so far -> c with the permitted mass outside -> next look
 
 A deviation at the next look is rho Z + sqrt(1 - rho^2) e, with rho = sqrt(n / n_next) and e normal.
 """
@@ -28,16 +28,16 @@ SPENT = {
     5_000: 0.0498,
     10_000: 0.05,
 }
-"""The error that is spent up to each look."""
+"""Cumulative error spent up to each look."""
 _STEP = 0.005
 _LARGEST = 6.0
 _PLACES = 1e5
 _NOISE = 0.1
-"""In units of the last place, of the grid."""
+"""Width of the grid's noise in units of the last place."""
 
 
 def planned_looks() -> Iterator[PlannedLook]:
-    """Each look with its errors, rounded down."""
+    """Yield each look with its errors, rounded down."""
     grid = np.arange(-_LARGEST, _LARGEST + _STEP / 2, _STEP)
     density, spent, before = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi), 0.0, 0
     for labels, total in SPENT.items():
@@ -51,7 +51,7 @@ def planned_looks() -> Iterator[PlannedLook]:
 
 
 def _limit(grid: Floats, density: Floats, outside: float) -> float:
-    """The c with so much of the density beyond -c and c."""
+    """Return the c with this mass of the density beyond -c and c."""
     beyond = np.cumsum((density[::-1][1:] + density[::-1][:-1]) * _STEP)  # both tails, from the outermost inwards
     return float(np.interp(outside, beyond, grid[::-1][1:]))
 

@@ -1,8 +1,8 @@
-"""Tokenizers for random models: three made-up vocabularies, and those of GGUF files.
+"""Tokenizers for random models: three synthetic vocabularies, and those of GGUF files.
 
 bytes     byte-pair encoding: 256 bytes, a few words, control tokens of a chat model
-words     the same with more words, a space at their front, and a begin token before every text
-pieces    SentencePiece: a space before every text, letters, single bytes for all else
+words     the same with more words, a leading space, and a begin token before every text
+pieces    SentencePiece: a space before every text, letters, single bytes for other characters
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ from gguf import GGUFReader, GGUFValueType
 _LATIN = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _OTHERS = [byte for byte in range(256) if byte not in _LATIN]
 _SPELLED = {byte: chr(byte) for byte in _LATIN} | {byte: chr(256 + place) for place, byte in enumerate(_OTHERS)}
-"""Bytes as byte-pair vocabularies spell them: by printable characters."""
+"""Printable characters for bytes in byte-pair vocabularies."""
 _WORDS = (
     " the",
     " yes",
@@ -38,14 +38,14 @@ Keys = dict[str, Any]
 
 
 class Tokenizer(NamedTuple):
-    """Metadata that make up a tokenizer, and how many tokens it has."""
+    """Metadata of a tokenizer and its number of tokens."""
 
     keys: Keys
     size: int
 
 
 class Typed(NamedTuple):
-    """A value of metadata with its type; `element` is that of a list's values."""
+    """A metadata value with its type; `element` is the type of list elements."""
 
     value: Any
     kind: GGUFValueType
@@ -74,7 +74,7 @@ def word_vocabulary() -> Tokenizer:
 def _byte_pairs(
     splitter: str, merges: list[str], control: list[str], user_defined: list[str], *, end: str, begins: bool
 ) -> Tokenizer:
-    """The first control token begins a text."""
+    """Build a byte-pair vocabulary. The first control token begins a text."""
     words = [merge.replace(" ", "") for merge in merges]
     tokens = [*(_SPELLED[byte] for byte in range(256)), *words, *control, *user_defined]
     keys: Keys = {
@@ -113,7 +113,7 @@ def piece_vocabulary() -> Tokenizer:
 
 @cache
 def vocabulary_of(file: Path) -> Tokenizer:
-    """The tokenizer of a GGUF file, without its chat template."""
+    """Return the tokenizer of a GGUF file, without its chat template."""
     keys: Keys = {}
     for name, field in GGUFReader(file).fields.items():
         if name.startswith("tokenizer.") and name != "tokenizer.chat_template":

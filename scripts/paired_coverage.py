@@ -1,12 +1,12 @@
-"""How good the interval of a mean difference is: measured on shapes of differences whose mean is known.
+"""Measure the interval of a mean difference on populations of differences with a known mean.
 
-    coverage   share of repeats whose interval holds the mean
-    width      mean width of ours over that of Student's t
-    power      share of repeats that leave out 0, beside t and the sign-flip test of R. A. Fisher (1935, The Design of
-               Experiments, section 21), which exchanges the runs of each pair, or of each document, at random
+    coverage   share of repeats whose interval contains the mean
+    width      mean width relative to Student's t
+    power      share of repeats that exclude 0, compared with t and the sign-flip test of R. A. Fisher (1935, The Design
+               of Experiments, section 21), which swaps the runs of each pair, or of each document, at random
 
-The shapes look like differences of scores: shares of 2 to 6 statements of which few or many flip, nearly all ties, one
-size, several, any number, skewed and not, and pairs that share documents.
+The populations resemble score differences: shares of 2 to 6 statements with few or many flips, nearly all ties, one
+size, several, any number, skewed and symmetric, and pairs that share documents.
 """
 
 import math
@@ -29,19 +29,19 @@ Draw = Callable[[np.random.Generator, int], Drawn]
 
 
 class Shape(NamedTuple):
-    """A population of differences and its mean; of clustered ones `draw` takes the number of documents."""
+    """A population of differences and its mean. For clustered ones, `draw` takes the number of documents."""
 
     draw: Draw
     mean: float
 
     @property
     def differs(self) -> bool:
-        """Whether there is a difference to be seen."""
+        """Whether the true difference is not 0."""
         return abs(self.mean) > ROUNDING
 
 
 class PairedCell(NamedTuple):
-    """What was measured of one shape and size; `narrowest` is the least width of ours."""
+    """Results for one population and size. `narrowest` is the smallest width."""
 
     held: float
     t_held: float
@@ -53,7 +53,7 @@ class PairedCell(NamedTuple):
     narrowest: float
 
     def shortfalls(self, shape: Shape) -> str:
-        """Which aims the cell misses: coverage .94, width 1.15 times t where t covers, power .05 below the better."""
+        """Return the missed aims: coverage .94, width 1.15 times t where t covers, power .05 below the better test."""
         missed = {
             "coverage": self.held < _COVERS,
             "width": self.t_held >= _COVERS and self.width > 1.15 * self.t_width,
@@ -64,7 +64,7 @@ class PairedCell(NamedTuple):
 
 
 def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
-    """Draw `repeats` data sets and compare ours with Student's t and the sign-flip test."""
+    """Draw `repeats` data sets and compare with Student's t and the sign-flip test."""
     generator = np.random.Generator(np.random.PCG64([seed, size]))
     signs = generator.choice([-1.0, 1.0], (size, _FLIPS))
     rows = np.array([_figures(shape.draw(generator, size), shape.mean, signs) for _ in range(repeats)])
@@ -88,7 +88,7 @@ def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
 
 
 def _student(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """Student's t for single pairs; for documents, that of the ratio estimate (Cochran, 1977, chapter 6)."""
+    """Return Student's t interval for pairs, or of the ratio estimate for documents (Cochran, 1977, chapter 6)."""
     count, mean = len(sums), sums.sum() / sizes.sum()
     variance = ((sums - mean * sizes) ** 2).sum() / (count - 1) * count / sizes.sum() ** 2
     half = two_sided_quantile(0.95, count - 1) * math.sqrt(variance)
@@ -100,7 +100,7 @@ def _holds(limits: tuple[float, float], value: float) -> bool:
 
 
 def moves(shares: Mapping[float, float]) -> Shape:
-    """Differences of these sizes, with these shares; all others are ties."""
+    """Differences of these sizes with these shares; all others are ties."""
     sizes = np.array([*shares, 0.0])
     ends = np.cumsum([*shares.values()])
 
@@ -123,7 +123,7 @@ def _some(share: float, sign: int, a: float, b: float) -> Shape:
 
 
 def statements(up: float, down: float) -> Shape:
-    """Half of 2 to 6 statements hold at first, by chance; of the others the share `up` flips, of these `down`."""
+    """Half of 2 to 6 statements are supported at first; the share `up` of the others flips, and `down` of these."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
         count = generator.integers(2, 7, size)
@@ -134,7 +134,7 @@ def statements(up: float, down: float) -> Shape:
 
 
 def independent(before: float, after: float) -> Shape:
-    """Shares of four statements that have nothing to do with each other, of samples that are hard and easy."""
+    """Independent shares of four statements, for samples of varying difficulty."""
 
     def draw(generator: np.random.Generator, size: int) -> Floats:
         shares = [generator.binomial(4, generator.beta(2 * mean, 2 - 2 * mean, size)) / 4 for mean in (before, after)]
@@ -144,12 +144,12 @@ def independent(before: float, after: float) -> Shape:
 
 
 def _normal(mean: float, deviation: float) -> Shape:
-    """-1 and 1 are 3.6 deviations away or more, so what is cut off moves no mean by 0.0001."""
+    """Truncation at -1 and 1 is at least 3.6 deviations away and changes no mean by 0.0001."""
     return _numbers(lambda generator, size: np.clip(generator.normal(mean, deviation, size), -1, 1), mean)
 
 
 def _documents(moving: float, down: float, change: float) -> Shape:
-    """About four pairs a document; a share of the documents moves, and in it half of the pairs, down or up."""
+    """About four pairs per document; a share of the documents moves, and half of their pairs, down or up."""
 
     def draw(generator: np.random.Generator, size: int) -> Drawn:
         document = np.repeat(np.arange(size), generator.geometric(0.25, size))

@@ -1,11 +1,11 @@
-"""Writes a small GGUF model with random weights: real llama.cpp, real tokenizers, nothing to download.
+"""Write a small GGUF model with random weights, for tests with real llama.cpp and real tokenizers.
 
     architecture + shape + seed          -> tensors       the same on every machine
-    a vocabulary-only GGUF, or a made-up
+    a vocabulary-only GGUF, or a synthetic
     vocabulary of bytes or of pieces     -> tokenizer
     F16 file -- llama_model_quantize --> Q8_0, Q4_0, Q4_K_M ...
 
-Its answers mean nothing. What they depend on, and what they cost, is what tests look at.
+Its answers are meaningless. Tests check what affects them and how long they take.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 class Shape(NamedTuple):
-    """Size of a model. `window` is the sliding window of the architectures that have one, in tokens."""
+    """Size of a model. `window` is the sliding window in tokens, for architectures with one."""
 
     width: int = 64
     layers: int = 2
@@ -66,14 +66,14 @@ class Shape(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """What one architecture asks for beyond what all have."""
+    """Additional tensors and metadata of an architecture."""
 
     block: Callable[[Shape, int], Shapes]
     """Tensors of the block with this index."""
     keys: Callable[[Shape], Keys] = lambda _shape: {}
     """Metadata, named without the architecture's prefix."""
     outside: Callable[[Shape], Shapes] = lambda shape: {"output_norm.weight": (shape.width,)}
-    """Tensors that belong to no block."""
+    """Tensors outside the blocks."""
 
 
 def _gated(shape: Shape, _block: int = 0) -> Shapes:
@@ -162,7 +162,7 @@ def _mamba(shape: Shape, _block: int) -> Shapes:
 
 
 def _lfm2(shape: Shape, block: int) -> Shapes:
-    """A hybrid: convolutions that remember the last tokens in even blocks, attention in odd ones."""
+    """Hybrid: convolutions with memory in even blocks, attention in odd ones."""
     if block % 2:
         return _attention(shape) | _head_norms(shape) | _gated(shape)
     return {
@@ -244,7 +244,7 @@ def write(
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
 def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp prints a line for every tensor that it quantises."""
+    pass
 
 
 def _write_f16(
@@ -304,7 +304,7 @@ def _is_matrix(name: str, size: tuple[int, ...]) -> bool:
 
 
 def _values(name: str, size: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:
-    """Random values at the scale at which a signal neither fades nor blows up."""
+    """Return random values at a scale that keeps the signal stable."""
     noise: NDArray[np.float32] = random.standard_normal(size, dtype=np.float32)
     if name.endswith("ssm_a"):
         return np.broadcast_to(np.arange(1, size[1] + 1, dtype=np.float32) * _SLOW_DECAY, size)

@@ -1,11 +1,11 @@
-"""How good a confidence sequence is: how often it leaves the truth out at any time, and how soon it decides a gate.
+"""Measure a confidence sequence: how often it ever misses the truth, and how soon it decides a gate.
 
     left out    share of repeats in which the true mean is outside after any number of draws up to a limit
-    decided     draws until the threshold of a gate is outside, beside the size at which an interval for a fixed number
-                of samples leaves it out in 80 % of cases
+    decided     draws until the threshold of a gate is outside, next to the size at which an interval for a fixed
+                sample size excludes it in 80 % of cases
 
-The interval leaves m out as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its target: products
-that grow draw by draw, here of all repeats at once. Tests compare them with the intervals themselves.
+The interval excludes m as soon as `up(m)` or `down(m)` of `localjudge.stats.sequence` reaches its target. These
+products grow draw by draw, here for all repeats at once. Tests compare them with the intervals themselves.
 """
 
 import json
@@ -37,7 +37,7 @@ exact = cache(clopper_pearson)
 
 
 class Population(NamedTuple):
-    """What a number of draws holds, its mean, the largest group in it and the lowest value."""
+    """A function for draws with their mean, largest group and lowest value."""
 
     draw: Callable[[np.random.Generator, int], Drawn]
     mean: float
@@ -46,7 +46,7 @@ class Population(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Draws until decided: mean, median, and the median of what the planner says after `PILOT` draws over it."""
+    """Draws until decided: mean, median, and the median ratio of the estimate after `PILOT` draws."""
 
     mean: float
     median: float
@@ -59,13 +59,13 @@ def _beta_binomial(generator: np.random.Generator, counts: Counts, mean: float) 
 
 
 def sentences(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Shares of 1 to 6 sentences, as many of each as in ClapNQ's reference answers; samples differ in difficulty."""
+    """Shares of 1 to 6 sentences, with the sizes of ClapNQ's reference answers; samples differ in difficulty."""
     counts = generator.choice(np.arange(1, len(UNITS_OF_A_SAMPLE) + 1), size, p=UNITS_OF_A_SAMPLE)
     return Drawn(_beta_binomial(generator, counts, mean))
 
 
 def contexts(generator: np.random.Generator, size: int, mean: float) -> Drawn:
-    """Shares of 10 contexts, as many as HotpotQA's questions have."""
+    """Shares of 10 contexts, as in HotpotQA."""
     return Drawn(_beta_binomial(generator, np.full(size, 10), mean))
 
 
@@ -79,7 +79,7 @@ def _harder_groups(generator: np.random.Generator, size: int, few: float, many: 
 
 
 def groups(few: float, many: float) -> Population:
-    """Those of `_harder_groups`; their mean is that of all samples, to which large groups add more."""
+    """Population of `_harder_groups`. Its mean is over all samples, so large groups count more."""
     sizes = np.arange(1, _LARGEST_GROUP + 1)
     mean = float(sizes @ np.interp(sizes, [1, _LARGEST_GROUP], [few, many]) / sizes.sum())
     return Population(partial(_harder_groups, few=few, many=many), mean, _LARGEST_GROUP)
@@ -121,9 +121,10 @@ GATES: tuple[tuple[str, float, Callable[[float], Population]], ...] = (
 def first_exits(
     population: Population, value: float, *, repeats: int, limit: int, seed: int, block: int = PILOT
 ) -> tuple[Counts, Floats]:
-    """After how many draws the interval leaves `value` out, (repeats,), `limit` + 1 if never; the first block's values.
+    """Return the draws after which the interval excludes `value`, (repeats,), `limit` + 1 if never; the first block's
+    values.
 
-    Drawn in blocks, only for repeats that are still open; the values are empty where there are groups.
+    Draws in blocks, only for open repeats. The values are empty for groups.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     exits, still, values = np.full(repeats, limit + 1), np.arange(repeats), np.empty((repeats, 0))
@@ -156,7 +157,7 @@ def _draws(drawn: Drawn, shift: float, scale: float) -> tuple[Floats, Floats]:
 
 
 def decided(population: Population, gate: float, *, repeats: int, limit: int, seed: int) -> Decided:
-    """How many draws decide whether the mean is above the gate."""
+    """Measure the number of draws until the gate is decided."""
     exits, pilots = first_exits(population, gate, repeats=repeats, limit=limit, seed=seed)
     ratios = [np.nan]
     for size, pilot in zip(exits, pilots, strict=True):
@@ -167,7 +168,7 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
 
 
 def fixed_size(population: Population, gate: float, *, seed: int) -> int:
-    """The least size at which the interval for a fixed number of samples leaves the gate out in 80 % of cases."""
+    """Return the smallest fixed sample size whose interval excludes the gate in 80 % of cases."""
 
     def power(size: int) -> float:
         generator = np.random.Generator(np.random.PCG64([seed, size]))
@@ -191,7 +192,7 @@ def _fixed(values: Floats, lowest: float) -> tuple[float, float]:
 
 
 def scores_of(run: Path) -> dict[str, Floats]:
-    """The scores of each metric of a run, in no order that matters."""
+    """Return the scores of each metric of a run."""
     with (run / "scores.jsonl").open(encoding="utf-8") as file:
         rows = [row for row in map(json.loads, file) if row["score"] is not None]
     metrics = dict.fromkeys(row["metric"] for row in rows)
@@ -199,9 +200,9 @@ def scores_of(run: Path) -> dict[str, Floats]:
 
 
 def share_asked(scores: Floats, gate: float, *, repeats: int, seed: int) -> float | None:
-    """The median share of 300 samples that a gate takes; None for one that is not between 0 and 1.
+    """Return the median share of 300 samples that a gate needs, None for a gate outside (0, 1).
 
-    They come in random orders, and are drawn with replacement where a run has fewer.
+    Samples come in random order, with replacement if a run has fewer.
     """
 
     def draw(generator: np.random.Generator, size: int) -> Drawn:

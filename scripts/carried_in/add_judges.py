@@ -13,7 +13,7 @@ from localjudge.errors import LocaljudgeError
 
 
 def main(folder: Path) -> None:
-    """What is registered already stays; a name that stands for another model is refused before anything is copied."""
+    """Register new judges. Refuses a name that belongs to another model before copying anything."""
     state = resources.state_directory()
     rows = {
         path: tomllib.loads(path.read_text(encoding="utf-8"))["model"][0] for path in folder.glob("models/*/judge.toml")
