@@ -95,7 +95,7 @@ def test_a_slice_with_failures_has_no_mean(tmp_path: Path, capfd: pytest.Capture
     out = called(capfd, "show", run.directory, "--by", "topic")[1]
     lines = [line.split() for line in out.splitlines() if line.split()[1:2] in (["a"], ["10"])]
     assert lines[0][:4] == ["context_recall", "a", "10", "0.600"]
-    assert lines[1] == ["b", "10", "-", "-", "0", "1"]
+    assert lines[1] == ["b", "10", "-", "-", "1"]
     values = json.loads(called(capfd, "show", run.directory, "--by", "topic", "--json")[1])
     assert [part["value"] for part in values["slices"]] == ["a", "b"]
     assert called(capfd, "show", run.directory, "1", "--by", "topic")[0] == 1
