@@ -67,7 +67,7 @@ def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], 
         ({"reference": "a,b"}, "names a column that no row of rows has"),
     ],
 )
-def test_an_empty_mapping_is_refused(mapping: dict[str, str], message: str) -> None:
+def test_a_wrong_mapping_is_refused(mapping: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         only({"question": "q", "a": "t", "b": "u"}, **mapping)
 

@@ -37,7 +37,7 @@ def test_the_fingerprint_is_stable() -> None:
     assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
 
 
-def test_columns_have_their_own_name_and_the_field_name() -> None:
+def test_a_column_is_found_by_its_own_and_its_field_name() -> None:
     data = load([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
     assert data.column("meta.page") == (3, None)
@@ -45,7 +45,7 @@ def test_columns_have_their_own_name_and_the_field_name() -> None:
     assert data.column("id")[0] == "1"
 
 
-def test_an_extra_column_has_priority_over_a_field() -> None:
+def test_a_column_named_like_a_field_has_priority() -> None:
     data = load([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
     assert data.column("reference") == ("a book", "s")
     assert data.column("gold") == ("r", "s")

@@ -127,7 +127,7 @@ def test_a_device_and_a_socket_are_refused_before_they_are_read(
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "a\0b", "x" * 5000, ""])
-def test_a_missing_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_path_without_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
         load(name)

@@ -1,5 +1,3 @@
-"""A judge held against labels: figures by hand, the same numbers however the labels come, nothing asked twice."""
-
 import csv
 import json
 import random
@@ -28,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def statements(count: int = PAIRS) -> list[dict[str, Any]]:
-    """Labels 1, 0, 1, 0 ...; of each five rows one has the probability of the other kind."""
+    """Create labels 1, 0, 1, 0 ...; one row in five has the probability of the other label."""
     return [
         {"context": f"Passage {n // 2}.", "statement": f"Statement {n}. And more.", "label": (n + 1) % 2, "doc": n // 4}
         for n in range(count)
@@ -55,9 +53,9 @@ def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Cali
 
 
 def test_figures_by_hand() -> None:
-    """40 rows, 8 of them (0, 5, 10 ...) of the wrong kind, 4 of each: all are above .5; from .57 on 16 of 20 are right.
+    """8 of 40 rows (0, 5, 10 ...) are wrong, 4 of each label: all are above .5; from .57 on, 16 of 20 are right.
 
-    At .5 all are decided 1: balanced accuracy 1/2, bias 20/40. Held out, 32/40.
+    At .5 all verdicts are 1: balanced accuracy 1/2, bias 20/40. Held out: 32/40.
     """
     calibration = calibrated()
     assert (calibration.labels.verdicts, calibration.labels.positives, calibration.labels.clusters) == (40, 20, 20)
@@ -70,8 +68,8 @@ def test_figures_by_hand() -> None:
     assert all(figure.ci95[0] <= figure.value <= figure.ci95[1] for figure in held_out.values())
 
 
-def test_statements_are_asked_whole_and_once_and_a_cluster_is_what_was_drawn_together() -> None:
-    """A labelled statement of two sentences is one verdict. By contexts two rows each, by the column four."""
+def test_a_statement_is_one_question_and_clusters_share_a_context_or_group() -> None:
+    """A statement of two sentences is one verdict. Two rows share each context, four a value of the column."""
     engine, again = ScriptedEngine(SCRIPT), ScriptedEngine(SCRIPT)
     by_context = calibrated(engine=engine, out="run")
     by_column = calibrated(engine=again, out="run", cluster_by="doc")
@@ -84,7 +82,7 @@ def test_statements_are_asked_whole_and_once_and_a_cluster_is_what_was_drawn_tog
         calibrated(cluster_by="nowhere")
 
 
-def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path: Path) -> None:
+def test_order_and_format_of_the_labels_do_not_matter(tmp_path: Path) -> None:
     rows = [{**row, "id": f"r{number}"} for number, row in enumerate(statements())]
     whole = calibrated(rows)
     random.Random(1).shuffle(rows)
@@ -97,7 +95,7 @@ def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path:
     assert [name for name in names if getattr(moved, name) != getattr(whole, name)] == []
 
 
-def test_what_does_not_go_together_is_refused_before_anybody_is_asked() -> None:
+def test_contradicting_options_are_refused_before_judging() -> None:
     calibrated(out="asked")
     texts = Path("labels.jsonl")
     for arguments, message in (
@@ -118,7 +116,7 @@ def test_what_does_not_go_together_is_refused_before_anybody_is_asked() -> None:
         calibrated([{**row, "label": None} for row in statements()])
 
 
-def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None:
+def test_a_calibration_is_saved_privately_and_read_back(home: Path) -> None:
     calibration = calibrated(name="ours")
     file = calibration_file("ours")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -134,7 +132,7 @@ def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None
         calibrations_of([calibration, calibration.model_copy(update={"name": "theirs", "threshold": 0.1})])
 
 
-def test_too_few_labels_are_an_error_or_a_loud_remark_and_failed_verdicts_are_in_no_figure() -> None:
+def test_too_few_labels_are_reported_and_failed_verdicts_are_excluded() -> None:
     with pytest.raises(DataError, match="where all labels"):
         calibrated([row for row in statements() if row["label"]])
     few = calibrated(statements(16))
@@ -146,7 +144,7 @@ def test_too_few_labels_are_an_error_or_a_loud_remark_and_failed_verdicts_are_in
     assert "1 labelled verdicts lack a probability, and are in no figure" in failed.remarks
 
 
-def test_sentences_are_asked_beside_their_passage() -> None:
+def test_sentences_are_judged_with_their_passage() -> None:
     passages = [
         {"question": f"Why {n}?", "sentences": [f"Yes {n}.", f"No {n}.", "Extra."], "relevant": [1, 0, None]}
         for n in range(25)
@@ -177,8 +175,8 @@ localjudge.calibrate("labels.jsonl", engine=Killed(SCRIPT), out="run", name="k")
 
 
 @pytest.mark.engine
-def test_a_calibration_that_is_killed_while_it_asks_goes_on() -> None:
-    """Killed in its 30th question: these are not asked again, and what comes out is what comes out in one go."""
+def test_a_killed_calibration_resumes() -> None:
+    """Killed at question 30: the 29 answers are not repeated, and the result is the same."""
     written(statements())
     program = Path("program.py")
     program.write_text(KILLED.replace("SCRIPT", repr(SCRIPT)))

@@ -1,5 +1,3 @@
-"""The doctor and judges that were trained on a few questions: each is asked what it has words for, and nothing else."""
-
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,8 @@ def model(tmp_path: Path) -> str:
     return str(random_model.write(tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML))
 
 
-def test_a_judge_is_asked_what_it_has_words_for_and_nothing_else(model: str) -> None:
-    """10 of the 16 plain cases are of statements; random weights guess, so that no attempt is made."""
+def test_a_trained_judge_gets_only_its_own_questions(model: str) -> None:
+    """10 of the 16 plain cases are statements. Random weights guess, so attempts are skipped."""
     minicheck, prometheus = (
         {check.name: check for check in examine(model, injections=2, profile=profile, threads=1).checks}
         for profile in ("minicheck", "prometheus")

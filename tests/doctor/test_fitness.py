@@ -1,5 +1,3 @@
-"""For what a judge is fit: the arithmetic on its answers by hand, the lines that it makes, every rule at its bound."""
-
 from collections.abc import Callable
 from math import log
 
@@ -25,12 +23,12 @@ def says_yes(_item: Probe) -> float:
 
 
 def half(item: Probe) -> float:
-    """Knows statements and guesses relevance."""
+    """Simulate a judge that knows statements and guesses relevance."""
     return knows(item) if item.task.unit.kind == "statement" else 0.5
 
 
 def measure(p: Scripted, *, count: int = 32, mass: float = 1.0) -> tuple[ProbeFigures, dict[str, HealthCheck]]:
-    """Of the first passages, by the probability of each item; nothing is asked in another arrangement."""
+    """Measure `count` passages with the probability `p` of each item, without arrangements."""
     answers: dict[Task, Answer] = {
         item.task: Answer(p_yes=p_yes, legal_mass=mass, raw="")
         for item in probes(count)
@@ -45,8 +43,8 @@ def admission(p: Scripted, *, passes: bool = True, required: Use | None = None, 
     return fitness.check_admission(figures, passes_plain_cases=passes, required=required)
 
 
-def test_the_figures_of_the_picture() -> None:
-    """Labels 0 0 1 1 with .2 .7 .6 .9: three of four pairs in order; at .5, 0 1 1 1: (1 + 1/2) / 2, and 3/4 - 2/4."""
+def test_figures_by_hand() -> None:
+    """Labels 0 0 1 1 with .2 .7 .6 .9: AUC 3/4. At .5, verdicts 0 1 1 1: accuracy (1 + 1/2) / 2, bias 3/4 - 2/4."""
     kinds = (("number", 0.2), ("relation", 0.7), ("copied", 0.6), ("paraphrase", 0.9))
     figures = skill([(next(item for item in probes() if item.kind == kind), p) for kind, p in kinds])
     assert (figures.auc.mean, figures.balanced_accuracy.mean, figures.lean.mean) == (0.75, 0.75, 0.25)
@@ -61,10 +59,10 @@ def test_the_figures_of_the_picture() -> None:
         (0.0, 1.0, 1, 2 * log(1e6)),
     ],
 )
-def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
+def test_shifts_are_in_log_odds_and_flips_cross_the_threshold(
     before: float, after: float, flipped: int, move: float
 ) -> None:
-    """Certainty moves by a finite number, about 27.6."""
+    """Certainty shifts by a finite number, about 27.6."""
     answers: dict[Task, Answer] = {}
     for pair in rearranged()[::3]:
         for task, p_yes in zip(pair, (before, after), strict=True):
@@ -77,7 +75,7 @@ def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
 
 
 def test_one_passage_has_figures_and_no_interval() -> None:
-    """However many items: what another passage would give is not known. The figures bar what a limit has to reach."""
+    """One cluster has no variance. Bounds that need an interval are missed."""
     figures, checks = measure(knows, count=1)
     for measured in figures.skills.values():
         assert fitness.in_limits(measured.auc) == "1.00 (1 passage: no interval)"
@@ -85,7 +83,7 @@ def test_one_passage_has_figures_and_no_interval() -> None:
     assert [name for name, check in checks.items() if check.status == "ok"] == ["probes"]
 
 
-def test_a_judge_that_knows_all_has_every_figure_at_its_best_and_is_fit_for_everything() -> None:
+def test_a_perfect_judge_is_recommended_for_everything() -> None:
     figures, checks = measure(lambda item: 0.99 if item.answer else 0.01)
     for measured, items in zip(figures.skills.values(), (256, 128), strict=True):
         assert (measured.auc.n, measured.auc.clusters, measured.auc.low) == (items, 32, 1.0)
@@ -97,8 +95,8 @@ def test_a_judge_that_knows_all_has_every_figure_at_its_best_and_is_fit_for_ever
     assert admission(knows).figures["uses"]["relevance"] == ["ranking", "means", "thresholds"]
 
 
-def test_a_judge_that_says_yes_to_all_leans_is_blind_to_changes_and_fit_for_nothing() -> None:
-    """All of one half is right: balanced accuracy .5, AUC .5, and the share of yes is 1 where a half is so."""
+def test_a_judge_that_always_says_yes_is_not_recommended() -> None:
+    """Balanced accuracy .5, AUC .5, share of yes 1 instead of 1/2."""
     figures, checks = measure(says_yes)
     warned = {name for name, check in checks.items() if check.status == "warning"}
     assert warned == {"attribution", "relevance", "bias", "sensitivity"}
@@ -107,8 +105,8 @@ def test_a_judge_that_says_yes_to_all_leans_is_blind_to_changes_and_fit_for_noth
     assert admission(says_yes).figures["uses"] == {"attribution": [], "relevance": []}
 
 
-def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
-    """A changed number takes .2 off, anything else changed adds .1; nothing crosses .5; equal has not fallen."""
+def test_minimal_pairs_are_complete_and_within_one_passage() -> None:
+    """A changed number lowers p by .2, other changes raise it by .1; none crosses .5. An equal p is not lower."""
     p = {"number": 0.6, "name": 0.9, "negation": 0.9}
     figures, checks = measure(lambda item: p.get(item.kind, 0.8))
     assert figures.falls is not None
@@ -121,7 +119,7 @@ def test_pairs_are_those_of_one_passage_with_both_halves() -> None:
     assert checks["sensitivity"].figures["pairs"] == sum(item.changed_from == "paraphrase" for item in probes())
 
 
-def test_little_probability_on_legal_answers_and_items_without_one_are_a_warning_and_no_answer_a_failure() -> None:
+def test_a_low_valid_mass_or_missing_answers_are_a_warning_and_no_answer_a_failure() -> None:
     for mass, status in ((0.5, "ok"), (0.49, "warning")):
         assert measure(knows, mass=mass)[1]["probes"].status == admission(knows, mass=mass).status == status
     check = measure(lambda item: None if item.passage == "sourdough" else knows(item))[1]["probes"]
@@ -131,7 +129,7 @@ def test_little_probability_on_legal_answers_and_items_without_one_are_a_warning
 
 
 @pytest.mark.parametrize(("required", "status"), [(None, "warning"), ("ranking", "failed"), ("thresholds", "failed")])
-def test_what_is_required_has_to_be_there_in_both_tasks_and_decided(required: Use | None, status: str) -> None:
+def test_a_required_use_must_be_recommended_for_both_tasks(required: Use | None, status: str) -> None:
     assert admission(says_yes, required=required).status == admission(half, required=required).status == status
     assert admission(knows, required=required).status == admission(knows, required="means", count=8).status == "ok"
     for check in (
@@ -143,7 +141,7 @@ def test_what_is_required_has_to_be_there_in_both_tasks_and_decided(required: Us
     assert fitness.check_admission(None, passes_plain_cases=False, required=required).status == "failed"
 
 
-def test_the_reasons_are_those_of_the_next_use_alone() -> None:
+def test_reasons_are_given_for_the_next_use_only() -> None:
     barred = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
     assert (barred.uses, len(barred.barred_by)) == (("ranking",), 2)
     assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
@@ -155,10 +153,8 @@ def test_the_reasons_are_those_of_the_next_use_alone() -> None:
 @pytest.mark.parametrize(
     ("seconds_each", "taken"), [(0.0, 32), (300 / 512, 32), (1.0, 18), (2.0, 9), (10.0, 8), (600.0, 8)]
 )
-def test_a_slow_judge_is_asked_what_takes_five_minutes_and_never_less_than_eight_passages(
-    seconds_each: float, taken: int
-) -> None:
-    """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so the eight that it takes."""
+def test_a_slow_judge_gets_items_for_five_minutes_but_at_least_eight_passages(seconds_each: float, taken: int) -> None:
+    """512 questions of 1 s: 32 x 300 / 512 = 18.75 passages; of 2 s: 9.4; of 10 s: 1.9, so eight."""
     assert len(probe_tasks()) == 512
     count, why = fitness.choose_passages(at_speed(seconds_each), None)
     assert (count, why == "") == (taken, taken == len(passages()))
@@ -171,7 +167,7 @@ def limits(low: float, mean: float | None = None, high: float | None = None) -> 
 
 
 def at_bounds(**changed: float) -> ProbeFigures:
-    """Those of a judge that is just fit for everything, but for what is changed."""
+    """Figures exactly at the bounds of every use, with changes."""
     best = {"auc": 0.65, "accuracy": 0.85, "lean": 0.15, "slope": 2.0, "error": 0.15, "falls": 0.75, "flipped": 0.1}
     at = {**best, "mass": 0.5, **changed}
     lean = limits(min(at["lean"], 0.0), 0.0, max(at["lean"], 0.0))
@@ -181,7 +177,7 @@ def at_bounds(**changed: float) -> ProbeFigures:
 
 
 def last_uses(figures: ProbeFigures) -> list[str]:
-    """The last use of either task; "" for none."""
+    """Return the highest use for each task; "" for none."""
     return [(admission.uses or ("",))[-1] for admission in admissions(figures, passes_plain_cases=True).values()]
 
 
@@ -203,8 +199,8 @@ def last_uses(figures: ProbeFigures) -> list[str]:
         ({"mass": 0.49}, "", ""),
     ],
 )
-def test_what_misses_a_bound_loses_that_use_and_those_above_it(
+def test_a_missed_bound_loses_its_use_and_all_higher_uses(
     changed: dict[str, float], attribution: str, relevance: str
 ) -> None:
-    """What equals it reaches it. Order and minimal pairs are measured on statements, and bar no use in relevance."""
+    """A bound itself passes. Order and minimal pairs are measured on statements only and do not limit relevance."""
     assert last_uses(at_bounds(**changed)) == [attribution, relevance]

@@ -1,5 +1,3 @@
-"""Which models a machine has: each once, with what its header says, and with why it cannot judge."""
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ def listed(*folders: Path) -> dict[str, ListedModel]:
     return {model.name: model for model in inventory(folders).models}
 
 
-def test_a_model_is_listed_with_what_its_header_says(user: Path, tmp_path: Path) -> None:
+def test_a_model_is_listed_with_its_header(user: Path, tmp_path: Path) -> None:
     model = gguf(tmp_path / "m" / "some.gguf")
     row = listed(tmp_path / "m")[str(model)]
     assert (row.program, row.size, row.quantisation, row.context) == ("folder", model.stat().st_size, "Q4_K_M", 4096)
@@ -29,8 +27,8 @@ def test_a_model_is_listed_with_what_its_header_says(user: Path, tmp_path: Path)
     assert (row.needed_bytes or 0) > row.size
 
 
-def test_the_checksum_of_a_blob_is_its_name_and_of_another_file_what_is_remembered(user: Path, tmp_path: Path) -> None:
-    """No model is read for its checksum here."""
+def test_checksums_come_from_blob_names_or_the_cache(user: Path, tmp_path: Path) -> None:
+    """No model file is read for its checksum."""
     model = gguf(tmp_path / "m" / "some.gguf")
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_0.gguf", model)
@@ -42,7 +40,7 @@ def test_the_checksum_of_a_blob_is_its_name_and_of_another_file_what_is_remember
     assert listed(tmp_path / "m")[str(model)].sha256 == checksum
 
 
-def test_what_cannot_judge_is_listed_with_why(user: Path, tmp_path: Path) -> None:
+def test_an_unusable_model_is_listed_with_the_reason(user: Path, tmp_path: Path) -> None:
     gguf(tmp_path / "embed.gguf", "nomic-bert")
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF\x03")
     reasons = {Path(name).stem: model.cannot_judge or "" for name, model in listed(tmp_path).items()}
@@ -50,7 +48,7 @@ def test_what_cannot_judge_is_listed_with_why(user: Path, tmp_path: Path) -> Non
     assert reasons["damaged"].startswith("is damaged or cut off")
 
 
-def test_a_model_that_takes_more_than_is_free_does_not_fit(
+def test_a_model_larger_than_free_memory_does_not_fit(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = gguf(tmp_path / "some.gguf")
@@ -60,9 +58,7 @@ def test_a_model_that_takes_more_than_is_free_does_not_fit(
         assert listed(tmp_path)[str(model)].fits is fits
 
 
-def test_a_file_that_two_programs_share_is_listed_once_and_two_tags_of_one_blob_twice(
-    user: Path, tmp_path: Path
-) -> None:
+def test_a_shared_file_is_listed_once_and_two_tags_of_a_blob_twice(user: Path, tmp_path: Path) -> None:
     model = gguf(tmp_path / "m" / "some.gguf")
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
@@ -75,7 +71,7 @@ def test_a_file_that_two_programs_share_is_listed_once_and_two_tags_of_one_blob_
     assert not [name for name in names if name.startswith("lmstudio:")]
 
 
-def test_a_registered_judge_that_is_not_installed_says_how_and_a_folder_that_is_not_one_is_refused(
+def test_a_missing_registered_judge_has_a_hint_and_a_bad_folder_is_refused(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("localjudge.local_models.file_in_package", lambda *_: None)
@@ -87,10 +83,10 @@ def test_a_registered_judge_that_is_not_installed_says_how_and_a_folder_that_is_
         inventory([tmp_path / "nowhere"])
 
 
-def test_a_model_that_has_judged_here_is_listed_with_its_pace(
+def test_a_used_model_is_listed_with_its_latest_pace(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its checksum, the latest of several; what another machine with this home took is not this one's."""
+    """Found by its checksum. Paces of other machines with the same home do not count."""
     model = gguf(tmp_path / "m" / "some.gguf")
     folder = state_directory() / "paces"
     folder.mkdir(parents=True)

@@ -1,5 +1,3 @@
-"""The bundled items: balanced, well formed, and of no use to a judge that only counts words."""
-
 import re
 from collections import Counter
 
@@ -18,7 +16,7 @@ def attribution(items: list[Probe]) -> list[Probe]:
 
 
 def covered(task: Task) -> float:
-    """Share of the unit's words (of the question's, where a chunk is judged) that the text has too."""
+    """Share of the words of the unit (or of the question, for a chunk) that the text contains."""
     if isinstance(task, Attribution):
         asked, shown = task.unit.span.text, task.contexts[0]
     else:
@@ -28,7 +26,7 @@ def covered(task: Task) -> float:
     return sum(word in set(known) for word in words) / len(words)
 
 
-def test_every_passage_has_half_of_its_items_of_each_label() -> None:
+def test_half_of_the_items_of_a_passage_have_each_label() -> None:
     """32 x (4 + 4) statements and 32 x (2 + 2) of relevance: 384."""
     assert (len(passages()), len(probes()), probe_set.PER_PASSAGE) == (32, 384, 12)
     for passage in passages():
@@ -38,15 +36,15 @@ def test_every_passage_has_half_of_its_items_of_each_label() -> None:
 
 
 @pytest.mark.parametrize("count", [8, 16, 24, 32])
-def test_the_first_passages_have_as_many_of_each_kind_as_all_have(count: int) -> None:
-    """The share of each kind differs by no more than two items in eight passages from that of all."""
+def test_the_first_passages_have_the_same_mix_of_kinds_as_all(count: int) -> None:
+    """Within two items per eight passages."""
     every, few = (Counter(item.kind for item in probes(number)) for number in (None, count))
     assert all(abs(few[kind] - every[kind] * count / 32) <= 2 * count / 8 for kind in every)
     assert set(few) == set(every)
     assert len({passage.question for passage in passages()[:8]}) == 8
 
 
-def test_fewer_items_are_the_first_of_more_and_nothing_is_asked_twice() -> None:
+def test_fewer_items_are_a_prefix_without_repetitions() -> None:
     """384 items, and 8 passages x 4 statements x (leading, last, swapped, twice): 384 + 128."""
     assert len(probe_tasks()) == len(set(probe_tasks())) == 384 + 128
     assert probes(5) == probes()[: 5 * 12]
@@ -55,7 +53,7 @@ def test_fewer_items_are_the_first_of_more_and_nothing_is_asked_twice() -> None:
 
 
 def test_a_minimal_pair_differs_in_one_place() -> None:
-    """The changed statement is that which holds, with one piece of at most twelve words exchanged."""
+    """The unsupported statement replaces one piece of at most twelve words."""
     known = {(item.passage, item.kind): item.task.unit.span.text for item in probes()}
     pairs = [item for item in probes() if item.changed_from]
     assert {item.kind for item in pairs} == set(CHANGED)
@@ -68,7 +66,7 @@ def test_a_minimal_pair_differs_in_one_place() -> None:
         assert len(new.split()) <= 12
 
 
-def test_sentences_of_relevance_stand_where_they_say() -> None:
+def test_relevant_sentences_are_at_their_stated_offsets() -> None:
     for item in probes():
         if isinstance(item.task, Relevance) and item.task.contexts:
             span = item.task.unit.span
@@ -76,8 +74,8 @@ def test_sentences_of_relevance_stand_where_they_say() -> None:
             assert span.text.endswith(".")
 
 
-def test_neither_words_nor_length_tell_what_holds() -> None:
-    """Counting covered words has an AUC near .5 on statements, and on chunks; a quarter of denials hold, and do not."""
+def test_shared_words_and_length_do_not_predict_the_label() -> None:
+    """Shared words have an AUC near .5; a quarter of the statements with each label are denials."""
     for kind in ("statement", "chunk"):
         items = [item for item in probes() if item.task.unit.kind == kind]
         assert 0.35 < roc_auc([item.answer for item in items], [covered(item.task) for item in items]) < 0.62, kind
@@ -87,7 +85,7 @@ def test_neither_words_nor_length_tell_what_holds() -> None:
     assert 0.25 <= sum(with_no) / len(with_no) <= 0.75
 
 
-def test_an_arrangement_shows_the_same_evidence_for_as_many_of_each_label() -> None:
+def test_arrangements_have_the_same_evidence_and_balanced_labels() -> None:
     """8 passages x 4 statements: needed chunk last, others swapped, needed chunk twice. No chunk is new."""
     labels = {(item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())}
     for place, (before, after) in enumerate(rearranged()):

@@ -1,5 +1,3 @@
-"""Judges on the labels of runs: the same labels for each, weighed as they were drawn, and the best one first."""
-
 import random
 from pathlib import Path
 from typing import Any, cast
@@ -39,13 +37,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def human(text: str) -> int:
-    """Of `One 7.` and `Two 7.`: the first is 1 but where the number can be divided by 5, the second is 0."""
+    """Label `One 7.` 1 unless 5 divides the number, and `Two 7.` 0."""
     word, number = text.rstrip(".").split()
     return int(word != "Two" and int(number) % 5 != 0)
 
 
 def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None) -> Run:
-    """A run of a judge that knows what people say, but for so much noise."""
+    """Create a run of a judge that knows the human labels except for noise."""
     rows = [
         {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
         for n in range(SAMPLES)
@@ -68,7 +66,7 @@ def measured(*runs: Any, **options: Any) -> list[Calibration]:
 
 
 def test_the_labels_of_a_run_measure_its_judge() -> None:
-    """All is labelled: 60 sentences in 30 samples, of which those of `One` are 1 but for six."""
+    """All 60 sentences of 30 samples are labelled; `One` sentences are 1, except six."""
     run = judged("run", 0.5)
     label(run, metrics=["faithfulness"])
     [calibration] = localjudge.calibrate(run)
@@ -83,7 +81,7 @@ def test_the_labels_of_a_run_measure_its_judge() -> None:
     assert not any("drawn" in remark for remark in calibration.remarks)
 
 
-def test_each_question_has_a_calibration_and_one_run_gives_a_list_like_several() -> None:
+def test_each_question_has_a_calibration_also_for_one_run() -> None:
     run = judged("run", 0.5)
     with pytest.raises(DataError, match="no labelled statement is in each of run"):
         localjudge.calibrate(run)
@@ -99,8 +97,8 @@ def test_each_question_has_a_calibration_and_one_run_gives_a_list_like_several()
         localjudge.calibrate(run, metrics=["faithfullness"])
 
 
-def test_judges_are_measured_on_the_labels_of_any_of_them_and_the_best_comes_first() -> None:
-    """Only the noisy judge's run was labelled; the order in which the runs are named moves nothing."""
+def test_judges_share_the_labels_of_all_runs_and_the_best_comes_first() -> None:
+    """Only the run of the noisy judge has labels. The order of runs does not matter."""
     good, poor, deaf = judged("good", 0.2), judged("poor", 0.5), judged("deaf", 1.0)
     label(poor, 40, metrics=["faithfulness"])
     tables = [measured(*runs) for runs in ((deaf, poor, good), (good, poor, deaf))]
@@ -123,8 +121,8 @@ def test_judges_are_measured_on_the_labels_of_any_of_them_and_the_best_comes_fir
     assert [found.guesses for found in tables[0]] == [False, False, True]
 
 
-def test_drawn_labels_stand_for_as_many_statements_as_they_were_unlikely() -> None:
-    """Each label weighs 1 / its chance: so the bias at .5 is the weighted share decided 1, less the share of 1."""
+def test_drawn_labels_are_weighted_by_inverse_probability() -> None:
+    """Bias at .5 is the weighted share of verdict 1 minus the weighted share of label 1."""
     sure = judged("run", 0.5, metrics=["faithfulness"])
     label(sure, 25)
     [found] = measured(sure)
@@ -139,7 +137,7 @@ def test_drawn_labels_stand_for_as_many_statements_as_they_were_unlikely() -> No
     assert found.at_one_half["bias"].value == pytest.approx(expected)
 
 
-def test_labels_that_nobody_drew_count_once_and_what_people_are_divided_on_is_no_label() -> None:
+def test_labels_without_a_drawing_count_once_and_divided_votes_do_not() -> None:
     run = judged("run", 0.5, metrics=["faithfulness"])
     label(run, 30)
     nothing: dict[str, None] = dict.fromkeys(("draw", "frame", "share", "turn"))
@@ -155,7 +153,7 @@ def test_labels_that_nobody_drew_count_once_and_what_people_are_divided_on_is_no
     assert found.worth.of == 50  # no corrected mean: what the labels themselves say
 
 
-def test_what_one_judge_failed_on_is_in_no_figure_of_any() -> None:
+def test_a_statement_that_one_judge_failed_on_counts_for_none() -> None:
     whole, broken = judged("whole", 0.3), judged("broken", 0.5, script={"One 3.": "it does not fit"})
     label(whole, metrics=["faithfulness"])
     for found in measured(whole, broken):
@@ -167,8 +165,8 @@ def test_what_one_judge_failed_on_is_in_no_figure_of_any() -> None:
         measured(whole, other)
 
 
-def test_a_judge_that_says_the_same_of_everything_has_a_row_without_figures() -> None:
-    """Also alone, and where all but one group say the same; labels that part nothing are still an error for all."""
+def test_a_constant_judge_has_a_row_without_figures() -> None:
+    """Also as the only judge, or constant in all groups but one. Labels of one value are an error."""
     good, same = judged("good", 0.2), judged("same", 0.0, script={t: 0.7 for t in TEXTS})
     but_one = judged("but-one", 0.0, script={t: 0.1 if t == "One 0." else 0.7 for t in TEXTS})
     label(good, metrics=["faithfulness"])
@@ -190,7 +188,7 @@ def test_a_judge_that_says_the_same_of_everything_has_a_row_without_figures() ->
         measured(good, but_one)
 
 
-def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> None:
+def test_the_time_per_verdict_is_shown_and_does_not_change_the_calibration() -> None:
     run = judged("run", 0.2)
     label(run, metrics=["faithfulness"])
     [found] = measured(run)
@@ -200,8 +198,10 @@ def test_how_long_a_verdict_took_is_shown_and_makes_no_other_calibration() -> No
     assert [[row[4] for row in of_table] for of_table in rows] == [["2.5"], ["2.5", "-"]]
 
 
-def test_worth_by_hand() -> None:
-    """0 0 1 1 in strata of one score each: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is left, 50 are saved."""
+def test_labels_saved_by_hand() -> None:
+    """Labels 0 0 1 1 in strata of one score each: errors 0 + 1/2, spread 4/4 + 1/2, times 3/2: half is left, 50 are
+    saved.
+    """
     assert label_savings(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
     assert label_savings(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
     # Five strata of two, of which .45 and .6 are told apart by the judge's label: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
@@ -210,8 +210,8 @@ def test_worth_by_hand() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.25, 0.4])
-def test_worth_is_that_of_corrected_means_where_many_more_are_judged_than_labelled(noise: float) -> None:
-    """400 of 20,000 labelled, twelve times: the widths of both intervals say it, too, on average."""
+def test_labels_saved_match_the_widths_of_corrected_intervals(noise: float) -> None:
+    """400 of 20,000 statements are labelled, in twelve repetitions."""
     generator, size = np.random.Generator(np.random.PCG64(5)), 20_000
     truth = generator.random(size) < 0.6
     p_yes = np.clip(0.25 + 0.5 * truth + noise * generator.standard_normal(size), 0.01, 0.99)

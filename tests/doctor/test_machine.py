@@ -1,5 +1,3 @@
-"""What the doctor says of a machine that lacks something, and of a loaded model that is only described."""
-
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -21,7 +19,7 @@ GIB = 1 << 30
 REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests([case.task() for case in plain_cases()])
 
 
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(package: str) -> str:
         if package == "localjudge":
             return "1"
@@ -32,8 +30,8 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert (check.status, "llguidance is not installed" in check.finding) == ("failed", True)
 
 
-def test_a_state_folder_that_cannot_be_written_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a file here: a folder without permission would stop everybody but root."""
+def test_an_unwritable_state_directory_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in its place also stops root, unlike missing permissions."""
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setenv("LOCALJUDGE_HOME", str(file))
@@ -54,9 +52,7 @@ def test_more_threads_than_cores_are_a_warning() -> None:
         (EngineBuild("llama.cpp", "1.0", uses_gpu=True), 12, "ok"),
     ],
 )
-def test_a_gpu_that_is_asked_for_or_built_for_and_not_there_is_a_warning(
-    build: EngineBuild, layers: int | None, status: str
-) -> None:
+def test_a_missing_gpu_is_a_warning(build: EngineBuild, layers: int | None, status: str) -> None:
     assert machine.check_gpu(build, layers).status == status
 
 
@@ -71,7 +67,7 @@ def engine(**described: Any) -> InspectableEngine:
 def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(
     need: float, gpu_layers: int, free: int | None, status: str
 ) -> None:
-    """8.5 of 10 GiB leave enough; of 9 GiB they are 94 %. The memory of a GPU is not compared."""
+    """8.5 of 10 GiB is fine, of 9 GiB (94 %) not. GPU memory is not compared."""
     needed, free_bytes = int(need * GIB), None if free is None else free * GIB
     described = engine(memory_bytes=needed, identity={"gpu_layers": gpu_layers})
     check = machine.check_model_memory(described, free_bytes)
@@ -95,9 +91,9 @@ def refuse(_request: VerdictRequest) -> str:
         (lambda _request: None, "ok", {}),
     ],
 )
-def test_prompts_are_read_back_from_their_tokens(
+def test_prompts_are_compared_with_their_decoded_tokens(
     read_back: Callable[[VerdictRequest], str | None], status: str, figure: dict[str, int]
 ) -> None:
-    """Exact; with one space lost; with text that the model cannot be shown; by a vocabulary that folds text."""
+    """Exact; one space lost; text that the model cannot represent; a vocabulary that folds text."""
     check = machine.check_prompts(engine(read_back=read_back), REQUESTS)
     assert (check.status, check.figures) == (status, {"prompts": 16, "changed": 0, "refused": 0} | figure)

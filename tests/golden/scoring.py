@@ -1,4 +1,4 @@
-"""A metric run by hand: the verdicts are given in the test, by the text of the unit and what it is held against."""
+"""Score a metric with verdicts that the test gives."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,12 +8,12 @@ from localjudge.types import Label, Outcome, Sample, Task, Verdict
 
 
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
-    """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
+    """Score with verdict 1 for the units in `yes` with value 1, and 0 for those with value 0."""
     return asked_and_scored(metric_name, sample, yes)[1]
 
 
 def asked_and_scored(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> tuple[list[Task], Outcome]:
-    """The same, with all tasks in the order in which they were asked."""
+    """Like `score`, also returning all tasks in order."""
     steps = catalog.get(metric_name).steps(sample, sentences)
     asked: list[Task] = []
     try:
@@ -26,7 +26,7 @@ def asked_and_scored(metric_name: str, sample: Sample, yes: Mapping[str, Label])
 
 
 def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
-    """Verdicts by the text of the unit and what it is held against; one digit of a row for each column."""
+    """Return verdicts by unit and evidence, from rows of one digit per column."""
     yes: dict[str, Label] = {}
     for text, digits in rows.items():
         yes |= {f"{text} | {column}": 1 if digit == "1" else 0 for column, digit in zip(columns, digits, strict=True)}

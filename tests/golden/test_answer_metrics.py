@@ -1,5 +1,3 @@
-"""Hand-worked scores of the metrics that judge the response; the judge is scripted."""
-
 import pytest
 
 from localjudge.types import Context, Label, Outcome, Refusal, Sample, Scored, Sufficiency, Undefined
@@ -31,8 +29,8 @@ def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(metric: 
     assert score(metric, TOWER, AGREEMENT) == expected
 
 
-def test_recall_is_a_share_of_the_reference_and_not_of_what_the_response_says_of_it() -> None:
-    """A response that says one right thing three times: ragas's recall is 3 / (3 + 1) = 0.75, ours is 1 / 2."""
+def test_recall_is_a_share_of_the_reference() -> None:
+    """The response repeats one right sentence three times: ragas's recall is 3 / (3 + 1) = 0.75, this one 1 / 2."""
     sample = TOWER.model_copy(update={"response": "In 1889. In 1889. In 1889."})
     yes = table({"In 1889.": "1"}, ["reference"]) | table(
         {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
@@ -42,8 +40,8 @@ def test_recall_is_a_share_of_the_reference_and_not_of_what_the_response_says_of
     assert score("answer_correctness", sample, yes) == Scored(value=2 / 3, detail="precision 3/3, recall 1/2")
 
 
-def test_one_half_asks_half_of_the_questions() -> None:
-    """3 sentences of the response, 2 of the reference; each side is shown the other text alone, and the question."""
+def test_precision_or_recall_needs_half_of_the_questions() -> None:
+    """3 sentences of the response, 2 of the reference. Each side is shown the question and the other text."""
     asked = {
         mode: asked_and_scored(f"answer_correctness(mode={mode})", TOWER, AGREEMENT)[0]
         for mode in ("precision", "recall", "f1")
@@ -72,7 +70,7 @@ def test_one_half_asks_half_of_the_questions() -> None:
         ({"reference": " ", "response": ""}, [Undefined(reason="the reference has no sentence")] * 3),
     ],
 )
-def test_an_empty_response_is_not_correct_and_an_empty_reference_says_nothing(
+def test_an_empty_response_is_wrong_and_an_empty_reference_undefined(
     changes: dict[str, str], outcomes: list[Outcome]
 ) -> None:
     sample = TOWER.model_copy(update=changes)
@@ -90,7 +88,7 @@ def test_nothing_in_common_is_zero_and_everything_exactly_one() -> None:
     assert score("answer_correctness", TOWER, everything) == Scored(value=1, detail="precision 3/3, recall 2/2")
 
 
-def test_answer_relevancy_counts_sentences_of_the_response_beside_the_response() -> None:
+def test_answer_relevancy_counts_sentences_of_the_response() -> None:
     """Two of three address the question: 2 / 3."""
     yes: dict[str, Label] = {"It was built in 1889.": 1, "It is in Paris.": 1, "It is golden.": 0}
     asked, outcome = asked_and_scored("answer_relevancy", TOWER, yes)
@@ -108,7 +106,7 @@ def test_answer_relevancy_without_a_question_or_an_answer_is_undefined(changes: 
 
 
 def test_context_precision_against_the_response_shows_the_response() -> None:
-    """Useful at rank 2 alone: (1/2) / 1. The reference is not needed, and not shown."""
+    """Only rank 2 is useful: (1/2) / 1. The reference is not shown."""
     sample = TOWER.model_copy(update={"reference": None})
     yes = table({"chunk 1": "0", "chunk 2": "1"}, ["response"])
     asked, outcome = asked_and_scored("context_precision(against=response)", sample, yes)
@@ -133,7 +131,7 @@ CELLS = [  # sufficient, refused, and what each metric makes of them
 def test_abstention_puts_each_sample_into_one_of_four_cells(
     sufficient: Label, refused: Label, cell: str, right: int, over_refused: int | None, made_up: int | None
 ) -> None:
-    """A mode about the other row of the table is undefined, so that its mean is a rate within its row."""
+    """In the other row, a mode is undefined, so its mean is a rate within its row."""
     yes: dict[str, Label] = {str(TOWER.user_input): sufficient, str(TOWER.response): refused}
 
     def scored(value: int) -> Scored:
@@ -153,7 +151,7 @@ def test_abstention_puts_each_sample_into_one_of_four_cells(
 
 
 def test_sufficiency_and_refusal_are_one_verdict_each_about_whole_texts() -> None:
-    """1 / 1 and 0 / 1; the judge of a refusal is shown no contexts, and that of sufficiency no answer."""
+    """1 / 1 and 0 / 1. Refusal is judged without contexts, sufficiency without the answer."""
     (sufficiency,), enough = asked_and_scored("context_sufficiency", TOWER, {str(TOWER.user_input): 1})
     (refusal,), refused = asked_and_scored("refusal", TOWER, {str(TOWER.response): 0})
     assert enough == Scored(value=1, numerator=1, denominator=1)
@@ -173,14 +171,14 @@ def test_sufficiency_and_refusal_are_one_verdict_each_about_whole_texts() -> Non
         ("abstention", {"response": " "}, "the response has no sentence"),
     ],
 )
-def test_what_is_not_there_is_neither_a_refusal_nor_an_answer(
+def test_a_missing_response_is_neither_a_refusal_nor_an_answer(
     metric: str, changes: dict[str, str], reason: str
 ) -> None:
     assert score(metric, TOWER.model_copy(update=changes), {}) == Undefined(reason=reason)
 
 
-def test_marks_at_the_end_of_a_sentence_are_no_part_of_it_and_no_sentence() -> None:
-    """2 sentences, though [2] stands alone on its line; both are in the reference: 2 / 2."""
+def test_citation_marks_are_not_part_of_sentences() -> None:
+    """2 sentences, although [2] has its own line; both are in the reference: 2 / 2."""
     sample = TOWER.model_copy(update={"response": "It was built in 1889 [1]. It is in Paris.\n\n[2]"})
     yes = table({"It was built in 1889": "1", "It is in Paris.": "1"}, ["reference"])
     outcome = score("answer_correctness(mode=precision)", sample, yes)

@@ -1,5 +1,3 @@
-"""Hand-worked scores of the metrics about citations; the judge is scripted."""
-
 import pytest
 
 from localjudge.types import Context, Label, Sample, Scored, Undefined
@@ -13,14 +11,14 @@ PARIS = Sample(
 )
 
 
-def test_citation_validity_counts_citations_and_names_those_of_nothing() -> None:
-    """[1], [2, 3] and [9] are four citations, of which 9 is no rank of three: 3 / 4."""
+def test_citation_validity_counts_citations_and_names_invalid_ones() -> None:
+    """[1], [2, 3] and [9] are four citations; rank 9 does not exist: 3 / 4."""
     expected = Scored(value=3 / 4, numerator=3, denominator=4, detail="not retrieved: 9")
     assert score("citation_validity", PARIS, {}) == expected
 
 
-def test_citation_support_holds_a_sentence_against_what_it_cites_together() -> None:
-    """Supported, not supported, and one that cites nothing that was retrieved: 1 / 3; with the one without: 1 / 4."""
+def test_citation_support_uses_all_cited_contexts_together() -> None:
+    """Supported, unsupported, and an invalid citation: 1 / 3; with the uncited sentence 1 / 4."""
     yes = table(
         {"Paris is the capital": "1", "It lies on the Seine.": "0", "It is big": "0", "It is old.": "0"}, ["cited"]
     )
@@ -34,8 +32,8 @@ def test_citation_support_holds_a_sentence_against_what_it_cites_together() -> N
     assert asked[2].model_dump()["contexts"] == ()
 
 
-def test_what_is_judged_is_verbatim_and_without_the_marks_at_its_end() -> None:
-    """No passage says "[1]"; offsets are those of the response."""
+def test_sentences_are_judged_verbatim_without_their_final_marks() -> None:
+    """Offsets refer to the response."""
     asked, _ = asked_and_scored(
         "citation_support",
         PARIS,
@@ -90,15 +88,15 @@ def test_ranks_and_ids(ids: tuple[str | None, ...], response: str, expected: tup
     ],
 )
 @pytest.mark.parametrize("metric", ["citation_validity", "citation_support", "citation_support(of=all)"])
-def test_what_is_no_mark_leaves_a_response_that_cites_nothing(metric: str, response: str) -> None:
+def test_other_brackets_are_not_citations(metric: str, response: str) -> None:
     reason = (
         "the response cites nothing" if response or metric == "citation_validity" else "the response has no sentence"
     )
     assert score(metric, PARIS.model_copy(update={"response": response}), {}) == Undefined(reason=reason)
 
 
-def test_where_nothing_was_retrieved_every_citation_is_of_nothing() -> None:
-    """0 / 4, and no sentence is supported: 0 / 3, each without asking."""
+def test_without_contexts_every_citation_is_invalid() -> None:
+    """0 / 4 and 0 / 3, without a question to the judge."""
     sample = PARIS.model_copy(update={"retrieved_contexts": ()})
     validity = score("citation_validity", sample, {})
     assert validity == Scored(value=0, numerator=0, denominator=4, detail="not retrieved: 1, 2, 3, 9")
@@ -108,7 +106,7 @@ def test_where_nothing_was_retrieved_every_citation_is_of_nothing() -> None:
     assert [task.model_dump()["contexts"] for task in asked] == [()] * 3
 
 
-def test_a_mark_on_a_line_of_its_own_is_of_the_sentence_before() -> None:
+def test_a_mark_on_its_own_line_belongs_to_the_previous_sentence() -> None:
     """One sentence, supported by chunks 1 and 2 together: 1 / 1."""
     sample = PARIS.model_copy(update={"response": "Paris is old.\n\n[1][2]"})
     yes: dict[str, Label] = {"Paris is old. | cited": 1}
@@ -117,7 +115,7 @@ def test_a_mark_on_a_line_of_its_own_is_of_the_sentence_before() -> None:
     assert task.model_dump()["contexts"] == ("chunk 1", "chunk 2")
 
 
-def test_many_missing_citations_are_named_in_part() -> None:
+def test_a_long_list_of_invalid_citations_is_shortened() -> None:
     marks = "".join(f"[{number}]" for number in range(10, 20))
     found = score("citation_validity", PARIS.model_copy(update={"response": f"So {marks}."}), {})
     assert isinstance(found, Scored)

@@ -1,5 +1,3 @@
-"""Hand-worked scores of the judged metrics: the arithmetic is in each test, the judge is scripted."""
-
 import pytest
 
 from localjudge.text import sentences
@@ -29,7 +27,7 @@ EINSTEIN = Sample(
 
 
 def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:
-    """Built 1889: yes. Paris: yes. Designed by Eiffel: not in the context. (1 + 1 + 0) / 3."""
+    """Built 1889: yes. Paris: yes. Designed by Eiffel: no. (1 + 1 + 0) / 3."""
     yes: dict[str, Label] = {
         "The Eiffel Tower was built in 1889.": 1,
         "It is located in Paris, France.": 1,
@@ -48,7 +46,7 @@ def test_context_recall_of_einstein_is_two_quarters() -> None:
 
 
 def test_faithfulness_counts_the_sentences_of_the_response() -> None:
-    """One of two sentences is attributed: 1 / 2."""
+    """One of two is supported: 1 / 2."""
     sample = EIFFEL.model_copy(update={"response": "It was completed in 1889. It is made of gold."})
     outcome = score("faithfulness", sample, {"It was completed in 1889.": 1, "It is made of gold.": 0})
     assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
@@ -65,14 +63,14 @@ CAPITAL = Sample(
 
 
 def test_context_relevancy_counts_sentences_of_all_contexts() -> None:
-    """1 sentence in Berlin's chunk, 4 in Paris's, 1 of them needed: 1 / 5."""
+    """One sentence about Berlin, four about Paris; one is needed: 1 / 5."""
     yes: dict[str, Label] = {span.text: 0 for chunk in (OTHER_CHUNK, LONG_CHUNK) for span in sentences(chunk)}
     yes["Paris is the capital of France."] = 1
     assert score("context_relevancy", CAPITAL, yes) == Scored(value=1 / 5, numerator=1, denominator=5)
 
 
 def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> None:
-    """2 chunks, 1 needed: 1 / 2, where sentence level gives 1 / 5."""
+    """One of 2 chunks is needed: 1 / 2 (1 / 5 by sentences)."""
     outcome = score("context_relevancy_chunk", CAPITAL, {OTHER_CHUNK: 0, LONG_CHUNK: 1})
     assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
 
@@ -87,7 +85,7 @@ def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> No
     ],
 )
 def test_context_precision_is_average_precision(labels: tuple[Label, Label], expected: float) -> None:
-    """Sum over useful chunks of the share useful so far, divided by the useful ones."""
+    """Mean over useful chunks of the share useful so far."""
     yes = dict(zip((OTHER_CHUNK, LONG_CHUNK), labels, strict=True))
     assert score("context_precision", CAPITAL, yes) == Scored(value=expected)
 
@@ -120,7 +118,6 @@ def test_context_precision_of_a_mixed_ranking() -> None:
     ],
 )
 def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, object], reason: str) -> None:
-    """Never 0, 1 or NaN: the outcome says why there is no value."""
     assert score(metric, CAPITAL.model_copy(update=changes), {}) == Undefined(reason=reason)
 
 
@@ -157,8 +154,7 @@ SUPPORTS: dict[str, Label] = {
         ("matrix_precision", Scored(value=2 / 3, numerator=2, denominator=3)),
     ],
 )
-def test_one_table_gives_many_metrics(metric: str, expected: Scored) -> None:
-    """The table of the module's docstring, read in every way."""
+def test_metrics_share_one_table_of_verdicts(metric: str, expected: Scored) -> None:
     assert score(metric, MATRIX, SUPPORTS) == expected
 
 
@@ -182,8 +178,8 @@ NOISE_VERDICTS = table(
 ) | table({"It opened in 1936.": "100"}, ["chunk 1", "chunk 2", "chunk 3"])
 
 
-def test_noise_sensitivity_counts_wrong_sentences_that_a_relevant_chunk_says() -> None:
-    """Misled and Both, of six sentences; every one of 6 * 4 + 3 verdicts is asked."""
+def test_noise_sensitivity_counts_wrong_sentences_supported_by_a_relevant_chunk() -> None:
+    """Misled and Both, of six sentences, with 6 * 4 + 3 verdicts."""
     assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(value=2 / 6, numerator=2, denominator=6)
     assert len(NOISE_VERDICTS) == 27
 
@@ -194,6 +190,6 @@ def test_without_a_relevant_chunk_there_is_no_noise() -> None:
 
 
 def test_a_right_response_is_not_sensitive_to_noise() -> None:
-    """Every sentence is in the reference: 0 / 6, whatever the chunks say."""
+    """Every sentence is in the reference: 0 / 6."""
     right = NOISE_VERDICTS | {key: 1 for key in NOISE_VERDICTS if key.endswith("| reference")}
     assert score("noise_sensitivity", NOISE, right) == Scored(value=0, numerator=0, denominator=6)

@@ -1,5 +1,3 @@
-"""Which answers each grammar accepts and which it refuses; and that whatever it lets through is JSON of its schema."""
-
 import json
 import re
 from collections.abc import Iterator
@@ -33,7 +31,7 @@ NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\
 
 
 def accepted(name: str) -> list[str]:
-    """Answers that the grammar of this name must let through."""
+    """Return answers that the grammar must accept."""
     if name == "classifications":
         return [
             joint([(text, reason, label) for text in STATEMENTS]) for reason in ("x", "Because.") for label in (0, 1)
@@ -52,7 +50,7 @@ def accepted(name: str) -> list[str]:
 
 
 def refused(name: str) -> list[str]:
-    """Answers that it must not let through."""
+    """Return answers that it must refuse."""
     whole = accepted(name)[0]
     least = ":1" if "level" in name else ':"no"' if "answer" in name else ":0"
     spoiled = ["", whole[:-1], whole + " ", " " + whole, whole + whole, whole.replace(":", ": ", 1)]
@@ -75,7 +73,7 @@ def refused(name: str) -> list[str]:
 
 
 def joint(entries: list[tuple[str, str, int]]) -> str:
-    """An answer about several statements."""
+    """Return an answer about several statements."""
     rows = [
         f'{{"statement":{json.dumps(text, ensure_ascii=False)},"reason":"{reason}","attributed":{label}}}'
         for text, reason, label in entries
@@ -97,7 +95,7 @@ def test_every_grammar_file_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_legal_is_accepted_and_is_json_of_the_schema_and_nothing_else_is(name: str) -> None:
+def test_valid_answers_are_accepted_and_others_refused(name: str) -> None:
     for answer in accepted(name):
         assert re.fullmatch(grammar_of(name).pattern, answer), answer
         jsonschema.validate(json.loads(answer), schema_of(name))
@@ -108,7 +106,7 @@ def test_what_is_legal_is_accepted_and_is_json_of_the_schema_and_nothing_else_is
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_whatever_the_expression_lets_through_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
+def test_every_accepted_answer_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
     answer = data.draw(st.from_regex(grammar_of(name).pattern, fullmatch=True))
     parsed = json.loads(answer)
     jsonschema.validate(parsed, schema_of(name))
@@ -118,7 +116,6 @@ def test_whatever_the_expression_lets_through_is_json_of_the_schema(name: str, d
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
 def vocabulary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vocabulary]:
-    """A made-up vocabulary, loaded without weights."""
     path = random_model.write(tmp_path_factory.mktemp("grammar") / "m.gguf", random_model.MADE_UP[request.param]())
     with vocabulary_of(path) as opened:
         yield opened
@@ -126,8 +123,8 @@ def vocabulary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_without_sense_cannot_leave_the_grammar(vocabulary: Vocabulary, name: str, seed: int) -> None:
-    """Logits by chance at every decision: the answer ends, is legal, and its reason is within its bound of tokens."""
+def test_a_random_model_cannot_leave_the_grammar(vocabulary: Vocabulary, name: str, seed: int) -> None:
+    """The answer ends, is valid, and its reason is within the token limit."""
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)
     compiled = constraints.compile(grammar_of(name))
