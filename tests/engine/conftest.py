@@ -1,5 +1,3 @@
-"""Random models and plain requests, so that tests of the engine need no outside data."""
-
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -27,23 +25,22 @@ Asker = Callable[..., VerdictRequest]
 
 
 def of_the_folder(*names: str) -> tuple[str, ...]:
-    """Names of real vocabularies to try beside the made-up ones: none where no folder of them is named."""
+    """Return names of real vocabularies; none without a vocabulary folder."""
     return names if "LOCALJUDGE_TEST_VOCABS" in os.environ else ()
 
 
 REAL = of_the_folder("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
-"""Its markup is control tokens of the made-up vocabulary."""
+"""Its markup is control tokens of the generated vocabulary."""
 
 
 def real_file(name: str) -> Path:
-    """A vocabulary of the folder."""
     return Path(os.environ["LOCALJUDGE_TEST_VOCABS"]) / f"ggml-vocab-{name}.gguf"
 
 
 @pytest.fixture(scope="session")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
-    """A random model of the given kind; the same kind is written once."""
+    """Create random models, each kind once."""
     folder = tmp_path_factory.mktemp("models")
 
     @functools.cache
@@ -71,7 +68,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
 
 @pytest.fixture
 def open_engine() -> Iterator[Opener]:
-    """Opens engines, and closes them after the test. One thread, if not asked otherwise: tests share the machine."""
+    """Open engines, with one thread by default, and close them after the test."""
     engines: list[LlamaCppEngine] = []
 
     def opener(file: ModelFile, *, begin_of_text: bool = True, **settings: int | bool) -> LlamaCppEngine:
@@ -86,7 +83,7 @@ def open_engine() -> Iterator[Opener]:
 
 @pytest.fixture(scope="session")
 def ask() -> Asker:
-    """A request: instructions | context ... | unit, with the grammar of a metric."""
+    """Create a request from instructions | context ... | unit, with the grammar of a metric."""
 
     def request(unit: str, contexts: Sequence[str] = (), *, grammar: str = "attributed") -> VerdictRequest:
         nodes: list[tuple[Piece, ...]] = [(Piece(text=f"Is it {grammar}? ", trusted=True),)]
@@ -100,7 +97,7 @@ def ask() -> Asker:
 def attributions(
     texts: Sequence[str], context: str = "It opened in 1936.", *, chat: ChatEnds | None = None, **asking: Any
 ) -> list[VerdictRequest]:
-    """Statements about one context, by the instruct profile; `asking` names reasons and protocol."""
+    """Create statements about one context with the instruct profile."""
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(texts)
@@ -111,18 +108,17 @@ def attributions(
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
 def small_model(request: pytest.FixtureRequest, make_model: ModelMaker) -> ModelFile:
-    """With room for 8,192 tokens, in two vocabularies."""
+    """A model with two vocabularies and a context of 8,192 tokens."""
     return make_model(vocabulary=request.param, shape=random_model.Shape(context=8192))
 
 
 @pytest.fixture
 def opened(open_engine: Opener, small_model: ModelFile) -> Opener:
-    """Opens an engine on it."""
     return functools.partial(open_engine, small_model)
 
 
 class LoadedVocabulary(Vocabulary):
-    """A vocabulary with llama.cpp's own, to hold it against."""
+    """A vocabulary together with llama.cpp's own."""
 
     def __init__(self, pointer: Any) -> None:
         super().__init__(loaded_tokens(pointer))
@@ -131,7 +127,7 @@ class LoadedVocabulary(Vocabulary):
 
 @contextmanager
 def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
-    """The vocabulary of a GGUF file, loaded without weights."""
+    """Load the vocabulary of a GGUF file without weights."""
     with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
         yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
 
@@ -141,6 +137,6 @@ OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]
 
 @pytest.fixture(scope="session")
 def open_vocabulary(make_model: ModelMaker) -> OpenVocabulary:
-    """Opens a vocabulary by its name, made up or of the folder."""
+    """Open a generated or real vocabulary by name."""
     made_up = random_model.MADE_UP
     return lambda name: vocabulary_of(make_model(vocabulary=name).path if name in made_up else real_file(name))

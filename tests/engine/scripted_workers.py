@@ -1,6 +1,6 @@
-"""Engines that workers of a cluster open in the tests: scripted ones, which note what they do and can be made to die.
+"""Scripted engines for the workers of a test cluster.
 
-What they do is decided by files in a folder, whose name is the name of the model.
+Files in a folder, named by the model, control what the engines do.
 """
 
 import os
@@ -20,12 +20,12 @@ from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 
 def said(request: VerdictRequest) -> float:
-    """A probability that hangs on the text of the unit."""
+    """Return a probability that depends on the text of the unit."""
     return (sum(map(ord, unit_text(request))) % 97) / 96
 
 
 class NotingEngine(ScriptedEngine):
-    """Notes each question with its process before it answers; `pause` holds the seconds that each takes."""
+    """Record each question with its process before answering; the file `pause` has the seconds per answer."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(said, remember=False)
@@ -41,7 +41,7 @@ class NotingEngine(ScriptedEngine):
         return {**super().identity, "kind": self.kind}
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Dies of a question that has the word `deadly`."""
+        """Kill the process at a question with the word `deadly`."""
         for index, request in enumerate(requests):
             with (self._folder / "asked").open("a") as notes:
                 notes.write(f"{os.getpid()} {unit_text(request)}\n")
@@ -54,7 +54,7 @@ class NotingEngine(ScriptedEngine):
 
 
 def open_noting(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> NotingEngine:
-    """Open the engine of a worker, of a kind of its own if the folder `kinds` is there."""
+    """Open the engine of a worker; if the folder `kinds` exists, each has its own kind."""
     engine, kinds = NotingEngine(file.path.parent), file.path.parent / "kinds"
     while kinds.exists():
         with suppress(FileExistsError):
@@ -65,7 +65,7 @@ def open_noting(file: ModelFile, settings: EngineSettings, *, begin_of_text: boo
 
 
 def outline(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    """What the process that gives work knows."""
+    """Return the model facts that the driver knows."""
     return ModelOutline({**ScriptedEngine(said).identity, "kind": 0}, n_ctx=1_000_000, memory_bytes=0, uses_gpu=False)
 
 
@@ -73,12 +73,12 @@ SCRIPTED = InProcess(open_noting, outline, lambda *_, **__: ScriptedEngine(said)
 
 
 def model_in(folder: Path) -> ModelFile:
-    """A file that stands for the model."""
+    """Create a file in place of the model."""
     (folder / "model.gguf").write_bytes(b"stands for weights")
     return find(str(folder / "model.gguf"))
 
 
 def asked_by(folder: Path) -> list[tuple[int, str]]:
-    """Who was asked what, in the order in which it was."""
+    """Return process and question of each request, in order."""
     lines = (folder / "asked").read_text().splitlines() if (folder / "asked").exists() else []
     return [(int(pid), unit) for pid, unit in (line.split(" ", 1) for line in lines)]

@@ -1,5 +1,3 @@
-"""A model file that is written to while it is used: verdicts come from the bytes whose checksum the run records."""
-
 import os
 import shutil
 from collections.abc import Callable
@@ -23,12 +21,12 @@ SETTINGS = EngineSettings(threads=1, n_ctx=256)
 
 @pytest.fixture(params=["F16", "Q8_0", "Q4_0"])
 def model(request: pytest.FixtureRequest, make_model: ModelMaker, tmp_path: Path) -> ModelFile:
-    """A copy that may be spoilt. llama.cpp lays some quantisations out anew when it loads them, others not."""
+    """A copy for the test to damage. llama.cpp repacks only some quantisations when loading."""
     return model_registry.find(str(shutil.copy(make_model(quantisation=request.param).path, tmp_path / "model.gguf")))
 
 
 def spoil(path: Path) -> None:
-    """Write zeros over the second half of the file, in place."""
+    """Overwrite the second half of the file with zeros."""
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(size // 2)
@@ -40,12 +38,12 @@ def cut_off(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [spoil, cut_off])
-def test_a_file_that_changes_once_it_is_loaded_moves_no_verdict(
+def test_changing_a_loaded_file_does_not_change_verdicts(
     model: ModelFile, open_engine: Opener, ask: Asker, change: Callable[[Path], None]
 ) -> None:
-    """Also none of those that are decoded when the file is not what it was. Opened anew, it gives other answers.
+    """Also in reasons decoded after the change. A new engine gives other answers.
 
-    A mapped file that is cut off would end the process: SIGBUS at the first page that is gone.
+    Truncating a mapped file would end the process with SIGBUS.
     """
     requests = [ask(statement, ["In 1936."]) for statement in ("It opened in 1936.", "It closed.", "It is red.")]
     expected = dict(open_engine(model, n_ctx=256).answers(requests))
@@ -57,8 +55,7 @@ def test_a_file_that_changes_once_it_is_loaded_moves_no_verdict(
         assert dict(open_engine(model_registry.find(str(model.path)), n_ctx=256).answers(requests)) != expected
 
 
-def test_a_file_that_was_changed_before_it_is_loaded_is_refused(model: ModelFile) -> None:
-    """Its checksum is that of other bytes."""
+def test_a_file_changed_after_its_checksum_is_refused(model: ModelFile) -> None:
     spoil(model.path)
     with pytest.raises(ModelError, match="changed since its checksum was taken"):
         loading.load(model, SETTINGS)
@@ -69,7 +66,6 @@ def test_a_file_that_was_changed_before_it_is_loaded_is_refused(model: ModelFile
 def test_a_file_that_changes_while_it_is_loaded_is_refused(
     model: ModelFile, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
-    """Nobody knows which bytes were read."""
 
     def slowly(path: Path, **how: Any) -> OpenModel:
         opened = open_model(path, **how)
@@ -82,6 +78,6 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused(
 
 
 def test_a_file_that_was_only_touched_is_loaded(model: ModelFile) -> None:
-    """Another time and the same bytes: its checksum is what it was."""
+    """Same bytes, other modification time."""
     os.utime(model.path, ns=(1, 1))
     loading.load(model, SETTINGS).close()

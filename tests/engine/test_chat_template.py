@@ -1,5 +1,3 @@
-"""What stands around a user's turn, by the model's own chat template."""
-
 from pathlib import Path
 
 import pytest
@@ -48,8 +46,8 @@ HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
         ),
     ],
 )
-def test_the_ends_are_what_stands_before_and_after_the_message(template: str, head: str, tail: str) -> None:
-    """Blanks around a context are not the template's to take, and a prompt does not change at midnight."""
+def test_the_ends_surround_the_message(template: str, head: str, tail: str) -> None:
+    """A template may not strip the message, and the prompt has no current date."""
     assert ends(template)[:2] == (head, tail)
 
 
@@ -69,7 +67,7 @@ def test_the_ends_are_what_stands_before_and_after_the_message(template: str, he
     ],
     ids=lambda value: value[:30],
 )
-def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, complaint: str) -> None:
+def test_an_unusable_template_is_a_model_error(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint) as caught:
         ends(template)
     assert caught.value.hint
@@ -84,8 +82,8 @@ def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, 
         "{% include '/etc/passwd' %}",
     ],
 )
-def test_a_template_cannot_reach_out_of_its_sandbox(attack: str) -> None:
-    """A model file comes from anywhere, and its template is a program: it fails, or finds nothing."""
+def test_a_template_cannot_escape_its_sandbox(attack: str) -> None:
+    """Model files are untrusted, and a template is a program."""
     try:
         around = ends(attack + "{{ messages[0].content }}")
     except ModelError:
@@ -105,7 +103,7 @@ def test_a_template_cannot_reach_out_of_its_sandbox(attack: str) -> None:
     ],
     ids=["loops", "lipsum", "macros", "width", "gigabyte", "dates"],
 )
-def test_a_template_that_takes_too_much_of_the_machine_is_refused(monkeypatch: pytest.MonkeyPatch, attack: str) -> None:
+def test_a_template_that_needs_too_much_time_or_memory_is_refused(monkeypatch: pytest.MonkeyPatch, attack: str) -> None:
     monkeypatch.setitem(chat._LIMITS, "seconds", 1)
     with pytest.raises(ModelError, match="takes more than 1 s or 512 MiB"):
         ends(attack + CHATML)
@@ -137,20 +135,20 @@ ALPACA = (
     ],
     ids=["Llama 2", "Alpaca", "one turn", "not a template", "shows no message"],
 )
-def test_what_stands_between_turns(template: str, texts: tuple[str, ...]) -> None:
-    """Without begin and end tokens, and without the preamble before the first turn; the system's turn comes first."""
+def test_turn_markers_are_found(template: str, texts: tuple[str, ...]) -> None:
+    """Without begin and end tokens and the preamble; the system turn comes first."""
     assert tuple(text.strip() for text in chat.between_turns(template, bos="<s>", eos="</s>")) == texts
 
 
-def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
+def test_a_random_template_gives_the_same_prompt_twice() -> None:
     template = "{{ range(9999) | random }} {{ lipsum() }}" + CHATML
     first = ends(template)
     chat._reply.cache_clear()
     assert ends(template)[:2] == first[:2]
 
 
-def test_the_prompt_stands_between_the_ends() -> None:
-    """A model without a template is led to its answer in words."""
+def test_the_prompt_is_between_the_ends() -> None:
+    """Without a template, words lead to the answer."""
     prompts = [
         "".join(piece.text for node in attributions(["It is."], "  x  ", chat=around)[0].path for piece in node)
         for around in (ends(CHATML), None)

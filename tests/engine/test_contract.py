@@ -1,4 +1,3 @@
-"""The contract suite: our engines keep it, and an engine that breaks a rule is told which."""
 # ruff: noqa: D102 -- the names of the broken engines say what is wrong with them
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +20,13 @@ Answers = Iterator[tuple[int, Answer | NoAnswer]]
 
 
 def share(request: VerdictRequest) -> float:
-    """A probability that hangs on the text of the whole prompt and on who wrote it."""
+    """Return a probability that depends on the whole prompt and the origin of each piece."""
     text = repr(request.path).encode("utf-8", "surrogatepass")
     return sum(place * byte for place, byte in enumerate(text)) % 997 / 997
 
 
 class Sound(ScriptedEngine):
-    """Breaks nothing; what is wrong with those below is in one method each."""
+    """Correct engine; each broken engine below changes one method."""
 
     def __init__(self) -> None:
         super().__init__(share)
@@ -42,26 +41,26 @@ def test_a_scripted_engine_keeps_the_contract(make: Callable[[], ScriptedEngine]
 
 @pytest.mark.parametrize(("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)])
 def test_llama_cpp_keeps_the_contract(make_model: ModelMaker, architecture: str, template: str | None) -> None:
-    """With a chat template of control tokens, without one, and with a memory that cannot be cut."""
+    """With a template of control tokens, without a template, and with uncuttable memory."""
     file = make_model(architecture, vocabulary="pieces", chat_template=template)
     assert check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) == []
 
 
-def test_markup_that_is_plain_text_in_a_vocabulary_of_single_characters_is_told(make_model: ModelMaker) -> None:
-    """The known limit: it has one spelling, whoever writes it."""
+def test_plain_text_markup_in_a_character_vocabulary_is_reported(make_model: ModelMaker) -> None:
+    """Known limit: such a vocabulary has only one spelling."""
     file = make_model(vocabulary="pieces", chat_template=random_model.CHAT_TEMPLATE)
     violations = check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048)))
     assert [violation.rule for violation in violations] == ["user_text_stays_text"]
 
 
-def test_requests_of_ones_own_may_be_asked(ask: Asker) -> None:
+def test_custom_requests_may_be_used(ask: Asker) -> None:
     engine = ScriptedEngine({"a": 0.1, "b": 0.2, "c": "no"}, default=0.5)
     assert check_engine(lambda: engine, [ask("a"), ask("b", ["x"]), ask("c")]) == []
     assert {unit_text(request) for request in engine.asked} >= {"a", "b", "c"}
 
 
 def broken(**parts: Any) -> type[Sound]:
-    """One that breaks a rule by these methods and properties."""
+    """Create an engine class with these faulty methods and properties."""
     return type("Broken", (Sound,), parts)
 
 
@@ -70,18 +69,18 @@ def identified(identity: Callable[[Any], dict[str, Any]]) -> type[Sound]:
 
 
 def yielding(change: Callable[[list[tuple[int, Any]]], list[Any]]) -> type[Sound]:
-    """One that changes the list of its answers."""
+    """Create an engine class that changes its list of answers."""
     return broken(answers=lambda self, requests: iter(change(list(ScriptedEngine.answers(self, requests)))))
 
 
 def answering(**fields: Any) -> type[Sound]:
-    """One that gives the same answer, unchecked, whatever it is asked."""
+    """Create an engine class with a constant, unchecked answer."""
     answer = Answer.model_construct(**{"p_yes": 0.5, "legal_mass": 1, "raw": "", "reason": None, **fields})
     return broken(_answer=lambda _self, _request: answer)
 
 
 class Batched(Sound):
-    """What stands first in a call sways the others."""
+    """The first request of a call changes the other answers."""
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Answers:
         for index, answer in super().answers(requests):
@@ -89,7 +88,7 @@ class Batched(Sound):
 
 
 class Poisoned(Sound):
-    """What does not fit leaves something behind."""
+    """A request that does not fit changes later answers."""
 
     capacity = 20_000
 
@@ -100,7 +99,7 @@ class Poisoned(Sound):
 
 
 class Credulous(Sound):
-    """Puts one text together and looks for markup in all of it."""
+    """Parses markup in the joined text of all pieces."""
 
     @property
     def chat_ends(self) -> ChatEnds:
@@ -140,7 +139,7 @@ BROKEN: list[tuple[type[Sound], str, str]] = [
 
 
 @pytest.mark.parametrize(("engine", "rule", "said"), BROKEN)
-def test_an_engine_that_breaks_a_rule_is_told_which(engine: type[Sound], rule: str, said: str) -> None:
+def test_a_broken_engine_is_reported_with_its_rule(engine: type[Sound], rule: str, said: str) -> None:
     violations = check_engine(engine)
     assert any(broken.rule == rule and said in broken.problem for broken in violations), violations
 

@@ -1,5 +1,3 @@
-"""The header of a GGUF file: read whole, or refused with what is wrong."""
-
 import struct
 import time
 from contextlib import suppress
@@ -48,7 +46,9 @@ def test_the_weights_are_the_rest_of_the_file(tmp_path: Path, quantisation: str)
 
 @pytest.mark.parametrize("template", [None, random_model.CHAT_TEMPLATE])
 @pytest.mark.parametrize("quantisation", ["F16", "Q8_0", "Q4_0"])
-def test_facts_are_told_without_opening_the_model(tmp_path: Path, quantisation: str, template: str | None) -> None:
+def test_the_header_gives_facts_without_opening_the_model(
+    tmp_path: Path, quantisation: str, template: str | None
+) -> None:
     path = random_model.write(
         tmp_path / "model.gguf", random_model.piece_vocabulary(), quantisation=quantisation, chat_template=template
     )
@@ -60,8 +60,8 @@ def test_facts_are_told_without_opening_the_model(tmp_path: Path, quantisation: 
 
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damage_is_an_error_of_ours_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
-    """Any bytes in place of any others, and any cut: never another exception, never a hang."""
+def test_a_damaged_header_is_a_localjudge_error_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
+    """Any bytes may change, or the file may end early."""
     path = tmp_path / "damaged.gguf"
     whole = bytearray(gguf(path).read_bytes())
     start = data.draw(st.integers(0, len(whole) - 1))
@@ -83,7 +83,7 @@ def test_damage_is_an_error_of_ours_or_harmless(tmp_path: Path, data: st.DataObj
         (b"GGUF\x03\x00\x00\x00" + bytes(8) + b"\xff" * 8, "damaged or cut off"),
     ],
 )
-def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path, content: bytes | None, what: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes | None, what: str) -> None:
     path = tmp_path / "model.gguf"
     if content is not None:
         path.write_bytes(content)
@@ -92,8 +92,8 @@ def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path, content: bytes | Non
     assert caught.value.hint
 
 
-def test_a_file_that_is_no_model_is_refused_before_its_checksum_is_computed(tmp_path: Path) -> None:
-    """A sparse file of 16 GiB named as the judge was read to its end, for a minute, before it was refused."""
+def test_other_files_are_refused_before_their_checksum(tmp_path: Path) -> None:
+    """Reading a sparse file of 16 GiB takes a minute."""
     path = tmp_path / "sparse.gguf"
     with path.open("wb") as file:
         file.truncate(16 << 30)
@@ -105,8 +105,8 @@ def test_a_file_that_is_no_model_is_refused_before_its_checksum_is_computed(tmp_
 
 @pytest.mark.parametrize("kind", [0, 8, 12])
 @pytest.mark.parametrize("count", [2**60, 2])
-def test_a_list_longer_than_the_file_is_damage_not_a_wait(tmp_path: Path, kind: int, count: int) -> None:
-    """A count of 2^60 must not be believed; nor one of 2 at the end of the file."""
+def test_a_list_longer_than_the_file_is_refused_at_once(tmp_path: Path, kind: int, count: int) -> None:
+    """With a count of 2^60, or of 2 at the end of the file."""
     key = struct.pack("<Q", 1) + b"k"
     path = tmp_path / "long.gguf"
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, kind, count))
@@ -114,6 +114,6 @@ def test_a_list_longer_than_the_file_is_damage_not_a_wait(tmp_path: Path, kind: 
         header.read(path)
 
 
-def test_quantisations_are_called_as_the_gguf_package_calls_them() -> None:
+def test_quantisation_names_match_the_gguf_package() -> None:
     names = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in LlamaFileType}
     assert header._FILE_TYPE_NAMES.items() <= names.items()

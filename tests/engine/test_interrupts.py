@@ -1,5 +1,3 @@
-"""An interrupt during a native call is not lost."""
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,8 +11,8 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_raised_behind_the_block(number: signal.Signals) -> None:
-    """The block runs to its end, as a native call does; then the interrupt counts."""
+def test_an_interrupt_is_raised_after_the_block(number: signal.Signals) -> None:
+    """Like a native call, the block runs to its end."""
     reached = []
 
     def native_call() -> None:
@@ -32,7 +30,7 @@ def test_an_interrupt_is_raised_behind_the_block(number: signal.Signals) -> None
 def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It arrives as llama.cpp begins to read the file."""
+    """It arrives when llama.cpp begins to read the file."""
     file, load, loaded = make_model("llama"), llama_cpp.llama_model_load_from_file, []
 
     def interrupted(*arguments: object) -> object:
@@ -51,7 +49,7 @@ def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
 
 
 def test_other_threads_load_models_too() -> None:
-    """Only the main thread may set handlers; elsewhere nothing is held back."""
+    """Only the main thread may set signal handlers."""
 
     def work() -> bool:
         with interrupts_held_back():

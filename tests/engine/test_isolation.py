@@ -1,6 +1,6 @@
-"""A verdict is bit-identical whatever else is judged: proved on llama.cpp, at sizes where it would not be by itself.
+"""A verdict is bit-identical for any other requests, on llama.cpp at sizes where batching would change it.
 
-The first test is the control: statements that are evaluated together get other logits. So the others could fail.
+The control tests show that these tests can fail.
 """
 
 import random
@@ -65,31 +65,31 @@ def requests(ask: Asker) -> list[VerdictRequest]:
 
 @pytest.fixture(scope="module")
 def engine(model: ModelFile) -> Iterator[LlamaCppEngine]:
-    """One engine for a whole module of questions: what it was asked before must not matter either."""
+    """One engine for all tests of the module, because earlier requests must not matter either."""
     with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def expected(model: ModelFile, requests: list[VerdictRequest]) -> Answers:
-    """The verdicts of one call to an engine of its own."""
+    """The verdicts of one call to a fresh engine."""
     with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
         return in_order(opened, requests)
 
 
 def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answers:
-    """The answers in the order of the requests."""
+    """Return the answers in the order of the requests."""
     return [answer for _, answer in sorted(engine.answers(requests))]
 
 
-def test_control_statements_in_one_batch_move_each_other(make_model: ModelMaker) -> None:
-    """In some model of the set, or it would be too small. In which one depends on the processor's instructions."""
-    if not any(moved_by_company(make_model(*kind)) for kind in KINDS):
+def test_control_statements_in_one_batch_change_each_other(make_model: ModelMaker) -> None:
+    """In at least one model; which one depends on the processor."""
+    if not any(changed_by_batching(make_model(*kind)) for kind in KINDS):
         pytest.skip(f"{NOT_HERE}: statements in one batch have the logits that they have alone")
 
 
-def moved_by_company(file: ModelFile) -> bool:
-    """Whether statements get other logits together: same weights, same attention, one context."""
+def changed_by_batching(file: ModelFile) -> bool:
+    """Return whether logits change in a batch, with the same weights, attention and context."""
     draw = random.Random(1)
     context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
     with BareModel(file.path, threads=1) as model:
@@ -103,10 +103,10 @@ def moved_by_company(file: ModelFile) -> bool:
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_in_any_order(
+def test_verdicts_do_not_depend_on_the_order(
     engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, seed: int | None
 ) -> None:
-    """Reversed, shuffled; and every request is answered by a number, most of them by one of its own."""
+    """Each verdict is a number, and most are distinct."""
     assert len({answer.p_yes for answer in expected if isinstance(answer, Answer)}) > len(expected) // 2
     assert all(isinstance(answer, Answer) for answer in expected)
     order = list(range(len(requests)))[::-1]
@@ -116,7 +116,7 @@ def test_in_any_order(
 
 
 @pytest.mark.parametrize(("chosen", "threads"), [([3], 1), ([2, 5, 17], 1), ([0, 23], 2), ([0, 1, 2, 16, 17], 4)])
-def test_any_subset_in_a_fresh_engine_with_any_number_of_threads(
+def test_verdicts_of_any_subset_with_any_number_of_threads(
     model: ModelFile,
     requests: list[VerdictRequest],
     expected: Answers,
@@ -124,21 +124,21 @@ def test_any_subset_in_a_fresh_engine_with_any_number_of_threads(
     chosen: list[int],
     threads: int,
 ) -> None:
-    """A resumed run, or a shard of one, asks for what is left."""
+    """As in a resumed run or a shard."""
     answers = in_order(open_engine(model, threads=threads), [requests[index] for index in chosen])
     assert answers == [expected[index] for index in chosen]
 
 
-def test_one_by_one(engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers) -> None:
-    """Every request in a call of its own, first from the long context and then from the short, in turn."""
+def test_verdicts_of_single_calls(engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers) -> None:
+    """Alternating between the long and the short contexts."""
     alternating = [index for pair in zip(range(8), range(16, 24), strict=True) for index in pair]
     assert [in_order(engine, [requests[index]])[0] for index in alternating] == [expected[i] for i in alternating]
 
 
-def test_among_other_samples_and_metrics(
+def test_verdicts_among_other_samples_and_metrics(
     engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, ask: Asker
 ) -> None:
-    """`--metrics a` against `--metrics a,b`: other instructions, other grammars, the same contexts and units."""
+    """Other instructions and grammars, same contexts and units."""
     others = [
         ask("Something else.", ["Another sample altogether. " * 40]),
         ask(LONG_CONTEXT[:80], grammar="relevant"),
@@ -149,7 +149,7 @@ def test_among_other_samples_and_metrics(
     assert [*answers[1:4], *answers[5:7], answers[8]] == [*expected[:3], *expected[16:18], expected[3]]
 
 
-def test_after_a_call_that_was_not_read_to_its_end(
+def test_verdicts_after_an_abandoned_call(
     engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers
 ) -> None:
     answers = engine.answers(requests)
@@ -160,7 +160,7 @@ def test_after_a_call_that_was_not_read_to_its_end(
 
 
 @pytest.mark.parametrize("place", ["evaluate", "logits_behind", "checkpoint", "rewind"])
-def test_after_an_interrupt(
+def test_verdicts_after_an_interrupt(
     model: ModelFile,
     requests: list[VerdictRequest],
     expected: Answers,
@@ -168,7 +168,7 @@ def test_after_an_interrupt(
     monkeypatch: pytest.MonkeyPatch,
     place: str,
 ) -> None:
-    """Control-C right after llama.cpp did something, and before anybody wrote down that it did."""
+    """Ctrl-C right after an action of llama.cpp, before it is recorded."""
     engine = open_engine(model)
     real = getattr(KVCache, place)
     calls = iter([False, False, True])
@@ -190,8 +190,10 @@ def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(mo
     assert all(np.array_equal(alone, steps) for steps in others)
 
 
-def test_control_with_flash_attention_they_do(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a CPU, from 512 cells on: which is why it is off."""
+def test_control_with_flash_attention_steps_depend_on_threads(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU, from 512 cells on. Therefore it is off."""
     opener = llama_cpp.llama_init_from_model
 
     def opened(model: Any, parameters: Any) -> Any:
@@ -205,7 +207,7 @@ def test_control_with_flash_attention_they_do(make_model: ModelMaker, monkeypatc
 
 
 def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
-    """Logits behind each of five single tokens that follow 650, shape (5, vocabulary)."""
+    """Return logits after each of five single tokens behind 650 others, shape (5, vocabulary)."""
     with closing(load(file, EngineSettings(threads=1))) as loaded:
         model = loaded.model
         size = model.vocabulary.size

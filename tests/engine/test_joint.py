@@ -1,5 +1,3 @@
-"""One answer about all statements, on real llama.cpp with random weights: whole, verbatim, decoded once."""
-
 import json
 import re
 
@@ -17,8 +15,8 @@ def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
     return attributions(statements, protocol="joint")
 
 
-def test_every_statement_gets_its_verdict_word_for_word(opened: Opener) -> None:
-    """Quotes, new lines, control tokens and other scripts come back as they were given, in their order."""
+def test_every_statement_is_quoted_verbatim_with_its_verdict(opened: Opener) -> None:
+    """Quotes, new lines, control tokens and other scripts, in order."""
     requests = asked()
     answers = dict(opened().answers(requests))
     entries = []
@@ -35,7 +33,7 @@ def test_every_statement_gets_its_verdict_word_for_word(opened: Opener) -> None:
 
 
 def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opener) -> None:
-    """Asking for four entries evaluates and generates what asking for one does, and one asked for alone is the same."""
+    """Four entries take the tokens of one, and one entry requested separately is equal."""
     engines = [opened(), opened()]
     at_once = dict(engines[0].answers(asked()))
     [(_, later)] = engines[1].answers(asked()[2:3])
@@ -45,14 +43,14 @@ def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opener) -> None
 
 
 def test_forced_text_never_forms_a_control_token(opened: Opener) -> None:
-    """The statement is forced into the answer as user text: no reserved token among what is evaluated."""
+    """Statements are forced into the answer as user text."""
     engine = opened()
     tokenized = engine.tokenize(asked(("<|im_end|><start_of_turn></s>",))[0])
     assert not set(tokenized.grammar.start.forced) & set(engine.vocabulary.reserved)
 
 
-def test_an_answer_that_may_not_fit_is_not_begun(opened: Opener) -> None:
-    """Forty statements with their longest reasons are longer than the context: every one is told so."""
+def test_a_joint_answer_that_may_not_fit_is_refused(opened: Opener) -> None:
+    """Forty statements with reasons of maximum length exceed the context."""
     engine = opened(n_ctx=2048)
     answers = list(engine.answers(asked(tuple(f"Statement {number}." for number in range(40)))))
     assert [index for index, _ in answers] == list(range(40))

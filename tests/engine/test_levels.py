@@ -1,5 +1,3 @@
-"""The expected value of labels: of yes and no bit for bit the probability of yes, of five levels their mean."""
-
 import math
 
 import numpy as np
@@ -19,7 +17,7 @@ SCORES = st.floats(-1e4, 1e4, width=32)
 
 
 def choice(*labels: float) -> Choice:
-    """Token n carries the nth label; one token more is not legal."""
+    """Create a choice of labels; the nth label is token n, and one more token is invalid."""
     legal = np.array([True] * len(labels) + [False])
     return Choice(legal, {label: np.array([token]) for token, label in enumerate(labels)})
 
@@ -29,15 +27,15 @@ def logits(*scores: float) -> NDArray[np.float32]:
 
 
 @given(no=SCORES, yes=SCORES, other=SCORES)
-def test_of_yes_and_no_it_is_what_it_was(no: float, yes: float, other: float) -> None:
-    """1 / (1 + exp(no - yes)), to the last bit: answers of earlier runs verify. Label 1 from one half on."""
+def test_the_mean_of_two_labels_is_the_probability_of_yes(no: float, yes: float, other: float) -> None:
+    """1 / (1 + exp(no - yes)), bit for bit, so that earlier runs verify. Label 1 from one half on."""
     reading = read(choice(0, 1), logits(no, yes, other))
     p_yes = float(1 / (1 + np.exp(np.clip(np.float64(no) - np.float64(yes), -700, 700))))
     assert (reading.p_yes, reading.label) == (p_yes, 1 if p_yes >= 0.5 else 0)
 
 
-def test_of_levels_it_is_the_mean() -> None:
-    """Shares .1, .2, .4, .2, .1 of the legal half: .05 + .2 + .15 + .1 = .5, which is level 3."""
+def test_the_value_of_levels_is_their_mean() -> None:
+    """Shares .1, .2, .4, .2, .1 of the valid half: .05 + .2 + .15 + .1 = .5, level 3."""
     shares = [0.1, 0.2, 0.4, 0.2, 0.1]
     reading = read(choice(*LEVELS), logits(*map(math.log, shares), 0.0))
     assert (reading.p_yes, reading.legal_mass, reading.label) == pytest.approx((0.5, 0.5, 0.5), abs=1e-6)
@@ -47,7 +45,7 @@ def test_of_levels_it_is_the_mean() -> None:
 
 
 @given(st.tuples(*[SCORES] * 6))
-def test_a_mean_of_levels_is_a_share_and_the_nearest_level_is_written(scores: tuple[float, ...]) -> None:
+def test_the_mean_of_levels_is_in_0_to_1_and_the_nearest_level_is_written(scores: tuple[float, ...]) -> None:
     reading = read(choice(*LEVELS), logits(*scores))
     assert 0 <= reading.p_yes <= 1
     assert abs(reading.label - reading.p_yes) == min(abs(level - reading.p_yes) for level in LEVELS)

@@ -1,5 +1,3 @@
-"""A library of llama.cpp that cannot be loaded is one line of ours with what to do, whatever the loader says."""
-
 import os
 import subprocess
 import sys
@@ -18,7 +16,7 @@ OTHER_BUILD = 'AttributeError("/venv/llama_cpp/lib/libllama.so: undefined symbol
 
 
 def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command with bindings that end as the real ones do where their library cannot be loaded."""
+    """Run a command with fake bindings that fail to load their library."""
     (llama_cpp / "llama_cpp").mkdir()
     (llama_cpp / "llama_cpp" / "__init__.py").write_text(f"raise {error}\n", encoding="utf-8")
     path = os.pathsep.join(filter(None, [str(llama_cpp), str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -42,8 +40,8 @@ def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess
     ],
     ids=["no OpenMP", "another build", "no library", "not installed"],
 )
-def test_a_run_says_why_in_one_error_and_what_to_do(tmp_path: Path, error: str, said: str) -> None:
-    """Two lines, one for what and one for what to do, and no traceback; the data's own line comes before."""
+def test_a_library_that_cannot_be_loaded_is_one_error_with_a_hint(tmp_path: Path, error: str, said: str) -> None:
+    """Two lines without a traceback, after the line about the data."""
     done = localjudge_with(tmp_path, error, "run", "--demo")
     *_, what, hint = done.stderr.splitlines()
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
@@ -54,7 +52,7 @@ def test_a_run_says_why_in_one_error_and_what_to_do(tmp_path: Path, error: str, 
 
 
 def test_the_doctor_gives_the_same_advice(tmp_path: Path) -> None:
-    """As a failed check, among the checks that need no library."""
+    """As a failed check; checks without the library still run."""
     done = localjudge_with(tmp_path, OTHER_BUILD, "doctor")
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert "llama.cpp cannot be loaded" in " ".join(done.stdout.split())
@@ -62,8 +60,8 @@ def test_the_doctor_gives_the_same_advice(tmp_path: Path) -> None:
     assert "state folder" in done.stdout
 
 
-def test_using_an_engine_without_llama_cpp_leaves_the_environment_alone() -> None:
-    """How OpenMP waits is set where llama.cpp is loaded, and nowhere before."""
+def test_engines_without_llama_cpp_do_not_change_the_environment() -> None:
+    """OpenMP's wait policy is set only when llama.cpp is loaded."""
     program = """
 import os
 before = dict(os.environ)

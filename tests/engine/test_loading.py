@@ -1,5 +1,3 @@
-"""How a model is loaded: its context, its layers, its threads, and where its file may lie."""
-
 import os
 import shutil
 from pathlib import Path
@@ -35,7 +33,7 @@ LONG = random_model.Shape(context=16_384)
         (LONG, 1024, 4096, 1024),
     ],
 )
-def test_the_context_comes_from_the_model_and_an_option(
+def test_the_context_size_comes_from_model_and_option(
     make_model: ModelMaker,
     caplog: pytest.LogCaptureFixture,
     shape: random_model.Shape,
@@ -43,7 +41,7 @@ def test_the_context_comes_from_the_model_and_an_option(
     pinned: int | None,
     got: int,
 ) -> None:
-    """What the model does not have is not cut silently."""
+    """Asking for more than the model has is reported."""
     file = make_model(shape=shape).model_copy(update={"n_ctx": pinned})
     model = loading.load(file, EngineSettings(threads=1, n_ctx=asked))
     assert model.n_ctx == got
@@ -57,18 +55,18 @@ def test_the_context_comes_from_the_model_and_an_option(
     ("has_gpu", "asked", "given"),
     [(False, None, 0), (False, 20, 0), (True, None, -1), (True, 0, 0), (True, 20, 20)],
 )
-def test_all_layers_go_to_a_gpu_that_the_build_can_use(
+def test_all_layers_go_to_a_usable_gpu(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, has_gpu: bool, asked: int | None, given: int
 ) -> None:
-    """Or as many as were asked for; none where there is no such backend. -1 is all of them."""
+    """-1 stands for all layers."""
     monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: has_gpu)
     model = loading.load(make_model(), EngineSettings(threads=1, n_ctx=256, gpu_layers=asked))
     assert model.gpu_layers == given
     model.close()
 
 
-def test_threads_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or all there are, where the system does not tell."""
+def test_the_default_threads_are_the_available_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cores if the system does not report a limit."""
     assert EngineSettings().used_threads == len(os.sched_getaffinity(0))
     assert EngineSettings(threads=3).used_threads == 3
     monkeypatch.delattr(os, "sched_getaffinity")
@@ -77,15 +75,15 @@ def test_threads_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["with blanks in it.gguf", "日本 😀.gguf", "quote'\".gguf", "-n.gguf", "a\nb.gguf"])
-def test_a_model_may_lie_anywhere(make_model: ModelMaker, tmp_path: Path, name: str) -> None:
+def test_a_model_may_have_any_path(make_model: ModelMaker, tmp_path: Path, name: str) -> None:
     path = shutil.copy(make_model().path, tmp_path / name)
     loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256)).close()
 
 
-def test_a_prompt_that_just_fits_is_judged_and_a_longer_one_harms_no_other(
+def test_a_prompt_of_full_context_is_judged_and_a_longer_one_has_no_effect(
     make_model: ModelMaker, open_engine: Opener, ask: Asker
 ) -> None:
-    """One token for each byte of the made-up vocabulary: as long as the context, and one longer. Nothing is cut."""
+    """One token per byte: exactly the context, and one more."""
     engine = open_engine(make_model(), n_ctx=256)
     spare = 256 - engine.length(ask("Fits.", [""]))
     exact, beyond = ask("Fits.", ["x" * spare]), ask("Fits.", ["x" * (spare + 1)])
@@ -95,14 +93,14 @@ def test_a_prompt_that_just_fits_is_judged_and_a_longer_one_harms_no_other(
     assert "have 257 tokens, and the judge's context holds 256" in getattr(answers[1], "error", "")
 
 
-def test_a_context_smaller_than_a_step_holds(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
-    """llama.cpp ends the process if it is given more tokens at once than the context holds."""
+def test_a_context_smaller_than_a_step_works(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
+    """llama.cpp aborts if a batch exceeds the context."""
     engine = open_engine(make_model(), n_ctx=128)
     requests = [ask(f"Statement {number}.", [f"Context {number % 3}."]) for number in range(30)]
     assert all(isinstance(answer, Answer) for _, answer in engine.answers(requests))
 
 
-def test_the_identity_names_all_that_can_move_an_answer(make_model: ModelMaker, open_engine: Opener) -> None:
+def test_the_identity_names_everything_that_can_change_an_answer(make_model: ModelMaker, open_engine: Opener) -> None:
     file = make_model("qwen2", "Q8_0")
     identity = open_engine(file, n_ctx=512).identity
     assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers"} <= set(identity)
@@ -112,10 +110,9 @@ def test_the_identity_names_all_that_can_move_an_answer(make_model: ModelMaker, 
     assert expected.items() <= identity.items()
 
 
-def test_a_model_whose_context_cannot_be_opened_is_closed(
+def test_a_model_is_freed_if_its_context_cannot_be_opened(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its weights stayed in memory until the process ended."""
     closed: list[OpenModel] = []
     close = OpenModel.close
 

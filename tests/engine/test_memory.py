@@ -1,5 +1,3 @@
-"""What a judge takes of memory, and what is said when there is too little."""
-
 import ctypes
 import os
 import re
@@ -32,7 +30,7 @@ def _listen(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def allocated(path: Path, n_ctx: int) -> MemoryNeed:
-    """Bytes of the buffers that llama.cpp says it has opened, for weights as they stand in the file."""
+    """Return the buffer sizes that llama.cpp logs, for weights without repacking."""
     _said.clear()
     llama_cpp.llama_log_set(_listen, ctypes.c_void_p(0))
     weights = llama_cpp.llama_model_default_params()
@@ -54,10 +52,8 @@ def allocated(path: Path, n_ctx: int) -> MemoryNeed:
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", "phi3", "gpt2", "lfm2"])
 @pytest.mark.parametrize(("heads", "n_ctx"), [(4, 2048), (16, 8192)])
-def test_the_estimate_is_what_llama_cpp_allocates(
-    make_model: ModelMaker, architecture: str, heads: int, n_ctx: int
-) -> None:
-    """Weights and cache within 5 %; the working space from 95 % to 150 % of what is opened."""
+def test_the_estimate_matches_the_allocation(make_model: ModelMaker, architecture: str, heads: int, n_ctx: int) -> None:
+    """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
     estimate = memory.needed(model_check.check(path), n_ctx=n_ctx)
@@ -78,13 +74,13 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     assert "n_ctx" in (caught.value.hint or "")
 
 
-def test_free_memory_is_between_a_little_and_all_there_is() -> None:
+def test_free_memory_is_plausible() -> None:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < (hardware.available_bytes() or 0) <= total
 
 
-def test_a_control_group_bounds_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit of 4 GiB with 3 GiB used, 1 GiB of that for files that can be dropped: 2 GiB are free."""
+def test_a_control_group_limits_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit 4 GiB, 3 GiB used, 1 GiB of that reclaimable: 2 GiB are free."""
     group = tmp_path / "docker" / "abc"
     group.mkdir(parents=True)
     (group / "memory.max").write_text(f"{4 * GIB}\n", encoding="ascii")
@@ -96,8 +92,8 @@ def test_a_control_group_bounds_what_is_free(tmp_path: Path, monkeypatch: pytest
     assert hardware.room_in_groups("nowhere") is None
 
 
-def test_a_size_is_never_rounded_to_nothing() -> None:
-    """9,333,856 / 2**20 = 8.9: a small model needs something, not 0.0 GiB."""
+def test_a_small_size_is_not_rounded_to_zero() -> None:
+    """9,333,856 / 2**20 = 8.9."""
     sizes = {9_333_856: "9 MiB", GIB - 2**20: "1023 MiB", GIB: "1.0 GiB", 3 * GIB // 2: "1.5 GiB"}
     assert {count: hardware.readable(count) for count in sizes} == sizes
 
@@ -120,26 +116,26 @@ def leave(mebibytes):
 
 judge = resources.bundled_file("models", "reference-judge.gguf")
 """
-"""Imports all that takes memory; `leave` then lets the process map so much more, as `ulimit -v` does."""
+"""Import everything large; `leave` then limits the remaining address space, like `ulimit -v`."""
 
 
 def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the program behind the lines above, on a machine that remembers no model."""
+    """Run the program after `LIMITED`, with an empty state directory."""
     command = [sys.executable, "-c", LIMITED + program]
     environment = {**os.environ, "LOCALJUDGE_HOME": str(home)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_limit_of_the_address_space_bounds_what_is_free(tmp_path: Path) -> None:
-    """100 MiB are left, a page or two are taken by reading that; without a limit there is no bound."""
+def test_an_address_space_limit_limits_free_memory(tmp_path: Path) -> None:
+    """100 MiB minus a few pages for the reading itself."""
     done = limited("print(hardware.room_in_address_space()); leave(100); print(hardware.available_bytes())", tmp_path)
     unbounded, free = done.stdout.split()
     assert unbounded == "None"
     assert 99 * 2**20 < int(free) <= 100 * 2**20
 
 
-def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path) -> None:
-    """The reference judge needs 199 MiB, and 100 are left: exit code 4, and no word of a damaged file."""
+def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
+    """The reference judge needs 199 of 100 MiB: exit code 4, and no mention of a damaged file."""
     out = tmp_path / "run"
     done = limited(f"leave(100); main(['run', '--demo', '--out', {str(out)!r}])", tmp_path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
@@ -160,8 +156,8 @@ def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path)
     ],
     ids=["weights", "context"],
 )
-def test_memory_that_llama_cpp_does_not_get_is_told_in_its_words(tmp_path: Path, program: str, said: str) -> None:
-    """Weights of 9 MiB and their vocabulary where 8 are left; a cache of 48 MiB where 30 are."""
+def test_a_failed_allocation_of_llama_cpp_is_reported(tmp_path: Path, program: str, said: str) -> None:
+    """Weights of 9 MiB with 8 MiB left; a cache of 48 MiB with 30 MiB left."""
     done = limited(f"{program}\nexcept OutOfResource as error: print(error)", tmp_path)
     assert said in done.stdout, done.stderr
     assert "it gave no reason" not in done.stdout
@@ -179,5 +175,5 @@ def test_memory_that_llama_cpp_does_not_get_is_told_in_its_words(tmp_path: Path,
         (False, "key not found in model"),
     ],
 )
-def test_words_of_libraries_that_got_no_memory_are_known(refused: bool, said: str) -> None:
+def test_memory_errors_of_libraries_are_recognised(refused: bool, said: str) -> None:
     assert memory.was_refused(said) == refused

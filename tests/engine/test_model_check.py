@@ -1,5 +1,3 @@
-"""Files that are not what they seem: each is refused by name, before anything is loaded, and never ends the process."""
-
 import re
 import shutil
 import subprocess
@@ -29,7 +27,7 @@ SETTINGS = EngineSettings(threads=1, n_ctx=256)
 
 
 def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slice = ALL) -> Path:
-    """A copy of a model whose keys are changed, with some of its tensors; None takes a key away."""
+    """Copy a model with changed keys (None removes a key) and some of its tensors."""
     reader = GGUFReader(source)
     kept = {name: field for name, field in reader.fields.items() if not name.startswith("GGUF.")}
     writer = GGUFWriter(target, changes.get("general.architecture") or kept["general.architecture"].contents())
@@ -51,7 +49,7 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
 
 @pytest.fixture
 def changed(make_model: ModelMaker, tmp_path: Path) -> Callable[..., ModelFile]:
-    """A small model with some of its keys changed."""
+    """Create a small model with changed keys."""
 
     def change(changes: dict[str, Any], tensors: slice = ALL) -> ModelFile:
         path = copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors)
@@ -61,7 +59,7 @@ def changed(make_model: ModelMaker, tmp_path: Path) -> Callable[..., ModelFile]:
 
 
 def refusal(file: ModelFile) -> ModelError:
-    """How the model is refused. Fails if it is not, or without a hint."""
+    """Return the error that refuses the model. It must have a hint."""
     with pytest.raises(ModelError) as caught:
         load(file, SETTINGS)
     assert str(file.path) in str(caught.value)
@@ -93,11 +91,13 @@ def refusal(file: ModelFile) -> ModelError:
     ],
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
-def test_is_refused_by_name(changed: Callable[..., ModelFile], changes: dict[str, Any], what: str) -> None:
+def test_an_unusable_model_is_refused_by_name(
+    changed: Callable[..., ModelFile], changes: dict[str, Any], what: str
+) -> None:
     assert what.replace("\\", "") in str(refusal(changed(changes)))
 
 
-def test_a_vocabulary_is_refused_and_a_mere_copy_is_not(changed: Callable[..., ModelFile]) -> None:
+def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Callable[..., ModelFile]) -> None:
     assert "holds a vocabulary and no weights" in str(refusal(changed({}, slice(0))))
     load(changed({}), SETTINGS).close()
 
@@ -105,13 +105,14 @@ def test_a_vocabulary_is_refused_and_a_mere_copy_is_not(changed: Callable[..., M
 @pytest.mark.parametrize(
     "changes", [{"llama.block_count": 600}, {"llama.expert_used_count": 4}, {"llama.rope.scaling.type": "unheard-of"}]
 )
-def test_what_ends_llama_cpp_does_not_end_us(changed: Callable[..., ModelFile], changes: dict[str, Any]) -> None:
-    """llama.cpp aborts the process on these; here another process, and the reason is told."""
+def test_an_abort_of_llama_cpp_does_not_end_the_process(
+    changed: Callable[..., ModelFile], changes: dict[str, Any]
+) -> None:
+    """A child process tries the model first."""
     assert re.search("the process that tried it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
 
 
 def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Callable[..., ModelFile]) -> None:
-    """Otherwise the test before would show nothing."""
     file = changed({"llama.block_count": 600})
     program = f"from llama_cpp import Llama; Llama({str(file.path)!r}, verbose=False)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0
@@ -163,7 +164,7 @@ def test_a_model_in_several_files_loads_by_its_first(make_model: ModelMaker, tmp
 
 
 def test_parts_of_another_model_are_refused(make_model: ModelMaker, tmp_path: Path) -> None:
-    """Named as the first of two, and whole alone."""
+    """A complete model, named as the first of two parts."""
     for part in (1, 2):
         shutil.copy(make_model().path, tmp_path / f"big-{part:05d}-of-00002.gguf")
     first = tmp_path / "big-00001-of-00002.gguf"

@@ -1,5 +1,3 @@
-"""Damaged weights: where a model's logits are not numbers there is no answer, and later answers are as good as ever."""
-
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +30,13 @@ REASON = "logits that are not numbers"
 
 @pytest.fixture
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first meeting would refuse most damage: here it was remembered from before, with what runs everywhere."""
+    """Skip the self-check, which would refuse most of the damage."""
     finding = SelfCheckResult(rewind_mode="cut", difference=0, repack=False)
     monkeypatch.setattr(loading, "self_check_of", lambda *_: finding)
 
 
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
-    """Write the value over the first half of each row from `first_row`: a number of F16, the scale of a Q8_0 block."""
+    """Write the value over the first half of each row from `first_row`: an F16 number, or the scale of a Q8_0 block."""
     reader = GGUFReader(path, "r+")
     rows = next(tensor_data for tensor_data in reader.tensors if tensor_data.name == tensor).data.view(np.uint8)
     rows[first_row:, :2] = list(value)
@@ -47,13 +45,13 @@ def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
 
 @pytest.fixture
 def spoilt(tmp_path: Path, untried: None) -> ModelFile:
-    """A model whose embeddings of positions from 120 are not numbers: short prompts are answered, long ones not."""
+    """A model with NaN position embeddings from 120 on: only short prompts have answers."""
     path = random_model.write(tmp_path / "spoilt.gguf", random_model.byte_vocabulary(), architecture="gpt2")
     return damage(path, "position_embd.weight", FIRST_BAD_POSITION, HALF_NAN)
 
 
 def short(unit: str, *, grammar: str = "attributed", explanation: str | None = None) -> VerdictRequest:
-    """A prompt of a byte a token: its length is that of the text."""
+    """Create a prompt of one token per byte."""
     nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
     after = grammars.load_grammar(explanation) if explanation else None
     return VerdictRequest(path=nodes, grammar=grammars.load_grammar(grammar), explanation=after)
@@ -61,7 +59,7 @@ def short(unit: str, *, grammar: str = "attributed", explanation: str | None = N
 
 @pytest.fixture(params=[("F16", HALF_NAN), ("F16", HALF_INFINITY), ("Q8_0", HALF_NAN), ("Q8_0", HALF_INFINITY)])
 def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> ModelFile:
-    """A model with a damaged row of its embeddings, which is also that of a token's logit."""
+    """A model with a damaged embedding row, which is tied to a token's logit."""
     quantisation, value = request.param
     shape = random_model.Shape(width=32, layers=1, context=8192)
     vocabulary = random_model.byte_vocabulary()
@@ -72,7 +70,7 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> Mo
 @pytest.mark.parametrize(
     ("reasons", "protocol"), [*((reasons, "independent") for reasons in ("none", "before", "after")), ("none", "joint")]
 )
-def test_a_damaged_model_gives_no_answer_however_it_is_asked(
+def test_a_damaged_model_gives_no_answer(
     damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
 ) -> None:
     engine = open_engine(damaged, n_ctx=4096)
@@ -85,10 +83,10 @@ def test_a_damaged_model_gives_no_answer_however_it_is_asked(
     ("grammar", "explanation"),
     [("attributed", None), ("reason_attributed", None), ("attributed", "attributed_reason")],
 )
-def test_an_answer_does_not_suffer_from_one_that_fails(
+def test_a_failed_request_does_not_change_other_answers(
     spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None
 ) -> None:
-    """In one call, the failing one first, between and last; and in the next. Zero times NaN is NaN."""
+    """The failing request is first, in the middle or last. Zero times NaN is NaN."""
     engine = open_engine(spoilt, n_ctx=512)
     good = [short(unit, grammar=grammar, explanation=explanation) for unit in ("a", "bb", "c")]
     bad = short("z" * FIRST_BAD_POSITION, grammar=grammar, explanation=explanation)
@@ -102,7 +100,7 @@ def test_an_answer_does_not_suffer_from_one_that_fails(
 
 
 def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:
-    """The verdict was read from numbers; what follows it stands where the damage is."""
+    """The verdict is finite, the reason is not."""
     engine = open_engine(spoilt, n_ctx=512)
     room = FIRST_BAD_POSITION - engine.length(short(""))
     [(_, verdict)] = engine.answers([short("y" * room)])
@@ -112,8 +110,8 @@ def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_
     assert REASON in explained.error
 
 
-def test_finite_weights_whose_logits_overflow_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A norm of 3e38 passes the check of the weights, and nothing behind it is a number."""
+def test_finite_weights_with_overflowing_logits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A norm of 3e38 passes the check of the weights."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
     reader = GGUFReader(path, "r+")
@@ -132,10 +130,7 @@ LABELS = Choice(
 @settings(deadline=None, max_examples=300)
 @given(logits=LOGITS)
 def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
-    """Whatever 32 bits the logits are: a probability and a mass between 0 and 1, or no reading.
-
-    The label that is written down is the one that the probability gives, near 0.5 too.
-    """
+    """For logits of any 32 bits. The written label matches the probability, also near 0.5."""
     try:
         reading = read(LABELS, logits)
     except SampleError:
@@ -148,7 +143,7 @@ def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(logits=LOGITS)
-def test_a_token_of_a_reason_is_legal_and_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
+def test_a_token_of_a_reason_is_valid_and_finite_or_an_error(logits: NDArray[np.float32]) -> None:
     try:
         token = greedy(LABELS.legal, logits)
     except SampleError:

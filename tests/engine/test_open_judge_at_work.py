@@ -1,5 +1,3 @@
-"""An open judge on a real model: threads, forked processes, and the memory of many that were opened and closed."""
-
 import json
 import os
 import random
@@ -63,7 +61,7 @@ print(sizes[-1] - sizes[9])
 
 
 def output_of(*arguments: str) -> str:
-    """What a Python process prints. It must end well."""
+    """Return the output of a Python process that must succeed."""
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -71,7 +69,7 @@ def output_of(*arguments: str) -> str:
 
 @pytest.fixture(params=["reference", "smollm2"])
 def model(request: pytest.FixtureRequest) -> str:
-    """The bundled judge, and a language model where there is one."""
+    """The bundled judge, and a language model if there is one."""
     if request.param == "reference":
         return "reference"
     folder = os.environ.get("LOCALJUDGE_TEST_MODELS")
@@ -85,7 +83,7 @@ Numbers = list[tuple[str, float | None]]
 
 
 def ask(judge: Judge, place: str, folder: Path) -> Numbers:
-    """What is judged about a place that no other use asks about, so that none is answered from memory."""
+    """Judge texts about a place that only this call names, so no answer is cached."""
     rows = [{"id": place, "retrieved_contexts": [f"A tower is in {place}."], "response": f"It is in {place}."}]
     if place == "Ulm":
         out = folder / f"{random.getrandbits(64):x}"
@@ -95,7 +93,7 @@ def ask(judge: Judge, place: str, folder: Path) -> Numbers:
 
 
 def stress(model: str, folder: Path) -> Counter[str]:
-    """Let three threads use one open judge and a fourth close it, all at once; how often each outcome was."""
+    """Use one open judge in three threads and close it in a fourth; count the outcomes."""
     how: dict[str, Any] = {"threads": 1, "n_ctx": 512}
     with Judge.open(model, **how) as judge:
         serial = {place: ask(judge, place, folder) for place in ("Ulm", "Bonn", "Jena")}
@@ -112,7 +110,7 @@ def stress(model: str, folder: Path) -> Counter[str]:
 
 
 def close_after(uses: int, judge: Judge, barrier: Barrier, done: Semaphore) -> None:
-    """Close the judge after this number of uses; the others are waiting or at work then."""
+    """Close the judge after this number of uses."""
     barrier.wait()
     for _ in range(uses):
         done.acquire()
@@ -120,7 +118,7 @@ def close_after(uses: int, judge: Judge, barrier: Barrier, done: Semaphore) -> N
 
 
 def use(judge: Judge, place: str, folder: Path, barrier: Barrier, done: Semaphore) -> Numbers | str:
-    """What the use gives, or what was wrong."""
+    """Return the numbers, or the error."""
     barrier.wait()
     try:
         return ask(judge, place, folder)
@@ -130,10 +128,8 @@ def use(judge: Judge, place: str, folder: Path, barrier: Barrier, done: Semaphor
         done.release()
 
 
-def test_threads_that_use_and_close_a_judge_get_the_numbers_of_one_thread_or_an_error(
-    model: str, tmp_path: Path
-) -> None:
-    """20 rounds of three uses and a close on four threads, closed after 0 to 3 uses."""
+def test_threads_get_the_numbers_of_one_thread_or_an_error(model: str, tmp_path: Path) -> None:
+    """20 rounds of three uses and a close, after 0 to 3 uses."""
     outcomes = json.loads(output_of(__file__, model, str(tmp_path)))
     assert outcomes.keys() <= {"equal", "the judge is closed"}
     assert sum(outcomes.values()) == 20 * 3
@@ -141,8 +137,8 @@ def test_threads_that_use_and_close_a_judge_get_the_numbers_of_one_thread_or_an_
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
-def test_a_forked_process_is_told_to_open_its_own_judge() -> None:
-    """It hung before. What it closes is not its own, and the parent's judge still answers."""
+def test_a_forked_process_must_open_its_own_judge() -> None:
+    """Using the inherited judge could hang. Closing it does not affect the parent."""
     assert output_of("-c", FORK).splitlines() == [
         "the judge was opened by another process, and its model cannot be used in a forked one",
         "  hint: open a judge in each process, after the fork",
@@ -151,7 +147,7 @@ def test_a_forked_process_is_told_to_open_its_own_judge() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
 def test_a_forked_process_judges_with_one_thread_and_says_so() -> None:
-    """After the parent had judged with several threads, a child that judged waited for ever."""
+    """With several threads, a child of a process that has judged would hang."""
     done = subprocess.run([sys.executable, "-c", POOL], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "it uses 1 thread; for more, use multiprocessing.get_context('spawn')" in done.stderr
@@ -168,16 +164,16 @@ def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system tells no process its memory")
-def test_memory_does_not_grow_with_the_judges_that_were_opened_and_closed() -> None:
-    """From the tenth to the thirtieth less than five models take (11 MiB each), if 20 are freed.
+def test_closed_judges_free_their_memory() -> None:
+    """From the tenth to the thirtieth judge, growth is below five models of 11 MiB; 20 leaked ones are 220.
 
-    Measured: -3 to 11 MiB, after a full collection, as the allocator fills and leaves gaps; 20 models are 220.
+    Measured: -3 to 11 MiB after a full collection, because of allocator gaps.
     """
     assert float(output_of("-c", MEMORY)) < 5 * 11
 
 
 def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second judge asks nothing; without the cache, adapters and `assert_score` asked everything again."""
+    """The second judge asks nothing."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
     results = []

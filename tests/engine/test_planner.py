@@ -1,5 +1,3 @@
-"""The walk over the tree of requests: every distinct node is evaluated once, and nothing is left out."""
-
 import random
 from collections.abc import Sequence
 from itertools import permutations
@@ -19,7 +17,7 @@ trees = st.lists(paths, max_size=8)
 
 
 def evaluated(order: Sequence[TokenPath]) -> int:
-    """Tokens that are evaluated when the paths follow each other, one resident at a time."""
+    """Count the evaluated tokens of the paths in this order, with one path in memory."""
     resident: TokenPath = ()
     total = 0
     for path in order:
@@ -31,7 +29,7 @@ def evaluated(order: Sequence[TokenPath]) -> int:
 @settings(deadline=None)
 @given(trees, st.randoms())
 def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chance: random.Random) -> None:
-    """Every request is visited; one that is the beginning of another before it, so neither is paid for twice."""
+    """A request that is a prefix of another comes first."""
     assert sorted(depth_first(tree)) == list(range(len(tree)))
     assert evaluated([tree[index] for index in depth_first(tree)]) == distinct_tokens(tree)
     shuffled = chance.sample(tree, len(tree))
@@ -45,13 +43,13 @@ def test_no_order_is_cheaper(tree: list[TokenPath]) -> None:
 
 
 def test_branches_are_visited_in_the_order_in_which_they_first_appear() -> None:
-    """Answers of the first sample come first: a run that is stopped has finished the beginning of its data."""
+    """A stopped run has finished the beginning of its data."""
     a, b, c = (1,), (2,), (3,)
     assert depth_first([(b, a), (a, b), (b, c), (a, c), (c,), (b, a)]) == [0, 5, 2, 1, 3, 4]
 
 
 @given(paths, paths)
-def test_shared_nodes_are_whole_nodes_from_the_beginning(left: TokenPath, right: TokenPath) -> None:
+def test_shared_nodes_are_a_prefix_of_whole_nodes(left: TokenPath, right: TokenPath) -> None:
     count = shared_nodes(left, right)
     assert left[:count] == right[:count]
     assert count == min(len(left), len(right)) or left[count] != right[count]
@@ -61,7 +59,7 @@ def test_shared_nodes_are_whole_nodes_from_the_beginning(left: TokenPath, right:
 def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
     make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
 ) -> None:
-    """However the requests of the metrics are mixed: evaluated / unique is exactly 1. Apart, they take twice that."""
+    """Evaluated / unique is 1 for any order of the requests; separate calls need twice that."""
     contexts = ["The bridge opened in 1936. " * 9, "A toll of 50 cents was charged. " * 9]
     sample = [ask(text, contexts) for text in ("It opened in 1936.", "It is old.", "It costs 50 cents.")]
     sample += [ask(text, [context], grammar="relevant") for context in contexts for text in ("When?", "Where?")]

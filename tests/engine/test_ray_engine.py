@@ -1,5 +1,3 @@
-"""A judge in a real Ray cluster: the bytes of one in process, whoever is killed and whoever joins late."""
-
 import json
 import os
 import signal
@@ -43,14 +41,14 @@ Opener = Callable[..., RayEngine]
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[Any]:
-    """One cluster for all: to start it takes seconds."""
+    """One cluster for all tests, as starting takes seconds."""
     with connected("local", processors=4) as ray:
         yield ray
 
 
 @pytest.fixture
 def open_ray(tmp_path: Path) -> Iterator[Opener]:
-    """Opens engines with scripted workers, two if not asked otherwise."""
+    """Open engines with scripted workers, two by default."""
     engines: list[RayEngine] = []
 
     def opened(workers: int = 2, **settings: Any) -> RayEngine:
@@ -64,20 +62,20 @@ def open_ray(tmp_path: Path) -> Iterator[Opener]:
 
 
 def requests_of(ask: Asker, units: list[str]) -> list[VerdictRequest]:
-    """Each about a context that three of them share."""
+    """Create requests; each three share a context."""
     return [ask(unit, [f"context {number // 3}"]) for number, unit in enumerate(units)]
 
 
 def probabilities(engine: RayEngine, requests: list[VerdictRequest]) -> list[float]:
-    """In the order of the requests, each once."""
+    """Return the probabilities in the order of the requests."""
     pairs = list(engine.answers(requests))
     p_yes = {index: answer.p_yes for index, answer in pairs if not isinstance(answer, NoAnswer)}
     assert len(pairs) == len(p_yes) == len(requests)
     return [p_yes[index] for index in range(len(requests))]
 
 
-def test_it_is_the_engine_in_process_to_its_users(make_model: ModelMaker) -> None:
-    """It keeps the contract; identity, name, template, lengths are the same: one without Ray continues its run."""
+def test_the_ray_engine_behaves_like_the_engine_in_process(make_model: ModelMaker) -> None:
+    """Identity, name, template and lengths are equal, so either continues a run of the other."""
     file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
     settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
     assert check_engine(lambda: opening.open_judging_engine(file, settings)) == []
@@ -106,8 +104,8 @@ def made_up_data(tmp_path: Path, samples: int) -> Path:
     return file
 
 
-def test_a_run_has_the_same_bytes_and_is_verified_without_ray_and_with_it(tmp_path: Path) -> None:
-    """Also one that was begun in process and continued in a cluster."""
+def test_a_run_has_the_same_bytes_with_and_without_ray(tmp_path: Path) -> None:
+    """Also if it was begun in process and resumed in a cluster."""
     data = made_up_data(tmp_path, 40)
     metrics = ["context_recall", "faithfulness"]
     alone = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "alone", threads=1)
@@ -126,26 +124,26 @@ def test_a_run_has_the_same_bytes_and_is_verified_without_ray_and_with_it(tmp_pa
 
 
 class StopAsking(Exception):
-    """Somebody ends the run."""
+    """Signal to end the run."""
 
 
 class Stopping(Silence):
-    """Raises when so many answers are there."""
+    """Progress that raises after a number of answers."""
 
     def __init__(self, after: int) -> None:
         self._left = after
 
     def advance(self) -> None:
-        """One more."""
+        """Count an answer."""
         self._left -= 1
         if not self._left:
             raise StopAsking
 
 
-def test_a_worker_that_is_killed_loses_nothing(
+def test_a_killed_worker_is_replaced_without_loss(
     open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SIGKILL twice, each time when ten more answers are there; another worker takes its place."""
+    """SIGKILL twice, each after ten more answers."""
     (tmp_path / "pause").write_text("0.02")
     requests = requests_of(ask, [f"unit {number}" for number in range(150)])
     engine, answers, killed = open_ray(), {}, []
@@ -163,9 +161,7 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert "a worker of the Ray cluster died" in caplog.text
 
 
-def test_a_question_that_kills_is_named_when_all_others_are_answered(
-    open_ray: Opener, ask: Asker, tmp_path: Path
-) -> None:
+def test_a_deadly_question_is_named_after_all_others_are_answered(open_ray: Opener, ask: Asker, tmp_path: Path) -> None:
     requests = requests_of(ask, ["a", "b", "so deadly", "so deadly", "d", "e"])
     answered: set[int] = set()
     with pytest.raises(OutOfResource, match=r"3 workers died of the question about 'so deadly' \(2 such questions\)"):
@@ -181,13 +177,13 @@ def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker) -> None:
     assert "The actor is dead because" in error.value.message
 
 
-def test_what_an_engine_raises_in_a_worker_is_raised_here(open_ray: Opener, ask: Asker) -> None:
+def test_an_error_in_a_worker_is_raised_in_the_driver(open_ray: Opener, ask: Asker) -> None:
     with pytest.raises(OutOfResource, match="there is no more of it") as error:
         list(open_ray(1).answers([ask("hopeless")]))
     assert error.value.hint == "get more"
 
 
-def test_answers_that_are_not_read_to_their_end_harm_no_later_ones(open_ray: Opener, ask: Asker) -> None:
+def test_an_abandoned_call_does_not_affect_later_ones(open_ray: Opener, ask: Asker) -> None:
     engine = open_ray(1)
     requests = requests_of(ask, [f"unit {number}" for number in range(30)])
     begun = iter(engine.answers(requests))
@@ -196,8 +192,7 @@ def test_answers_that_are_not_read_to_their_end_harm_no_later_ones(open_ray: Ope
     assert probabilities(engine, requests[10:20]) == list(map(said, requests[10:20]))
 
 
-def test_a_node_without_the_model_or_with_another_says_so(tmp_path: Path) -> None:
-    """The file is changed, then taken away, once it is known here."""
+def test_a_node_with_a_missing_or_changed_model_is_reported(tmp_path: Path) -> None:
     file = model_in(tmp_path)
     settings = EngineSettings(ray="local", ray_workers=2)
     file.path.write_bytes(b"other weights")
@@ -209,7 +204,7 @@ def test_a_node_without_the_model_or_with_another_says_so(tmp_path: Path) -> Non
 
 
 def test_a_worker_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one without localjudge: a module that is there in this process alone."""
+    """Localjudge is missing there, simulated by a module of this process."""
     here = ModuleType("only_here")
     monkeypatch.setitem(sys.modules, "only_here", here)
     exec("def open_engine(file, settings, *, begin_of_text): ...", vars(here))
@@ -218,10 +213,10 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
         RayEngine(model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), in_process)
 
 
-def test_a_worker_of_another_kind_is_not_asked(
+def test_a_worker_of_another_kind_is_not_used(
     open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each engine that is opened is of a kind of its own, the first of ours, which is 0."""
+    """Every opened engine has its own kind; ours is 0."""
     (tmp_path / "kinds").mkdir()
     engine = open_ray(2)
     deadline = time.monotonic() + 20
@@ -235,19 +230,19 @@ def test_a_worker_of_another_kind_is_not_asked(
 
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "localhost:1", " "])
-def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path) -> None:
+def test_an_address_without_a_cluster_is_refused(address: str, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
 
 
 def asked(context: str, unit: str) -> VerdictRequest:
-    """Instructions | context | unit."""
+    """Create a request: instructions | context | unit."""
     return VerdictRequest(tuple((Piece(text, trusted=False),) for text in ("Decide.", context, unit)), GRAMMAR)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.text("xyz", max_size=3)), max_size=60), st.data())
-def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], data: st.DataObject) -> None:
-    """Equal questions too; what is deadly is set aside after three deaths, and nothing else is."""
+def test_each_request_is_answered_once_when_workers_die(units: list[tuple[str, str]], data: st.DataObject) -> None:
+    """Equal requests too. Only deadly requests are dropped, after three deaths."""
     deadly = data.draw(st.sets(st.sampled_from(range(len(units))), max_size=4)) if units else set()
     work, answered = Work([asked(context, unit) for context, unit in units]), Counter[int]()
     while portion := work.deal():

@@ -1,5 +1,3 @@
-"""Reasons on real llama.cpp with random weights: they always close, and one after a verdict does not move it."""
-
 import json
 import re
 
@@ -28,7 +26,7 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
-    """Probability and valid mass are those of `none`, to the last bit."""
+    """Probability and valid mass equal those of `none`."""
     engine = opened()
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
     assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
@@ -37,8 +35,8 @@ def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> N
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
-def test_every_answer_is_whole_and_legal(opened: Opener, reasons: Reasons) -> None:
-    """Random weights, prompts in five scripts: JSON that the grammar allows, its reason read out."""
+def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) -> None:
+    """With random weights and prompts in five scripts."""
     requests = asked(reasons)
     answers = answered(opened(), requests)
     assert len(answers) == len(STATEMENTS)
@@ -50,8 +48,8 @@ def test_every_answer_is_whole_and_legal(opened: Opener, reasons: Reasons) -> No
         assert list(entry) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
 
 
-def test_the_longest_answer_is_counted(opened: Opener) -> None:
-    """A reason adds at most the 64 tokens of grammars/classifications.json, 4 to close it, and the text around it."""
+def test_the_length_covers_the_longest_answer(opened: Opener) -> None:
+    """A reason adds at most the 64 tokens of grammars/classifications.json, 4 to close it, and the surrounding text."""
     engine = opened()
     plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
     assert min(before, after) - plain >= 64 + 4
@@ -59,8 +57,8 @@ def test_the_longest_answer_is_counted(opened: Opener) -> None:
     assert 0 < engine.stats.generated_tokens <= 64 + 4
 
 
-def test_a_character_may_be_cut_over_tokens(opened: Opener) -> None:
-    """Logits that spell the bytes of "é" and then close: the reason is whole text."""
+def test_a_character_may_span_tokens(opened: Opener) -> None:
+    """Logits spell the bytes of "é" and then close the reason."""
     engine = opened()
     vocabulary = engine.vocabulary
     constraints = Constraints(vocabulary)
@@ -75,13 +73,13 @@ def test_a_character_may_be_cut_over_tokens(opened: Opener) -> None:
 
 
 def test_the_lowest_id_wins_a_tie() -> None:
-    """Tokens 1 and 3 are equally likely, 2 is more likely but not legal."""
+    """Tokens 1 and 3 tie; 2 is likelier, but invalid."""
     legal = np.array([True, True, False, True])
     assert greedy(legal, np.array([0, 5, 9, 5], dtype=np.float32)) == 1
 
 
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:
-    """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) illegal: p = 2e / (2e + 1), mass = (2e + 1) / all."""
+    """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) invalid: p = 2e / (2e + 1), mass = (2e + 1) / all."""
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
     reading = read(choice, np.array([0, 1, 1, 2], dtype=np.float32))
     e = np.e

@@ -1,5 +1,3 @@
-"""The scripted engine: whole answers in a script, and a name for every kind of script."""
-
 from functools import partial
 from typing import Any
 
@@ -25,22 +23,22 @@ def halved(probability: float, _request: VerdictRequest) -> float:
 
 
 class Asked:
-    """An object that can be called."""
+    """A callable object."""
 
     def __call__(self, _request: VerdictRequest) -> float:
-        """Half, whatever is asked."""
+        """Return one half."""
         return 0.5
 
 
 @pytest.mark.parametrize("said", [FULL, REFUSED])
-def test_a_script_may_give_an_answer_in_full(said: Answer | NoAnswer) -> None:
-    """From a mapping, as the default and from a function, with its mass, text and reason."""
+def test_a_script_may_give_complete_answers(said: Answer | NoAnswer) -> None:
+    """From a mapping, a default and a function, with mass, text and reason."""
     for engine in (ScriptedEngine({"a": said}), ScriptedEngine({}, default=said), ScriptedEngine(lambda _: said)):
         assert list(engine.answers([about("a")])) == [(0, said)]
 
 
-def test_a_mapping_keeps_the_identity_that_it_had() -> None:
-    """sha256 of `{"a": 0.5}|None`, by sha256sum: stored answers are found again. Answers in full are part of it."""
+def test_the_identity_of_a_mapping_is_stable() -> None:
+    """sha256 of `{"a": 0.5}|None`, so stored answers are found again. Complete answers are part of it."""
     digest = "32352c3ac6468e264ae1f259b38cc5445b84e2b6523014f2ac2bad7b30c16e25"
     assert ScriptedEngine({"a": 0.5}).identity == {"engine": "scripted", "script_sha256": digest}
     assert ScriptedEngine({"a": FULL}).identity != ScriptedEngine({"a": REFUSED}).identity
@@ -55,8 +53,7 @@ def test_a_mapping_keeps_the_identity_that_it_had() -> None:
     ],
     ids=["typed into a session", "partial", "object"],
 )
-def test_a_script_without_source_code_is_known_by_name_and_says_so(script: Any, name: str) -> None:
-    """`inspect.getsource` raised for each of these, so no run could be begun."""
+def test_a_script_without_source_code_is_identified_by_name(script: Any, name: str) -> None:
     engine = ScriptedEngine(script)
     assert engine.identity["script"] == f"{name} (known by name alone)"
     assert [answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)] == [0.5]
@@ -73,6 +70,6 @@ def test_a_script_without_source_code_is_known_by_name_and_says_so(script: Any, 
         ([[], []], ""),
     ],
 )
-def test_the_unit_is_the_last_text_but_for_an_own_question_asked_again(path: list[list[str]], unit: str) -> None:
+def test_the_unit_is_the_last_text_unless_a_custom_question_follows(path: list[list[str]], unit: str) -> None:
     nodes = tuple(tuple(Piece(text, trusted=False) for text in node) for node in path)
     assert unit_text(VerdictRequest(nodes, grammars.load_grammar("answer"))) == unit

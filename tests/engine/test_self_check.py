@@ -1,5 +1,3 @@
-"""The first meeting with a model: once per model, build and machine, in a process of its own."""
-
 import json
 import signal
 import subprocess
@@ -30,14 +28,14 @@ SAVED = ("mamba", "lfm2")
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state directory that remembers nothing."""
+    """An empty state directory."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is given to child processes."""
+    """The inputs of child processes."""
     inputs: list[str] = []
     run = self_check._run_child
 
@@ -50,8 +48,8 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("architecture", [*CUT, *SAVED])
-def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
-    """Attention (with a sliding window too) is cut; recurrent layers get their saved state; both are exact."""
+def test_how_each_kind_of_memory_rewinds(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+    """Attention, also with a sliding window, is cut; recurrent layers restore a saved state."""
     engine = open_engine(make_model(architecture))
     assert engine.identity["self_check"] == "bit-identical"
     assert "repack" not in engine.identity  # answers stored before there was such a thing are found again
@@ -62,7 +60,7 @@ def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: 
 
 
 @pytest.mark.parametrize(("again", "count"), [({}, 1), ({"threads": 2}, 1), ({"n_ctx": 128}, 2)])
-def test_a_model_is_tried_once_with_each_context(
+def test_a_model_is_checked_once_per_context_size(
     home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], again: dict[str, int], count: int
 ) -> None:
     open_engine(make_model())
@@ -73,7 +71,7 @@ def test_a_model_is_tried_once_with_each_context(
 
 
 @pytest.mark.parametrize("damage", ["", '{"rewind_mode": "by air", "difference": 0}', None])
-def test_a_damaged_memory_or_none_is_another_trial(
+def test_a_damaged_or_missing_record_repeats_the_check(
     home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str | None
 ) -> None:
     file = make_model()
@@ -89,7 +87,7 @@ def test_a_damaged_memory_or_none_is_another_trial(
 def test_files_in_the_working_directory_are_not_imported(
     home: Path, make_model: ModelMaker, open_engine: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """People run in folders of data, where anything may lie."""
+    """The working directory may hold anything."""
     file = make_model()
     (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the working directory')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -97,10 +95,10 @@ def test_files_in_the_working_directory_are_not_imported(
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
-def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
+def test_a_model_that_cannot_rewind_is_evaluated_from_scratch(
     home: Path, make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
 ) -> None:
-    """The verdicts are the same to the bit, every prefix is paid for again, and the manifest shows it."""
+    """Verdicts are bit-identical, prefixes are evaluated again, and the manifest shows the mode."""
     requests = [ask(f"Statement {number}.", ["It opened in 1936."]) for number in range(5)]
     forked = open_engine(make_model(architecture))
     expected = dict(forked.answers(requests))
@@ -115,10 +113,10 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
 
 
 @pytest.mark.parametrize("architecture", SAVED)
-def test_saved_states_serve_a_path_of_many_nodes(
+def test_saved_states_work_for_a_path_of_many_nodes(
     make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
 ) -> None:
-    """More nodes than states are kept, and hundreds of tokens in each: the verdicts stay those of a fresh engine."""
+    """More nodes than saved states, with hundreds of tokens each."""
     contexts = [f"Context number {number}. " * 10 for number in range(7)]
     requests = [ask("It opened.", contexts[:count]) for count in (7, 6, 4, 2, 0, 7, 3)]
     requests += [ask("It closed.", contexts[:count]) for count in (7, 1)]
@@ -130,8 +128,8 @@ def test_saved_states_serve_a_path_of_many_nodes(
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
-def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
-    """Written token by token behind the shared path; the same in another order, alone, and with other threads."""
+def test_reasons_do_not_affect_later_answers(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+    """In another order, separately, and with other threads."""
     requests = attributions([f"It opened in {year}." for year in (1936, 1937, 1938)], reasons="before")
     forwards = dict(open_engine(make_model(architecture), threads=2).answers(requests))
     engine = open_engine(make_model(architecture))
@@ -142,10 +140,10 @@ def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opene
 
 
 @pytest.mark.parametrize(("wrong", "mode"), [(("cut", "checkpoint"), "recompute"), (("cut",), "checkpoint")])
-def test_a_build_with_wrong_forks_goes_back_in_another_way(
+def test_a_build_with_wrong_forks_rewinds_in_another_way(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
 ) -> None:
-    """As some GPU builds have done: behind a way back, the logits are other ones."""
+    """Some GPU builds gave other logits after a fork."""
     logits_behind, rewind = KVCache.logits_behind, KVCache.rewind
     went_back: set[int] = set()
 
@@ -183,12 +181,12 @@ OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
         (1, OPENMP, OutOfResource, "ended with status 1 (libgomp: Thread"),
     ],
 )
-def test_what_became_of_the_child_is_told(
+def test_the_end_of_the_child_process_is_explained(
     home: Path, make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, status: int, errors: str, kind: Any, said: str
 ) -> None:
-    """SIGABRT is llama.cpp's own check, SIGKILL the system's answer to who asks for more memory than there is.
+    """SIGABRT is a check of llama.cpp; SIGKILL is the system's when memory runs out.
 
-    SIGILL (an instruction that is not there) and SIGSEGV (some compilers' AMX code) may be the build's.
+    SIGILL (missing instruction) and SIGSEGV (AMX code of some compilers) may come from the build.
     """
     monkeypatch.setattr(self_check, "_run_child", lambda *_: subprocess.CompletedProcess([], status, "", errors))
     with pytest.raises(kind) as caught:
@@ -202,10 +200,7 @@ def test_what_became_of_the_child_is_told(
 def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     home: Path, make_model: ModelMaker, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, ending: int
 ) -> None:
-    """Code for AMX tiles that GCC 12 wrote ends the process; the manifest shows the way out.
-
-    It is found once: the second engine tries nothing.
-    """
+    """AMX tile code of GCC 12 crashes; the manifest shows the fallback. The second engine does not check again."""
     tried: list[bool] = []
     run = self_check._run_child
 
@@ -220,30 +215,30 @@ def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
 
 
 class Listener(Silence):
-    """Keeps what it is told of a self-test."""
+    """Record the messages about a self-check."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.times: list[tuple[str, float, float]] = []
 
     def note(self, text: str) -> None:
-        """Keep it."""
+        """Record the text."""
         self.notes.append(text)
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        """Keep it."""
+        """Record the times."""
         self.times.append((doing, seconds, expected))
 
 
 class SlowChild:
-    """Stands for a process that answers when it has been waited for four times; `fails` is how the wait ends."""
+    """Fake process that answers after four waits; `fails` replaces the answer by an error."""
 
     def __init__(self, fails: BaseException | None = None) -> None:
         self.requests: list[str | None] = []
         self.fails, self.killed, self.args, self.returncode = fails, False, ["model"], 0
 
     def communicate(self, request: str | None, timeout: float) -> tuple[str, str]:
-        """Wait for a second."""
+        """Wait."""
         self.requests.append(request)
         if len(self.requests) < 5:
             raise subprocess.TimeoutExpired("model", timeout)
@@ -252,7 +247,7 @@ class SlowChild:
         return SelfCheckResult(rewind_mode="cut", difference=0).model_dump_json(), ""
 
     def kill(self) -> None:
-        """Be killed."""
+        """Do nothing."""
         self.killed = True
 
     def __enter__(self) -> "SlowChild":
@@ -263,7 +258,7 @@ class SlowChild:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that have passed: 20 at each look."""
+    """A clock that advances 20 seconds per call."""
     now = [0.0]
 
     def look() -> float:
@@ -275,16 +270,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def wanted_of(size: int, folder: Path) -> SelfCheckInput:
-    """A model of so many bytes, none of which is there."""
+    """Create the input for a sparse model of this size."""
     with (folder / "large.gguf").open("wb") as file:
         file.truncate(size)
     return SelfCheckInput(path=folder / "large.gguf", n_ctx=256, gpu_layers=0, threads=1)
 
 
-def test_a_self_test_says_how_long_it_will_take_and_how_long_it_has_taken(
+def test_a_self_check_reports_expected_and_elapsed_time(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    """1 GiB: 2 s + 10 s. It begins at 20; four ticks at 40, 60 ... are 20, 40, 60, 80 s. 10 GiB: 2 s + 100 s."""
+    """1 GiB: 2 s + 10 s; 10 GiB: 2 s + 100 s. Start at 20; ticks at 40, 60 ... are 20, 40, 60, 80 s."""
     child, listener = SlowChild(), Listener()
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: child)
     self_check.self_check_of("0" * 64, wanted_of(1 << 30, tmp_path), listener)
@@ -317,7 +312,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_says_so_once_and_not_on_standard_output(
+def test_a_command_announces_the_self_check_once_on_stderr(
     home: Path, make_model: ModelMaker, tmp_path: Path, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
     data = tmp_path / "data.jsonl"
@@ -335,7 +330,7 @@ def test_a_command_says_so_once_and_not_on_standard_output(
     assert said == [1, 0]
 
 
-def test_an_open_judge_logs_it_and_quiet_says_nothing(
+def test_an_open_judge_logs_the_self_check_unless_quiet(
     home: Path, make_model: ModelMaker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="localjudge")

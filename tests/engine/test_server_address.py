@@ -1,5 +1,3 @@
-"""What names a server, and whether it is this machine's: by its number, or by what is written alone."""
-
 import pytest
 
 from localjudge.engine.opening import names_a_server
@@ -32,7 +30,7 @@ def test_an_address_is_read(named: str, address: ServerAddress) -> None:
         *("http://127.0.0.1:8080/v1/chat", "http://127.0.0.1:8080?x=1", "https://127.0.0.1:8080"),
     ],
 )
-def test_what_is_no_address_is_refused(named: str) -> None:
+def test_malformed_addresses_are_refused(named: str) -> None:
     assert names_a_server(named)
     with pytest.raises(InputError):
         read_address(named)
@@ -51,7 +49,7 @@ def test_other_names_are_no_addresses(named: str) -> None:
         *((name, False) for name in ("localhost", "127.0.0.1.example.org")),
     ],
 )
-def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
+def test_local_addresses_are_recognised_by_number(numeric: str, here: bool) -> None:
     assert is_this_machine(numeric) is here
 
 
@@ -63,7 +61,7 @@ def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
         *((host, False) for host in ("localhost.example.org", "gpu")),
     ],
 )
-def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None:
+def test_local_hosts_are_recognised_without_a_lookup(named: str, here: bool) -> None:
     assert is_loopback(read_address(f"http://{named}:8080")) is here
 
 

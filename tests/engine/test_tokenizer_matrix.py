@@ -1,8 +1,3 @@
-"""Every tokenizer with the chat templates of its family: prompts arrive as written, answers are legal JSON.
-
-Random weights answer nothing sensible, and that is the point: what is legal must not depend on the model's good will.
-"""
-
 import json
 import re
 from functools import cache
@@ -56,7 +51,7 @@ THOUGHTS = (("<think>", "</think>"), ("<|START_THINKING|>", "<|END_THINKING|>"),
 
 
 def turns(message: str, answer: str = "") -> str:
-    """A chat template, by what it writes for a message and before the answer."""
+    """Create a chat template from the texts around a message and before the answer."""
     return "{{ bos_token }}{% for m in messages %}" + message + "{% endfor %}" + answer
 
 
@@ -101,7 +96,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 @cache
 def opened(model: ModelFile) -> LlamaCppEngine:
-    """One engine for each vocabulary, whatever the template: a template is text."""
+    """Open one engine per vocabulary, as a template is only text."""
     return LlamaCppEngine(model, EngineSettings(threads=1))
 
 
@@ -113,7 +108,7 @@ def engine(pair: tuple[str, str], make_model: ModelMaker) -> LlamaCppEngine:
 
 @pytest.fixture(scope="module")
 def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureRequest) -> ChatEnds | None:
-    """What stands around a user's turn; None for a model without a template."""
+    """The text around a user's turn; None without a template."""
     if pair[1] == NO_TEMPLATE:
         return None
     template = MADE_UP_TEMPLATES.get(pair[1])
@@ -125,7 +120,7 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
 
 
 def tasks(script: str) -> list[Task]:
-    """One of each kind."""
+    """Return one task of each kind."""
     context, question, statement = SCRIPTS[script]
 
     def unit(kind: str, source: str, text: str = statement) -> Unit:
@@ -147,12 +142,12 @@ def tasks(script: str) -> list[Task]:
 @pytest.mark.parametrize(
     ("script", "reasons"), [*((script, "none") for script in SCRIPTS), ("Chinese", "before"), ("Chinese", "after")]
 )
-def test_the_prompt_arrives_as_it_was_written_and_every_verdict_is_legal(
+def test_prompts_decode_to_their_text_and_every_verdict_is_valid(
     engine: LlamaCppEngine, ends: ChatEnds | None, script: str, reasons: Reasons
 ) -> None:
-    """The whole path decodes to the text of its pieces, behind at most one begin token; no special token is the user's.
+    """The path decodes to the text of its pieces after at most one begin token, and user text has no special token.
 
-    Read back, a begin token that the template writes is in it; one that the engine puts in front is not.
+    The decoded text includes a begin token of the template, but not one that the engine adds.
     """
     requests = PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons).requests(tasks(script))
     words = engine.vocabulary
@@ -178,8 +173,7 @@ def test_the_prompt_arrives_as_it_was_written_and_every_verdict_is_legal(
         assert 0 < answer.legal_mass <= 1.000001
 
 
-def test_no_thought_is_left_open(ends: ChatEnds | None) -> None:
-    """Where a family thinks, its thought is closed before the answer begins."""
+def test_thoughts_are_closed_before_the_answer(ends: ChatEnds | None) -> None:
     tail = ends.tail if ends else ""
     for opening, closing in THOUGHTS:
         assert tail.count(opening) == tail.count(closing)

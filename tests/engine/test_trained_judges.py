@@ -1,8 +1,3 @@
-"""Profiles of trained judges on generated models: what is shown, which answers are legal, and what they come to.
-
-Random weights answer nothing sensible; the logits that decide here are made up, where they have to say something.
-"""
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -36,7 +31,7 @@ OF_FAMILY = {
     "lynx": "llama-bpe",
     "prometheus": "llama-spm",
 }
-"""A vocabulary of the model's own kind, where one is at hand."""
+"""A vocabulary of the model's family, if available."""
 PAIRS = [
     pytest.param(profile, vocabulary, id=f"{profile}-{vocabulary}", marks=[pytest.mark.slow] * (vocabulary in LARGE))
     for profile, family in OF_FAMILY.items()
@@ -57,12 +52,12 @@ def hostile(profile: str) -> Task:
 
 
 @pytest.mark.parametrize(("profile", "vocabulary"), PAIRS)
-def test_the_prompt_reads_back_and_the_answer_is_legal_and_hostile_text_cannot_end_a_turn(
+def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     make_model: ModelMaker, profile: str, vocabulary: str
 ) -> None:
-    """Token by token the text of the pieces, and as many control tokens around a hostile text as around a harmless.
+    """A hostile text has as many control tokens around it as a harmless one.
 
-    The answer is one of the trained ones, its reason within bounds.
+    The answer is a trained one with a bounded reason.
     """
     engine = opened(make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile]))
     made_for = prompts.load_profile(profile)
@@ -100,7 +95,7 @@ def grammar_of(profile: str, task: str) -> Grammar:
 
 
 def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
-    """The answer of a model that wants to write this text: a token is the likelier, the more of the rest it spells."""
+    """Return the answer of a model that prefers tokens by how much of the wish they spell."""
     constraints = Constraints(vocabulary)
     answer = ConstrainedAnswer(constraints, constraints.compile(grammar), None)
     while not answer.finished:
@@ -127,10 +122,10 @@ def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
         ("prometheus", "rubric", "Rude. [RESULT] 1", 0),
     ],
 )
-def test_the_trained_answer_is_written_and_comes_to_its_label(
+def test_a_trained_answer_gives_its_label(
     vocabulary: Callable[[str], Vocabulary], name: str, profile: str, task: str, text: str, p_yes: float
 ) -> None:
-    """An inverted label is inverted: "yes, there is a risk" is a probability of 0."""
+    """The answer "yes, there is a risk" is inverted to a probability of 0."""
     answer = decide(vocabulary(name), grammar_of(profile, task), text)
     assert answer.raw == text
     assert answer.p_yes == pytest.approx(p_yes, abs=1e-6)
@@ -140,10 +135,10 @@ def test_the_trained_answer_is_written_and_comes_to_its_label(
 
 
 @pytest.mark.parametrize(("profile", "task", "end"), [("lynx", "attribution", "]"), ("prometheus", "rubric", "[")])
-def test_a_reason_that_does_not_want_to_end_is_closed(
+def test_an_endless_reason_is_closed(
     vocabulary: Callable[[str], Vocabulary], profile: str, task: str, end: str
 ) -> None:
-    """Tokens of single bytes: 300 of the reason, then the sign that ends it; within the length that was kept free."""
+    """Tokens of single bytes: 300 for the reason, then the closing mark, within the reserved length."""
     tokens = vocabulary("bytes")
     grammar = grammar_of(profile, task)
     constraints = Constraints(tokens)
@@ -162,10 +157,10 @@ def test_a_reason_that_does_not_want_to_end_is_closed(
     assert len(written.raw.encode()) <= compiled.longest + len(written.raw.rpartition("P")[2])
 
 
-def test_a_word_is_read_with_its_space_where_the_vocabulary_has_such_words(
+def test_a_word_is_read_with_its_space_if_the_vocabulary_joins_them(
     vocabulary: Callable[[str], Vocabulary],
 ) -> None:
-    """` yes` is one token of many vocabularies; of single bytes the space is a token of its own, and forced."""
+    """` yes` is one token in many vocabularies. With single bytes, the space is a forced token."""
     grammar = grammar_of("granite-guardian", "attribution")
     words, letters = vocabulary("words"), vocabulary("bytes")
     start = Constraints(words).compile(grammar).start
@@ -179,8 +174,8 @@ def test_a_word_is_read_with_its_space_where_the_vocabulary_has_such_words(
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_no_grammar_of_ours_forces_a_space(vocabulary: Callable[[str], Vocabulary], name: str) -> None:
-    """So what is read with its space changes none of the answers that were stored before."""
+def test_no_bundled_grammar_forces_a_space(vocabulary: Callable[[str], Vocabulary], name: str) -> None:
+    """So stored answers remain valid."""
     constraints = Constraints(vocabulary(name))
     for grammar in ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level"):
         start = constraints.compile(grammars.load_grammar(grammar)).start

@@ -1,5 +1,3 @@
-"""Turn markers of plain text: what the user writes never becomes the tokens of the chat template's own markers."""
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
@@ -46,20 +44,20 @@ PAIRS += [(vocabulary, family) for vocabulary in REAL for family in ("Llama 2", 
 
 
 class Pair(NamedTuple):
-    """One tokenizer, without a chat template and with it."""
+    """A tokenizer without and with a chat template."""
 
     family: str
     without: Vocabulary
     guarded: Vocabulary
 
     def of_template(self, marker: str) -> list[int]:
-        """The template's tokens that spell its marker; a blank before it may be part of the first."""
+        """Return the template's tokens for its marker; the first may include a preceding blank."""
         [tokens] = over(self.without, self.without.trusted(f"a {marker} b"), marker)
         return tokens
 
 
 def over(vocabulary: Vocabulary, tokens: Sequence[int], marker: str) -> list[list[int]]:
-    """For each place where the marker stands in what the tokens spell, those that hold a part of it."""
+    """Return the tokens that overlap each occurrence of the marker."""
     ends = list(accumulate(len(vocabulary.pieces[token]) for token in tokens))
     starts = [0, *ends]
     return [
@@ -81,12 +79,12 @@ def pair(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Ite
 
 
 def texts_with(marker: str) -> tuple[str, ...]:
-    """Alone, among words, at a line's start, doubled, and inside a word."""
+    """Return texts with the marker in different surroundings."""
     return marker, f"It said {marker} and ended.", f"It ended.\n{marker}\n", f"{marker}{marker}", f"x{marker}x"
 
 
 def test_a_marker_in_user_text_becomes_other_tokens(pair: Pair) -> None:
-    """One for each character, where the template has longer ones; and the text comes back."""
+    """Usually one per character. The text decodes unchanged."""
     assert pair.guarded.turn_markers == MARKERS[pair.family]
     for marker in MARKERS[pair.family]:
         assert len(pair.of_template(marker)) < len(marker)
@@ -97,8 +95,8 @@ def test_a_marker_in_user_text_becomes_other_tokens(pair: Pair) -> None:
                 assert [pair.guarded.pieces[token].decode() for token in spelled] == list(marker)
 
 
-def test_control(pair: Pair) -> None:
-    """Without the template in mind, they are the very tokens of a real turn; and our own markers stay whole."""
+def test_control_without_the_template_user_text_gets_marker_tokens(pair: Pair) -> None:
+    """The template's own markers keep their tokens."""
     for marker in MARKERS[pair.family]:
         [tokens] = over(pair.without, pair.without.user(f"It said {marker} and ended."), marker)
         assert tokens == pair.of_template(marker)
@@ -108,7 +106,7 @@ def test_control(pair: Pair) -> None:
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject) -> None:
-    """Also where it holds a part of one, or one in other letters."""
+    """Also with a part of a marker, or in another case."""
     near = [text for marker in MARKERS[pair.family] for text in (marker[1:], marker[:-1], marker.swapcase())]
     words = st.one_of(st.text(st.characters(codec="utf-8"), max_size=6), st.sampled_from([*near, " ", "\n", "the"]))
     text = " ".join(data.draw(st.lists(words, max_size=6)))
@@ -130,16 +128,16 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
 def test_control_tokens_bare_words_and_lines_of_signs_are_no_markers(
     open_vocabulary: OpenVocabulary, template: str
 ) -> None:
-    """User text cannot forge what stands next to a control token; and any text may hold a word or a line of signs."""
+    """Users cannot forge text next to a control token, and any text may have a word or a line of signs."""
     with open_vocabulary("bytes") as loaded:
         assert Vocabulary(loaded_tokens(loaded.pointer), template).turn_markers == set()
 
 
 @pytest.mark.parametrize("protocol", ["independent", "joint"])
-def test_a_prompt_with_forged_turns_arrives_and_is_answered(
+def test_a_prompt_with_forged_turns_is_answered(
     make_model: ModelMaker, open_engine: Opener, protocol: JudgingProtocol
 ) -> None:
-    """The closing marker is in the prompt once, where the template puts it; a joint answer quotes the user's."""
+    """The closing marker's tokens occur once, although a joint answer quotes the user's text."""
     template = TEMPLATES["made up"]
     shape = random_model.Shape(context=8192)
     engine = open_engine(make_model(vocabulary="pieces", shape=shape, chat_template=template))

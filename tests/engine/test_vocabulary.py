@@ -1,5 +1,3 @@
-"""The border between our text and the user's: what is the user's never becomes a control token, and nothing is lost."""
-
 from collections.abc import Iterator
 
 import llama_cpp
@@ -41,7 +39,7 @@ def vocabulary(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) 
 
 @pytest.fixture(scope="module")
 def specials(vocabulary: LoadedVocabulary) -> set[int]:
-    """Ids of control tokens and of user-defined ones, as llama.cpp lists them: not blanks and single characters."""
+    """Ids of control and user-defined tokens in llama.cpp, without blanks and single characters."""
     special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return {
         token
@@ -52,12 +50,12 @@ def specials(vocabulary: LoadedVocabulary) -> set[int]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_text_of_every_script_comes_back(vocabulary: Vocabulary, text: str) -> None:
+def test_text_of_every_script_round_trips(vocabulary: Vocabulary, text: str) -> None:
     assert vocabulary.decode(vocabulary.user(text)).decode() == text
 
 
-def test_control(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
-    """Tokenised as a whole with special tokens on, the same literals are control tokens: there is something to stop."""
+def test_control_special_literals_can_become_special_tokens(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
+    """With special tokens enabled, the same literals are control tokens."""
     literal = vocabulary.pieces[min(specials)]
     buffer = (llama_cpp.llama_token * 64)()
     count = llama_cpp.llama_tokenize(vocabulary.pointer, literal, len(literal), buffer, 64, False, True)
@@ -65,10 +63,7 @@ def test_control(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
 
 
 def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[int]) -> None:
-    """Alone, inside a word, doubled, cut in two, and one inside another; those of other families too.
-
-    A context may have been copied from any chat.
-    """
+    """Separately, in a word, doubled, split, nested, and from other model families."""
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in specials]
     for literal in (*literals, *FAMILIAR):
         half = len(literal) // 2
@@ -80,10 +75,10 @@ def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_any_text_comes_back_without_a_special_token(
+def test_any_text_round_trips_without_special_tokens(
     vocabulary: Vocabulary, specials: set[int], data: st.DataObject
 ) -> None:
-    """Any characters, with pieces of special literals among them."""
+    """Including pieces of special literals."""
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in sorted(specials)[:8]]
     pieces = st.one_of(st.text(max_size=8), st.sampled_from([*FAMILIAR, *literals, " ", "\n", "\n\n", "<", "|", "|>"]))
     text = "".join(data.draw(st.lists(pieces, max_size=8)))
@@ -96,8 +91,8 @@ def test_any_text_comes_back_without_a_special_token(
     assert vocabulary.decode(tokens).decode() == text
 
 
-def test_our_own_text_may_name_every_special_token(vocabulary: Vocabulary, specials: set[int]) -> None:
-    """The template's control tokens are one token each, wherever they stand in it."""
+def test_the_template_may_use_every_special_token(vocabulary: Vocabulary, specials: set[int]) -> None:
+    """One token each, anywhere in the template."""
     literals = {vocabulary.pieces[token]: token for token in specials}
     for literal, token in literals.items():
         text = f"x{literal.decode(errors='replace')}y"
@@ -106,8 +101,7 @@ def test_our_own_text_may_name_every_special_token(vocabulary: Vocabulary, speci
             assert vocabulary.decode(vocabulary.trusted(text)).decode() == text
 
 
-def test_no_space_is_put_at_a_seam(vocabulary: Vocabulary) -> None:
-    """Pieces that are tokenised apart read as if they had been written together."""
+def test_no_space_is_added_between_pieces(vocabulary: Vocabulary) -> None:
     parts = ("Passage:\n", "It opened", " in 1937", ".", "\n", "Next", "\n\n", "1", "<", "é", "日")
     for tokenize in (vocabulary.trusted, vocabulary.user):
         tokens = [token for part in parts for token in tokenize(part)]
@@ -120,13 +114,13 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
 
 
 def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(open_vocabulary: OpenVocabulary) -> None:
-    """llama.cpp ends the process where its memory runs out: with a text of 500 MB, it does."""
+    """llama.cpp ends the process when memory runs out, as with a text of 500 MB."""
     with open_vocabulary("bytes") as loaded, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
         loaded.user("a" * (2**24 + 1))
 
 
 def test_user_defined_tokens_of_one_character_are_text(open_vocabulary: OpenVocabulary) -> None:
-    """A vocabulary may define `日` as a token: a Japanese text must still be shown as it is."""
+    """Some vocabularies define `日` as a token."""
     with open_vocabulary("words") as loaded:
         assert loaded.pieces.index("日".encode()) not in loaded.reserved
     with open_vocabulary("bytes") as loaded:

@@ -1,5 +1,3 @@
-"""What the tests of servers share: they connect to this machine, mostly to a server that is made up."""
-
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -11,24 +9,24 @@ from tests.engine.server.fake_server import FakeServer, engine_on, serving
 
 @pytest.fixture(autouse=True)
 def no_internet() -> None:
-    """These tests connect to this machine."""
+    """Replace the global fixture, as these tests connect to this machine."""
 
 
 @pytest.fixture
 def fake() -> Iterator[FakeServer]:
-    """A server of llama-server's kind."""
+    """A fake llama-server."""
     with serving(FakeServer()) as server:
         yield server
 
 
 @pytest.fixture
 def engine(fake: FakeServer) -> Iterator[ServerEngine]:
-    """The engine on it."""
+    """The engine on the fake server."""
     with closing(engine_on(fake)) as opened:
         yield opened
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the server's address were not this machine's."""
+    """Treat the server's address as remote."""
     monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)

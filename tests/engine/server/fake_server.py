@@ -1,7 +1,7 @@
-"""A server in a thread of the test that speaks as llama-server does, with a model made up of arithmetic.
+"""A fake llama-server in a thread, with an arithmetic model.
 
-Its vocabulary is the 256 bytes and three control tokens; the logarithm of a token's probability hangs on all tokens
-before it. What it keeps of a prompt it says as llama-server says it. A test spoils what it answers.
+The vocabulary has 256 bytes and three control tokens. The log probability of a token depends on all previous tokens.
+Cached prompt tokens are reported as llama-server reports them.
 """
 # ruff: noqa: D102 -- what each path answers stands in llama-server's own documentation
 
@@ -31,7 +31,7 @@ def piece(token: int) -> bytes:
 
 
 def log_probabilities(tokens: Sequence[int]) -> list[float]:
-    """Of every token behind these: shares of 1 by the bytes of a hash, most of it for digits."""
+    """Return the log probability of each next token, from a hash, mostly for digits."""
     digest = hashlib.sha256(repr(list(tokens)).encode()).digest()
     weights = [1e-4 * (1 + digest[token % 32]) for token in range(SIZE)]
     for place, digit in enumerate(b"01"):
@@ -41,9 +41,9 @@ def log_probabilities(tokens: Sequence[int]) -> list[float]:
 
 
 class FakeServer:
-    """Its address and what it was asked; `spoil` maps a path to a function that changes what is answered there.
+    """Address and received requests of the server. `spoil` maps a path to a function that changes its answers.
 
-    The function is given the status and the answer, an object or bytes, and gives both.
+    The function takes and returns status and answer (an object or bytes).
     """
 
     def __init__(self) -> None:
@@ -121,14 +121,14 @@ class FakeServer:
 
 
 def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
-    """The engine on a server that is being served."""
+    """Open the engine on a running server."""
     settings = settings or EngineSettings()
     return open_server(served_model(fake.url, settings), settings)
 
 
 @contextmanager
 def serving(fake: FakeServer, port: int = 0) -> Iterator[FakeServer]:
-    """The fake, listening until the block ends; then its port is closed and its connections with it."""
+    """Serve until the block ends; then close the port and its connections."""
     connections: list[socket.socket] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -156,7 +156,7 @@ def serving(fake: FakeServer, port: int = 0) -> Iterator[FakeServer]:
             self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing is written down."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True

@@ -1,5 +1,3 @@
-"""What a server may answer, or not answer, and what is said then. Real sockets; nothing here is a model."""
-
 import socket
 import threading
 import time
@@ -25,7 +23,7 @@ HASTY = Patience(connecting=1, describing=0.3, answering=0.6, most_bytes=4096)
 
 @contextmanager
 def saying(answer: Callable[[socket.socket], None]) -> Iterator[ServerAddress]:
-    """A server that does with each connection what the function does."""
+    """Serve each connection with the function."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -105,8 +103,8 @@ SLOW = [dripping, endless, stalling, lambda made: time.sleep(2)]
 
 
 @pytest.mark.parametrize("answer", SLOW, ids=["drips", "endless", "stalls in a chunk", "silent"])
-def test_no_answer_takes_longer_than_it_may(answer: Callable[[socket.socket], None]) -> None:
-    """However often a little comes: 0.3 s for what a server says of itself, 0.6 s for an answer of its model."""
+def test_slow_answers_time_out(answer: Callable[[socket.socket], None]) -> None:
+    """Even if bytes keep arriving: 0.3 s for server facts, 0.6 s for answers."""
     with saying(answer) as address, closing(ServerConnection(address, (), HASTY)) as connection:
         started = time.monotonic()
         with pytest.raises(OutOfResource, match="no answer within 0 s"):
@@ -166,8 +164,8 @@ def test_numbers_that_cannot_be_and_a_reply_to_something_else_are_not_a_verdict(
         list(engine.answers(requests))
 
 
-def test_a_reason_that_is_not_legal_is_closed(fake: FakeServer, engine: ServerEngine) -> None:
-    """A server that ignores the grammar: what is legal is kept, the rest is not."""
+def test_an_invalid_reason_is_cut_and_closed(fake: FakeServer, engine: ServerEngine) -> None:
+    """The server ignores the grammar; the valid beginning is kept."""
     fake.spoil["/completion"] = lambda status, reply: (
         status,
         {**reply, "tokens": list(b"Sure\n{}")} if reply["tokens"] else reply,
@@ -177,8 +175,8 @@ def test_a_reason_that_is_not_legal_is_closed(fake: FakeServer, engine: ServerEn
     assert getattr(answer, "reason", None) == "Sure"
 
 
-def test_another_server_behind_the_address_in_mid_run_is_never_believed() -> None:
-    """Asked again on the same open engine, it is refused again: the first refusal does not make it the first model."""
+def test_a_replaced_server_is_refused_during_a_run() -> None:
+    """Also on the second attempt with the same open engine."""
     fake = FakeServer()
     with serving(fake):
         engine = engine_on(fake)
@@ -219,10 +217,8 @@ def looked_up(monkeypatch: pytest.MonkeyPatch, *numeric: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost", "judge.example.org", "127.0.0.1.example.org"])
-def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_sent(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Also where one of several addresses is this machine's."""
+def test_a_remote_host_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Also if one of several addresses is local."""
     looked_up(monkeypatch, "127.0.0.1", "192.0.2.7")
 
     def refuse(*_: Any) -> None:
@@ -235,8 +231,8 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_sent(
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_host_that_is_allowed_is_asked_and_named(fake: FakeServer) -> None:
-    """Its own name is in the identity, and no file of ours is taken for its model's."""
+def test_an_allowed_host_is_used_and_named(fake: FakeServer) -> None:
+    """Its host is in the identity, and no local file is taken for its model."""
     settings = EngineSettings(allow_host=("127.0.0.1",))
     with closing(engine_on(fake, settings)) as engine:
         assert engine.identity["host"] == "127.0.0.1"
@@ -265,7 +261,7 @@ def test_a_path_that_cannot_be_one_proves_nothing(fake: FakeServer, named: str) 
 
 @pytest.mark.parametrize("rows", [[{"id": 1, "path": "/x/loud.gguf", "scale": 0.5}], {}, [7], [{}], [{"scale": None}]])
 def test_a_model_with_an_adapter_is_refused(fake: FakeServer, rows: Any) -> None:
-    """Path and sizes are those of the base; one that is loaded and not applied changes nothing."""
+    """Path and sizes are those of the base model. A loaded adapter that is not applied is fine."""
     quiet = [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}]
     fake.spoil["/lora-adapters"] = lambda *_: (200, quiet)
     assert served_model(fake.url, SETTINGS).name == "made-up"
@@ -278,10 +274,9 @@ def test_a_model_with_an_adapter_is_refused(fake: FakeServer, rows: Any) -> None
     ("allowed", "kind", "said"),
     [((), InputError, "is not this machine"), (("nowhere.invalid",), OutOfResource, "cannot be reached")],
 )
-def test_a_host_that_is_not_found_is_not_this_machine(
+def test_an_unknown_host_has_no_hint_to_start_a_server_there(
     allowed: tuple[str, ...], kind: type[LocaljudgeError], said: str
 ) -> None:
-    """The hint was to start a server there, and the next one to allow the host."""
     address = ServerAddress("nowhere.invalid", 80)
     with closing(ServerConnection(address, allowed)) as connection, pytest.raises(kind, match=said):
         connection.ask("/v1/models")

@@ -1,7 +1,7 @@
-"""Real servers, started here: each keeps the contract that every engine keeps, and no rule is loosened for one.
+"""Contract tests on real servers.
 
-llama-server is found on the PATH or by LOCALJUDGE_LLAMA_SERVER; `python -m llama_cpp.server` needs what
-`pip install 'llama-cpp-python[server]'` brings.
+llama-server is found on the PATH or by LOCALJUDGE_LLAMA_SERVER; `python -m llama_cpp.server` needs `pip install
+'llama-cpp-python[server]'`.
 """
 
 import os
@@ -44,7 +44,7 @@ def model(make_model: ModelMaker) -> ModelFile:
 
 @contextmanager
 def started(command: Sequence[str], address: str, log: Path) -> Iterator[str]:
-    """The server while it runs, from when it answers."""
+    """Run the server, from its first response."""
     with log.open("wb") as output:
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
@@ -104,14 +104,14 @@ def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> No
 
 
 def test_a_recurrent_memory_keeps_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
-    """It cannot be cut back to a shared beginning."""
+    """It cannot be cut to a shared prefix."""
     recurrent = make_model("lfm2", vocabulary="pieces")
     with running_llama_server(recurrent.path, tmp_path) as address:
         assert check_engine(lambda: engine_at(address)) == []
 
 
-def test_a_listed_vocabulary_is_that_of_the_file(model: ModelFile, tmp_path: Path) -> None:
-    """The file is gone once it is loaded: every token has the same bytes, every text the same tokens."""
+def test_a_listed_vocabulary_equals_the_one_in_the_file(model: ModelFile, tmp_path: Path) -> None:
+    """Same bytes of every token, same tokens of every text. The file is deleted after loading."""
     copy = tmp_path / "copy.gguf"
     shutil.copyfile(model.path, copy)
     with running_llama_server(copy, tmp_path) as address, ExitStack() as stack:
@@ -128,8 +128,8 @@ def test_a_listed_vocabulary_is_that_of_the_file(model: ModelFile, tmp_path: Pat
         assert check_engine(lambda: engine_at(address)) == []
 
 
-def test_a_server_says_what_the_model_says_in_process(model: ModelFile, tmp_path: Path) -> None:
-    """The same tokens, grammar and formula; the build rounds otherwise: 0.01 for a model of random weights."""
+def test_a_server_gives_the_probabilities_of_the_model_in_process(model: ModelFile, tmp_path: Path) -> None:
+    """Within 0.01 for random weights, as the builds round differently."""
     with running_llama_server(model.path, tmp_path) as address, closing(engine_at(address)) as engine:
         requests = example_requests(engine)[:6]
         there = dict(engine.answers(requests))
@@ -150,10 +150,8 @@ def test_the_python_server_keeps_the_contract(model: ModelFile, tmp_path: Path) 
         assert check_engine(lambda: engine_at(address)) == []
 
 
-def test_the_python_server_is_asked_again_only_for_tokens_that_it_does_not_list(
-    make_model: ModelMaker, tmp_path: Path
-) -> None:
-    """Of two requests with two valid tokens each, whose texts no other has; the answers are the same to the bit."""
+def test_the_python_server_gets_a_second_call_only_for_unlisted_tokens(make_model: ModelMaker, tmp_path: Path) -> None:
+    """Two requests with two valid tokens of unique text; the answers are bit-identical."""
     model = make_model(vocabulary="bytes", chat_template=TEMPLATE)
     with (
         running_python_server(model.path, tmp_path, "--logits_all", "true") as address,
@@ -173,7 +171,7 @@ def test_the_python_server_is_asked_again_only_for_tokens_that_it_does_not_list(
 
 
 def with_counted_calls(engine: Any, calls: list[int]) -> dict[str, int]:
-    """Counts the calls for probabilities; the texts of tokens that it looks for in their lists."""
+    """Count the calls for probabilities and return the token texts that they look up."""
     complete = engine._complete
 
     def counting(prompt: str, **how: Any) -> Any:
@@ -186,7 +184,7 @@ def with_counted_calls(engine: Any, calls: list[int]) -> dict[str, int]:
 
 
 class FakePythonServer(FakeServer):
-    """Names a file, and cuts texts as its function says."""
+    """Names a file and tokenizes with the given function."""
 
     def __init__(self, named: Path, cut: Callable[[str], Any]) -> None:
         super().__init__()
@@ -195,7 +193,7 @@ class FakePythonServer(FakeServer):
         self.n_ctx = 2048
 
     def answer(self, path: str, body: Any) -> tuple[int, Any]:
-        """As llama_cpp.server does."""
+        """Answer like llama_cpp.server."""
         if path == "/v1/models":
             return 200, {"data": [{"id": self.named, "owned_by": "me"}]}
         if path == "/openapi.json":
@@ -216,8 +214,8 @@ OTHERS: list[Callable[[list[int]], Any]] = [
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_file_whose_tokens_are_others_is_not_the_servers(model: ModelFile, other: Callable[[list[int]], Any]) -> None:
-    """It was replaced since, or lies at the same path here and in a container; a size or a name would not tell."""
+def test_a_local_file_with_other_tokens_is_not_the_servers(model: ModelFile, other: Callable[[list[int]], Any]) -> None:
+    """It was replaced, or the path is inside a container. Name and size do not show this."""
     with vocabulary_of_file(model.path) as vocabulary:
         fake = FakePythonServer(model.path, lambda text: [vocabulary.bos, *vocabulary.user(text)])
         with serving(fake):
@@ -227,8 +225,8 @@ def test_a_file_whose_tokens_are_others_is_not_the_servers(model: ModelFile, oth
                 served_model(fake.url, SETTINGS)
 
 
-def test_a_python_server_that_was_started_otherwise_is_refused_each_time(model: ModelFile) -> None:
-    """The same file under the same name, and another context: all that it says is compared, and not once only."""
+def test_a_python_server_with_other_settings_is_refused_each_time(model: ModelFile) -> None:
+    """Same file and name, other context size."""
     with vocabulary_of_file(model.path) as vocabulary:
         fake = FakePythonServer(model.path, vocabulary.user)
         place = AnswerPlace((), tuple(vocabulary.user("It rains.")))

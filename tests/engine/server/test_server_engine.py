@@ -1,8 +1,3 @@
-"""A judge behind the address of a server: what is asked, what comes of it, and what a run makes of it.
-
-The server is a made-up one in a thread, over real sockets.
-"""
-
 import json
 import math
 import socket
@@ -37,7 +32,7 @@ def evaluate(fake: FakeServer, out: Path, **options: Any) -> localjudge.Run:
 
 
 def prompts(fake: FakeServer, since: int = 0) -> list[bytes]:
-    """Texts that were asked about."""
+    """Return the prompts that the server received."""
     bodies = [body for path, body in fake.asked[since:] if path == "/completion"]
     return [bytes(token for token in body["prompt"] if token < 256) for body in bodies]
 
@@ -46,10 +41,10 @@ def test_a_server_engine_keeps_the_contract(fake: FakeServer) -> None:
     assert check_engine(lambda: engine_on(fake)) == []
 
 
-def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServer, engine: ServerEngine) -> None:
-    """p_yes = p(1) / (p(0) + p(1)), and the mass p(0) + p(1), of the tokens that were sent.
+def test_probability_and_mass_come_from_raw_logits(fake: FakeServer, engine: ServerEngine) -> None:
+    """p_yes = p(1) / (p(0) + p(1)), mass p(0) + p(1), at the requested tokens.
 
-    `--mirostat 2` and `--grammar` of the server's start hold for each request that does not say otherwise.
+    The server's `--mirostat 2` and `--grammar` would apply to requests without these settings.
     """
     request = example_requests(engine)[0]
     [(_, answer)] = engine.answers([request])
@@ -64,8 +59,8 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert bytes(prompt[-14:]) == b'{"attributed":'
 
 
-def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer, engine: ServerEngine) -> None:
-    """It is not among those that are listed: its share after sampling gives it the same probability."""
+def test_an_unlisted_valid_token_gets_its_probability(fake: FakeServer, engine: ServerEngine) -> None:
+    """It is too unlikely for the list; its share after sampling gives the same probability."""
     request = example_requests(engine)[0]
     [(_, before)] = engine.answers([request])
 
@@ -82,8 +77,8 @@ def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer, engin
     assert (after.p_yes, after.legal_mass) == pytest.approx((before.p_yes, before.legal_mass), abs=1e-9)
 
 
-def test_what_requests_share_is_evaluated_once(engine: ServerEngine) -> None:
-    """Six statements, three about one context and three about two: two beginnings in place of six."""
+def test_shared_prefixes_are_evaluated_once(engine: ServerEngine) -> None:
+    """Six statements, three each about one and two contexts: two prefixes instead of six."""
     requests = example_requests(engine)[:6]
     before = engine.stats.evaluated_tokens
     list(engine.answers(requests))
@@ -101,8 +96,8 @@ def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) ->
     assert all(isinstance(answer, Answer) for answer in answers)
 
 
-def test_somebody_else_in_the_slot_is_noticed(fake: FakeServer, engine: ServerEngine) -> None:
-    """Tokens that should be there are not: three times begun again, then it is said."""
+def test_another_user_of_the_slot_is_detected(fake: FakeServer, engine: ServerEngine) -> None:
+    """Expected cached tokens are missing: three retries, then an error."""
     requests = example_requests(engine)[:1]
     fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 1}})
     with pytest.raises(OutOfResource, match="somebody else is using it"):
@@ -119,7 +114,7 @@ def test_the_identity_names_the_server_and_promises_nothing(engine: ServerEngine
 
 @pytest.mark.parametrize("fact", ["size", "n_params", "n_embd", "template"])
 def test_two_models_of_one_name_are_two_judges(fake: FakeServer, engine: ServerEngine, fact: str) -> None:
-    """Alias, vocabulary, quantisation and build are the same: what else the server tells tells them apart."""
+    """With equal alias, vocabulary, quantisation and build, other server facts differ."""
     if fact == "template":
         fake.template += " "
     else:
@@ -130,18 +125,17 @@ def test_two_models_of_one_name_are_two_judges(fake: FakeServer, engine: ServerE
     assert len(differing) == 1, differing
 
 
-def test_nothing_of_an_unproved_model_is_kept_for_later(
+def test_answers_of_an_unidentified_model_are_not_cached(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     evaluate(fake, tmp_path / "run", cache=True)
     assert not cache_file().parent.exists()
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_where_texts_go_is_announced(fake: FakeServer) -> None:
-    """So is what has no effect."""
+def test_the_destination_of_texts_is_announced(fake: FakeServer) -> None:
+    """As are settings without effect."""
     settings = RunSettings(allow_host=("127.0.0.1",), threads=2)
     with use_judge(fake.url, None, settings) as opened:
         lines = opened.announcement.splitlines()
@@ -149,10 +143,10 @@ def test_where_texts_go_is_announced(fake: FakeServer) -> None:
     assert any("threads" in line for line in lines)
 
 
-def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
+def test_a_remote_server_of_a_manifest_must_be_typed_again(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The manifest may be anybody's: the host that it names is not even looked up, and what it allows is not read."""
+    """The manifest is untrusted: its host is not even resolved, and its allowed hosts are ignored."""
     run = evaluate(fake, tmp_path / "run")
     file = run.directory / "manifest.json"
     manifest = json.loads(file.read_text())
@@ -186,7 +180,7 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
 
 
 def test_a_server_with_too_small_a_context_is_refused(fake: FakeServer) -> None:
-    """One that hands requests on to others has none."""
+    """A proxy reports no context."""
     with pytest.raises(ModelError, match="takes 4,096 tokens at once"):
         engine_on(fake, EngineSettings(n_ctx=8192))
     fake.n_ctx = 0
@@ -207,8 +201,8 @@ def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: 
     assert not any(b"Rome" in prompt for prompt in prompts(fake, before))
 
 
-def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp_path: Path) -> None:
-    """A thousandth less for every token: other bits, the same shares."""
+def test_rounding_differences_give_the_same_verdicts(fake: FakeServer, tmp_path: Path) -> None:
+    """All log probabilities are a thousandth lower: other bits, same shares."""
     run = evaluate(fake, tmp_path / "run")
 
     def less(status: int, reply: Any) -> tuple[int, Any]:
@@ -225,7 +219,7 @@ def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp
 
 
 def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: Path) -> None:
-    """Two statements in one answer: a reason is written for each, and each verdict is read in a call of its own."""
+    """Two statements in one answer: each verdict needs a separate call."""
     fake.n_ctx = 20_000  # a token a byte
     run = evaluate(fake, tmp_path / "run", rows=ROWS[:1], protocol="joint")
     rows = list(run.iter_verdicts())
@@ -240,8 +234,8 @@ def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_pat
         evaluate(fake, tmp_path / "run")
 
 
-def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
-    """It ends without an answer to what mentions Rome; started again, what was answered is not asked again."""
+def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
+    """It dies at the word Rome. After a restart, stored answers are not requested again."""
     fake = FakeServer()
 
     def dies(status: int, reply: Any) -> tuple[int, Any]:
