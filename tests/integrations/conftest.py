@@ -1,5 +1,3 @@
-"""What the tests of several adapters share."""
-
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +7,7 @@ import localjudge
 
 @pytest.fixture
 def judge() -> Iterator[localjudge.Judge]:
-    """It believes all but two sentences, and fails on a third."""
+    """Support all but two sentences and fail on a third."""
     script: dict[str, float | str] = {
         "It is blue.": 0.1,
         "It flows through ten countries.": 0.2,

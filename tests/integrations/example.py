@@ -1,4 +1,4 @@
-"""Two samples that every tool gets, in our words.
+"""Two samples that every tool gets, with localjudge's field names.
 
 With the bundled reference judge: context_recall (2/2 + 1/2) / 2 = 0.75, context_relevancy (3/4 + 1/2) / 2 = 0.625,
 faithfulness (2/2 + 2/3) / 2 = 0.833.
@@ -31,12 +31,11 @@ ALL = ("user_input", "retrieved_contexts", "response", "reference")
 
 
 def said(samples: Sequence[Sample], fields: Sequence[str] = ALL) -> list[dict[str, Any]]:
-    """What the samples say in these fields, contexts as their texts: to be compared with `EXAMPLE`."""
+    """Return these fields of the samples, with contexts as texts, for comparison with `EXAMPLE`."""
     return [{field: _texts(getattr(sample, field)) for field in fields} for sample in samples]
 
 
 def example(fields: Sequence[str] = ALL) -> list[dict[str, Any]]:
-    """The example with these fields alone."""
     return [{field: row[field] for field in fields} for row in EXAMPLE]
 
 

@@ -1,4 +1,4 @@
-"""The example as objects of other packages, by their own methods."""
+"""The example as objects of other packages, made by their own constructors."""
 
 import os
 from collections.abc import Mapping
@@ -19,19 +19,16 @@ os.environ |= {
 
 
 def require(module: str) -> Any:
-    """Import a package of the extra `peers`, or skip the test."""
     return pytest.importorskip(module, reason="NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
 
 
 def ragas_dataset() -> Any:
-    """The example as ragas's `EvaluationDataset`."""
     from ragas import EvaluationDataset, SingleTurnSample
 
     return EvaluationDataset([SingleTurnSample(**row) for row in EXAMPLE])
 
 
 def deepeval_cases() -> list[Any]:
-    """The example as DeepEval's test cases."""
     from deepeval.test_case import LLMTestCase
 
     return [
@@ -46,7 +43,6 @@ def deepeval_cases() -> list[Any]:
 
 
 def deepeval_dataset() -> Any:
-    """The example as DeepEval's `EvaluationDataset`."""
     from deepeval.dataset import EvaluationDataset
 
     data = EvaluationDataset()
@@ -56,7 +52,6 @@ def deepeval_dataset() -> Any:
 
 
 def haystack_documents(row: Mapping[str, Any]) -> list[Any]:
-    """What was retrieved as Haystack's documents."""
     from haystack import Document
 
     texts = row["retrieved_contexts"]
@@ -64,7 +59,7 @@ def haystack_documents(row: Mapping[str, Any]) -> list[Any]:
 
 
 def haystack_answers() -> list[Any]:
-    """The example as Haystack's answers, which hold no reference."""
+    """Return the example as Haystack answers, which have no reference."""
     from haystack import GeneratedAnswer
 
     return [
@@ -74,7 +69,7 @@ def haystack_answers() -> list[Any]:
 
 
 def langchain_rows() -> list[dict[str, Any]]:
-    """What a retrieval chain of LangChain gives, with the reference beside it."""
+    """Return the output of a LangChain retrieval chain, with the reference added."""
     from langchain_core.documents import Document
 
     return [
@@ -89,7 +84,7 @@ def langchain_rows() -> list[dict[str, Any]]:
 
 
 def llama_index_rows() -> list[dict[str, Any]]:
-    """LlamaIndex's responses with their nodes, and question and reference beside them."""
+    """Return LlamaIndex responses with their nodes, plus question and reference."""
     from llama_index.core.base.response.schema import Response
     from llama_index.core.schema import NodeWithScore, TextNode
 
@@ -106,7 +101,7 @@ def llama_index_rows() -> list[dict[str, Any]]:
 
 
 def inspect_log(folder: Path, epochs: int = 1) -> Path:
-    """A log of inspect that holds the example; its solver gives the answers, and no model is asked."""
+    """Return an Inspect log of the example. Its solver gives the answers without a model."""
     from inspect_ai import Task, eval
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ModelOutput

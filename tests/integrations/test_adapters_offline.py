@@ -1,7 +1,7 @@
-"""Nothing leaves the machine inside another program either: each adapter at work, in a process that ends when it tries.
+"""Each adapter runs in a process that exits when it looks up a host or connects to one.
 
-With the variables that docs/integrations.md names; without them two of these packages report to their makers. What the
-engine does below Python is watched by `tests/test_offline.py`.
+The variables of docs/integrations.md are set; without them two of these packages report to their makers.
+`tests/test_offline.py` watches the engine below Python.
 """
 
 import os
@@ -65,7 +65,7 @@ OPTED_OUT = {"HAYSTACK_TELEMETRY_ENABLED": "False", "DEEPEVAL_TELEMETRY_OPT_OUT"
 
 
 def exit_code(program: str, folder: Path, **variables: str) -> int:
-    """Of the program, which ends at once where any thread of it looks for a host or connects to one."""
+    """Run a program that ends as soon as one of its threads looks up a host, and return its exit code."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, "-c", WATCHED + program]
     return subprocess.run(command, check=False, cwd=folder, env=environment, capture_output=True).returncode
@@ -80,6 +80,6 @@ def test_an_adapter_looks_for_no_host(package: str, program: str, tmp_path: Path
 
 
 def test_the_watch_sees_what_haystack_reports_by_itself(tmp_path: Path) -> None:
-    """The check above can fail: with its telemetry on, the same pipeline looks for its maker's host."""
+    """The check can fail: with telemetry on, the same pipeline looks up its maker's host."""
     peers.require("haystack")
     assert exit_code(HAYSTACK, tmp_path, HAYSTACK_TELEMETRY_ENABLED="True", HOME=str(tmp_path)) == WENT_OUT

@@ -1,5 +1,3 @@
-"""Questions of DeepEval as questions of yes or no: the words, and the arithmetic by hand."""
-
 from typing import Any
 
 import pytest
@@ -28,7 +26,7 @@ from localjudge.integrations.conversion import (
         ([0.0], {0: 1, 1: 0}),
     ],
 )
-def test_a_level_has_what_the_next_one_no_longer_has(p_yes: list[float], levels: dict[int, float]) -> None:
+def test_level_probabilities_are_differences_of_cumulative_ones(p_yes: list[float], levels: dict[int, float]) -> None:
     assert level_probabilities(p_yes) == pytest.approx(levels)
 
 
@@ -50,14 +48,14 @@ def test_levels_are_a_distribution(p_yes: list[float]) -> None:
         ([1.0], 1),
     ],
 )
-def test_how_decided_an_answer_is(probabilities: list[float], decided: float) -> None:
-    """Options share what their questions got: .6, .3 and .3 sum to 1.2."""
+def test_certainty_of_an_answer_by_hand(probabilities: list[float], decided: float) -> None:
+    """Options share the probability of their questions: .6, .3 and .3 sum to 1.2."""
     assert decisiveness(probabilities) == pytest.approx(decided)
     assert option_probabilities(["a", "b", "c"], [0.6, 0.3, 0.3]) == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.25})
 
 
 def test_words_of_questions() -> None:
-    """The lowest level is not asked about."""
+    """There is no question about the lowest level."""
     assert of_each_level("How much?", ["none", "some", "all"]) == [
         f"How much?\nThe levels, from the lowest:\n0. none\n1. some\n2. all\nIs it level {level} or a higher one?"
         for level in ("1 (some)", "2 (all)")
@@ -100,8 +98,8 @@ FIELDS: dict[str, Any] = {
         ("Is `actual_output` of `tools_called`?", None),
     ],
 )
-def test_the_named_fields_alone_are_shown(words: str, sample: Any) -> None:
-    """What is judged is the answer; if it is not named, the expected one; words that name neither are left."""
+def test_prompts_show_only_the_named_fields(words: str, sample: Any) -> None:
+    """The answer is judged, or the expected answer if only that is named. Criteria that name neither are skipped."""
     assert as_sample(words, FIELDS) == sample
     # Fields that are missing or not texts are left too.
     wrong: list[dict[str, Any]] = [{"actual_output": ["It rains."]}, {"retrieval_context": [{}]}]

@@ -1,4 +1,4 @@
-"""DeepEval's own metrics, decided by our judge. No language model is there, and none is asked."""
+"""DeepEval's own metrics, decided by our judge. No language model is used."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -17,13 +17,11 @@ Opened = Callable[..., Any]
 
 
 def asked(request: Any) -> str:
-    """The prompt as text."""
     return "".join(piece.text for node in request.path for piece in node)
 
 
 @pytest.fixture
 def opened() -> Iterator[Opened]:
-    """Makes a model of a script."""
     from localjudge.integrations.deepeval import LocaljudgeModel
 
     judges = []
@@ -38,7 +36,6 @@ def opened() -> Iterator[Opened]:
 
 
 def unasked() -> Any:
-    """A language model that fails when it is used: the mode "hybrid" does not begin without one."""
     from deepeval.models import DeepEvalBaseLLM
 
     class Unasked(DeepEvalBaseLLM):  # type: ignore[misc]
@@ -58,7 +55,7 @@ def unasked() -> Any:
 
 @pytest.mark.engine
 def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
-    """Of the references it attributes 2/2 and 1/2, as `context_recall` counts; each first context is useful."""
+    """The judge supports 2/2 and 1/2 of the references, as in `context_recall`; each first context is useful."""
     from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric
 
     from localjudge.integrations.deepeval import LocaljudgeModel
@@ -83,8 +80,8 @@ METRICS = ["ContextualRecall", "Faithfulness", "ContextualRelevancy", "Contextua
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("async_mode", [True, False])
-def test_a_metric_runs_on_our_verdicts_alone(name: str, async_mode: bool, opened: Opened) -> None:
-    """P(yes) is .8 everywhere: each statement has it, and of n levels each above the lowest, so their mean is .8."""
+def test_deepeval_metrics_run_on_our_verdicts(name: str, async_mode: bool, opened: Opened) -> None:
+    """P(yes) is .8 everywhere: each statement has it, and each of n levels above the lowest, so their mean is .8."""
     from deepeval import metrics
 
     model = opened({}, default=0.8)
@@ -94,10 +91,10 @@ def test_a_metric_runs_on_our_verdicts_alone(name: str, async_mode: bool, opened
     assert metric.evaluation_cost == 0
 
 
-def test_a_metric_of_ones_own_words_is_asked_of_the_fields_that_it_names(opened: Opened) -> None:
-    """Noul .6; of three levels, P(>= 1) = .9 and P(>= 2) = .5: (.9 + .5) / 2 = .7; of yes and no .6 / (.6 + .2) = .75.
+def test_a_custom_metric_asks_about_its_named_fields(opened: Opened) -> None:
+    """Yes or no gives .6; three levels with P(>= 1) = .9 and P(>= 2) = .5 give .7; a choice gives .6 / (.6 + .2) = .75.
 
-    Their mean is (.6 + .7 + .75) / 3.
+    The mean is (.6 + .7 + .75) / 3.
     """
     from deepeval.metrics import JevEval
     from deepeval.metrics.jev_eval.questions import Choice, Noul, Score
@@ -125,8 +122,8 @@ def test_a_metric_of_ones_own_words_is_asked_of_the_fields_that_it_names(opened:
     assert len(prompts) == 1 + 2 + 2
 
 
-def test_an_item_is_as_probable_as_the_weakest_of_its_sentences(opened: Opened) -> None:
-    """.9 and .2: a claim of both is .2. Other items are asked in the words that come with them, without their list."""
+def test_an_item_has_the_lowest_probability_of_its_sentences(opened: Opened) -> None:
+    """Sentences of .9 and .2 give a claim .2. Other items use their own question, without the list."""
     prompts = []
 
     def script(request: Any) -> float:
@@ -145,7 +142,7 @@ def test_an_item_is_as_probable_as_the_weakest_of_its_sentences(opened: Opened) 
     assert "The answer is no if: a fact" in prompts[-1]
 
 
-def test_no_answer_is_an_error_and_never_a_number(opened: Opened) -> None:
+def test_a_missing_answer_is_an_error_and_not_a_number(opened: Opened) -> None:
     from deepeval.errors import DeepEvalError
     from deepeval.metrics import FaithfulnessMetric
     from deepeval.models.system_one import ChoiceQuestion

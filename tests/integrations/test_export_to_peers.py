@@ -1,5 +1,3 @@
-"""What is exported for other packages, read by their own readers."""
-
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,7 @@ TRUTH = {"reference_contexts": ["So it is."]}
 
 @pytest.fixture
 def run(tmp_path: Path) -> localjudge.Run:
-    """The example and a sample that was not answered: faithfulness is undefined for it."""
+    """Judge the example and an unanswered sample, for which faithfulness is undefined."""
     engine = localjudge.ScriptedEngine({"It is blue.": 0.1}, default=0.9)
     rows = [row | TRUTH for row in (*EXAMPLE, UNANSWERED)]
     return localjudge.evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path / "run")
@@ -31,7 +29,7 @@ def write(run: localjudge.Run, as_format: Format, path: Path) -> Path:
 
 
 def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Path) -> None:
-    """Its reader keeps the columns that are its own and leaves the metrics out."""
+    """The ragas reader keeps its own columns and leaves the metrics out."""
     peers.require("ragas")
     from ragas import EvaluationDataset
 
@@ -40,8 +38,8 @@ def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Pat
     assert [{name: getattr(sample, name) for name in expected[0]} for sample in data] == expected
 
 
-def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tmp_path: Path) -> None:
-    """Two samples in two epochs, of which inspect takes the mean first; the recall of the second fails in both."""
+def test_inspect_computes_the_means_of_the_run_without_unscored_samples(tmp_path: Path) -> None:
+    """Inspect first takes the mean of two epochs; the recall of the second sample fails in both."""
     peers.require("inspect_ai")
     from inspect_ai import score
     from inspect_ai.log import read_eval_log

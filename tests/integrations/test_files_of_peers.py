@@ -1,7 +1,7 @@
-"""Files that other packages wrote, by their own methods, hold the same samples.
+"""Files written by other packages contain the same samples.
 
-Those of promptfoo were written in their folder by `promptfoo eval -c config.json --no-cache -o results.json -o
-results.jsonl -o results.csv`: its provider `echo` answers what it is asked.
+The promptfoo files were written by `promptfoo eval -c config.json --no-cache -o results.json -o results.jsonl -o
+results.csv`, with its provider `echo`.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ NAMES = sorted(file.relative_to(FILES).as_posix() for file in FILES.rglob("*.*")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "promptfoo-0.121.20/config.json"])
-def test_a_file_that_another_package_wrote_holds_the_example(name: str) -> None:
+def test_files_of_other_packages_read_as_the_example(name: str) -> None:
     fields, how = LESS.get(name, (ALL, {}))
     assert len(NAMES) == 20
     assert said(load(FILES / name, **how).samples, fields) == example(fields)
@@ -43,12 +43,12 @@ def test_a_file_that_another_package_wrote_holds_the_example(name: str) -> None:
         ("datasets-5.0.1/saved", r"saved is a folder\n.*saved/\*\.arrow"),
     ],
 )
-def test_joined_lists_that_are_not_split_and_a_folder_are_refused_with_what_to_do(name: str, problem: str) -> None:
+def test_unsplit_joined_lists_and_folders_are_refused_with_a_hint(name: str, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         load(FILES / name)
 
 
-def test_samples_keep_their_ids_documents_their_ids_scores_and_meta_and_conversations_are_counted() -> None:
+def test_sample_ids_document_fields_and_conversation_counts_are_kept() -> None:
     assert [sample.id for sample in load(FILES / "inspect-ai-0.3.285/log.json").samples] == ["s1", "s2"]
     files = ("llama-index-core-0.14.25/responses.jsonl", "langchain-core-1.7.2/dumpd.jsonl")
     node, document = ((load(FILES / name).samples[0].retrieved_contexts or ())[0] for name in files)
@@ -61,6 +61,6 @@ def test_samples_keep_their_ids_documents_their_ids_scores_and_meta_and_conversa
 @pytest.mark.engine
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # event loops that DeepEval leaves
 @pytest.mark.parametrize("name", ["inspect-ai-0.3.285/log.json", "promptfoo-0.121.20/results.json"])
-def test_the_reference_judge_gives_the_scores_that_the_example_has(name: str, tmp_path: Path) -> None:
+def test_files_of_peers_get_the_scores_of_the_example(name: str, tmp_path: Path) -> None:
     run = localjudge.evaluate(FILES / name, metrics=[*SCORES], out=tmp_path / "run")
     assert {metric: run[metric].mean for metric in SCORES} == pytest.approx(SCORES)

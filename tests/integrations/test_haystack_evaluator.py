@@ -1,5 +1,3 @@
-"""The component in real pipelines of Haystack."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -36,10 +34,10 @@ def pipeline_of(component: Any) -> Any:
 
 
 @pytest.mark.engine
-def test_the_reference_judge_gives_the_scores_of_the_example_in_a_pipeline_that_was_written_and_read(
+def test_a_serialised_pipeline_gives_the_scores_of_the_example(
     evaluator: Evaluator,
 ) -> None:
-    """And Haystack's own report takes the outputs as they are."""
+    """Haystack's own report accepts the outputs unchanged."""
     from haystack.evaluation import EvaluationRunResult
 
     written = pipeline_of(evaluator([*SCORES])).dumps()
@@ -54,7 +52,7 @@ def test_the_reference_judge_gives_the_scores_of_the_example_in_a_pipeline_that_
 
 
 def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """Of the second answer three sentences, of which one is not believed: 2/3."""
+    """One of three sentences of the second answer is unsupported: 2/3."""
     outputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).run({"localjudge": INPUTS})
     output = outputs["localjudge"]["faithfulness"]
     assert output["individual_scores"] == [1, pytest.approx(2 / 3)]
@@ -66,7 +64,7 @@ def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.J
 
 
 def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """Documents that a component gives are contexts, and those it should have given ground truth: 1 of 2 found."""
+    """Retrieved documents are contexts, the expected ones ground truth: 1 of 2 found."""
 
     @haystack.component
     class Retrieved:
@@ -85,7 +83,7 @@ def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: loc
     assert {name: output["score"] for name, output in outputs.items()} == {metrics[0]: 0.5, metrics[1]: 0.5}
 
 
-def test_what_a_metric_needs_is_mandatory_and_nothing_else(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+def test_only_inputs_that_a_metric_needs_are_mandatory(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     inputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).inputs()["localjudge"]
     assert {name for name, socket in inputs.items() if socket["is_mandatory"]} == {"contexts", "predicted_answers"}
     assert set(inputs) == {*INPUTS, "ground_truth_documents"}
@@ -97,7 +95,7 @@ def test_what_a_metric_needs_is_mandatory_and_nothing_else(evaluator: Evaluator,
 def test_a_sample_without_a_score_is_not_a_number(
     evaluator: Evaluator, judge: localjudge.Judge, answer: str, counts: dict[str, int], score: str
 ) -> None:
-    """An empty answer is undefined and in no mean; one that the judge fails on leaves no mean."""
+    """An empty answer is undefined and excluded from the mean; a failed sample leaves no mean."""
     from haystack.evaluation import EvaluationRunResult
 
     inputs: dict[str, list[Any]] = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", answer]}
@@ -112,16 +110,14 @@ def test_a_sample_without_a_score_is_not_a_number(
     assert str(result.aggregated_report()["score"]) == f"[{score}]"
 
 
-def test_documents_of_which_only_the_ids_are_known_are_compared_by_them(
-    evaluator: Evaluator, judge: localjudge.Judge
-) -> None:
+def test_documents_with_only_ids_are_compared_by_id(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     component = evaluator(["document_mrr"], judge=judge)
     texts = [haystack.Document(id="a", content=None), haystack.Document(id="b", content=None)]
     assert component.run(contexts=[texts], ground_truth_documents=[texts[1:]])["document_mrr"]["score"] == 0.5
 
 
 def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> None:
-    """A criterion as its words, so that the file stands for itself; its metric is an output."""
+    """A criterion is written out in full, so the file is complete; its metric is an output."""
     kind = localjudge.Criterion(name="kind", question="Is it kind?", of="sentence")
     component = evaluator(["faithfulness", kind], judge=tmp_path / "model.gguf", threshold=0.7)
     assert component.to_dict()["init_parameters"] == {
@@ -135,7 +131,7 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 
 
 def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:
-    """All but the last before a model is loaded."""
+    """All mistakes but the last are found before a model is loaded."""
     with pytest.raises(InputError, match="faithfulnes"):
         evaluator(["faithfulnes"])
     with pytest.raises(InputError, match="limit"):
@@ -148,7 +144,7 @@ def test_mistakes_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> 
         evaluator(["faithfulness"], judge=judge).run(contexts=[["Rain."]], predicted_answers=["a", "b"])
 
 
-def test_closing_the_pipeline_leaves_a_judge_open_that_was_open(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+def test_closing_the_pipeline_leaves_a_passed_judge_open(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     component = evaluator(["faithfulness"], judge=judge)
     for call in (component.warm_up, component.warm_up, component.close, component.close):
         call()

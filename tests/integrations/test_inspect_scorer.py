@@ -1,5 +1,3 @@
-"""The scorer in tasks and on logs of inspect."""
-
 import gc
 import math
 from pathlib import Path
@@ -17,14 +15,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 @pytest.fixture
 def log(tmp_path: Path) -> Any:
-    """A log with the example, not scored."""
     from inspect_ai.log import read_eval_log
 
     return read_eval_log(str(peers.inspect_log(tmp_path)))
 
 
 def scored_by(log: Any, metrics: list[str], **options: Any) -> Any:
-    """The log, scored by localjudge."""
     from inspect_ai import score
 
     from localjudge.integrations.inspect_ai import localjudge_scorer
@@ -38,7 +34,7 @@ def means(log: Any) -> dict[str, float]:
 
 @pytest.mark.engine
 def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
-    """And the log says by whom, so that inspect can score again by the name of the scorer."""
+    """The log names the scorer, so Inspect can score again by that name."""
     scored = scored_by(log, [*SCORES])
     assert means(scored) == pytest.approx(SCORES)
     [scorer] = scored.eval.scorers
@@ -47,7 +43,7 @@ def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
 
 @pytest.mark.engine
 def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was never closed; a judge that the user opened stays open."""
+    """The scorer never closed its judge. A judge that the user opened stays open."""
     opened: list[localjudge.Judge] = []
     open_judge = localjudge.Judge.open
 
@@ -67,7 +63,7 @@ def test_the_judge_that_a_scorer_opened_is_closed_with_it(log: Any, monkeypatch:
 
 
 def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path) -> None:
-    """Contexts under another name, put there by the solver; two epochs; faithfulness 2/2 and 2/3."""
+    """The solver puts contexts under another name; two epochs; faithfulness 2/2 and 2/3."""
     from inspect_ai import Task, eval
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.log import read_eval_log
@@ -102,8 +98,8 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
     assert [verdict["label"] for verdict in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
 
 
-def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
-    """An empty answer and one that the judge fails on: the mean is of none, and inspect counts two without a score."""
+def test_samples_without_a_score_are_unscored_with_a_reason(judge: localjudge.Judge, log: Any) -> None:
+    """An empty answer and a judge failure: no mean, and Inspect counts two unscored samples."""
     from inspect_ai.model import ModelOutput
 
     for sample, answer in zip(log.samples, ["", "It fails."], strict=True):
@@ -121,8 +117,7 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     assert str(means(scored)) == "{'context_recall': 0.75, 'faithfulness': nan}"
 
 
-def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(log: Any) -> None:
-    """Of `refusal`: a response that refuses is the one to look at."""
+def test_explanations_show_yes_answers_where_lower_is_better(log: Any) -> None:
     script = {EXAMPLE[0]["response"]: 0.9, "The tower is made of wrought iron.": 0.9}
     with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, default=0.1)) as judge:
         scored = scored_by(log, ["refusal"], judge=judge)
@@ -131,8 +126,8 @@ def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(l
     assert len(lines[1]) == 1
 
 
-def test_a_sample_is_read_as_it_is_read_from_a_log(log: Any, tmp_path: Path) -> None:
-    """Of a conversation both take all parts of the last question."""
+def test_scorer_and_log_reader_agree_on_a_conversation(log: Any, tmp_path: Path) -> None:
+    """Log reader and scorer both take all parts of the last question of a conversation."""
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
 
@@ -155,7 +150,7 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(log: Any, tmp_path: Path) -> 
 
 
 def test_a_sample_that_cannot_be_judged_is_nan_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
-    """Two targets, or no contexts in the metadata: either ended the whole evaluation."""
+    """Two targets or missing contexts ended the whole evaluation."""
     from inspect_ai.model import ModelOutput
 
     [first, second] = log.samples

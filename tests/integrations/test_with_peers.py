@@ -1,8 +1,3 @@
-"""With the packages themselves: objects of theirs are data as they are.
-
-Without a package its tests are skipped; CONTRIBUTING says how to install all of them.
-"""
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +13,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 
 def check(data: Any, fields: tuple[str, ...] = ALL) -> None:
-    """The data, as they are, hold the example."""
     assert said(load(data).samples, fields) == example(fields)
 
 
@@ -57,7 +51,7 @@ def test_objects_of_haystack_in_rows() -> None:
 
 
 def test_inspect(tmp_path: Path) -> None:
-    """Its binary log is read by inspect itself; a sample of the second epoch is called as inspect calls its file."""
+    """Inspect reads its binary log itself; samples of the second epoch are named like the files of Inspect."""
     peers.require("inspect_ai")
     from inspect_ai.log import read_eval_log
 

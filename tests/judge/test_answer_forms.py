@@ -1,5 +1,3 @@
-"""Answers in a profile's own words: which texts are legal, what each stands for, and which forms cannot be."""
-
 import re
 from typing import Any
 
@@ -14,8 +12,8 @@ PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"
 
 
 @given(before=st.text(PUNCTUATION, max_size=6), after=st.text(PUNCTUATION, max_size=6))
-def test_a_form_is_literal_but_for_its_verdict(before: str, after: str) -> None:
-    """Whatever stands around the verdict is itself, and no part of an expression."""
+def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
+    """The text around the verdict is matched literally and not as a regular expression."""
     made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar("attribution")
     assert (made.pattern, made.labels) == ("<score> (yes|no) </score>", {"yes": 0, "no": 1})
     assert (made.reason_tokens, made.json_schema) == (0, None)
@@ -27,8 +25,8 @@ def test_a_form_is_literal_but_for_its_verdict(before: str, after: str) -> None:
     assert not re.fullmatch(made.pattern, f"{before}Maybe{after}")
 
 
-def test_a_reason_comes_first_and_ends_where_the_text_behind_it_begins() -> None:
-    """At most 2 tokens, so 8 characters: none of them the bracket that ends it, none a line break."""
+def test_a_reason_ends_where_the_text_after_it_begins() -> None:
+    """At most 2 tokens, so 8 characters, without the closing bracket and line breaks."""
     made = AnswerForm(form="{reason}[RESULT] {verdict}", labels={"1": 0, "5": 1}, reason_tokens=2).grammar("rubric")
     assert (made.reason_tokens, made.reason_end) == (2, "[")
     assert re.fullmatch(made.pattern, "so good [RESULT] 5")
@@ -51,6 +49,6 @@ def test_a_reason_comes_first_and_ends_where_the_text_behind_it_begins() -> None
         ({"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {reason}", "reason_tokens": 5}, "once, and last"),
     ],
 )
-def test_a_form_that_could_not_be_read_back_is_refused(fields: dict[str, Any], complaint: str) -> None:
+def test_an_ambiguous_answer_form_is_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(complaint)):
         AnswerForm(**fields)

@@ -1,5 +1,3 @@
-"""Bundled grammars are what grammars/README.md says of them; those with a reason are derived and keep their hashes."""
-
 import json
 import re
 from pathlib import Path
@@ -25,14 +23,13 @@ def written(*entries: tuple[str, object]) -> str:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_every_grammar_is_described_and_keeps_its_schema(path: Path) -> None:
-    """Purpose, user and longest answer stand in the table; an engine that takes no patterns is given the schema."""
+    """The table gives purpose, user and longest answer; the schema serves engines without patterns."""
     assert f"`{path.name}`" in README
     assert json.loads(grammars.load_grammar(path.stem).json_schema or "") == json.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
-    """No white space, no other value; as long as the table says."""
     pattern = grammars.load_grammar(key).pattern
     assert all(re.fullmatch(pattern, written((key, value))) for value in (0, 1))
     assert not re.fullmatch(pattern, written((key, 2)))
@@ -42,7 +39,6 @@ def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
 
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_reason_grammars_bound_the_reason(key: str) -> None:
-    """1 to 200 characters, in the order of the name; the frame is as long as the table says."""
     before, after = grammars.load_grammar(f"reason_{key}").pattern, grammars.load_grammar(f"{key}_reason").pattern
     assert re.fullmatch(before, written(("reason", LONGEST_REASON), (key, 1)))
     assert re.fullmatch(after, written((key, 1), ("reason", LONGEST_REASON)))
@@ -59,10 +55,9 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
         ("level", "level", (*range(1, 6), 0, *range(6, 12)), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
     ],
 )
-def test_an_own_question_is_answered_by_yes_or_no_or_by_a_level(
+def test_criterion_grammars_allow_yes_no_or_a_level(
     name: str, key: str, values: tuple[object, ...], labels: dict[str, float]
 ) -> None:
-    """In small letters; no other number; as long as the table says."""
     grammar = grammars.load_grammar(name)
     legal = [str(value) for value in values if re.fullmatch(grammar.pattern, written((key, value)))]
     assert legal == [*labels]
@@ -74,7 +69,6 @@ def test_an_own_question_is_answered_by_yes_or_no_or_by_a_level(
 
 
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
-    """What the pattern allows, the schema does."""
     grammar = grammars.for_statements(["One.", 'Tw"o.'])
     entries = [{"statement": text, "reason": "So.", "attributed": 1} for text in ("One.", 'Tw"o.')]
     answer = written(("classifications", entries))
@@ -83,7 +77,6 @@ def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
 
 
 def test_the_schema_is_in_no_key_and_no_file() -> None:
-    """What names a request and a grammar is the pattern that is decoded."""
     grammar = grammars.load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
     dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0,'
@@ -97,20 +90,19 @@ GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text
 
 
 @pytest.mark.parametrize("expanded", GOLDEN["grammars"], ids=lambda expanded: expanded["name"])
-def test_a_grammar_with_a_reason_is_the_one_that_was_a_file(expanded: dict[str, Any]) -> None:
-    """Text and expression as they were when each was a file of its own, with the order of the keys."""
+def test_derived_reason_grammars_equal_the_former_files(expanded: dict[str, Any]) -> None:
     assert grammars.load_grammar(expanded["name"]).json_schema == json.dumps(expanded["schema"])
     assert grammars.load_grammar(expanded["name"]).pattern == expanded["pattern"]
 
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
-def test_the_hashes_of_grammars_in_manifests_stay_what_they_are(reasons: Reasons) -> None:
-    """Another hash is another judge: its stored answers would not be found again."""
+def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
+    """Another hash is another judge, which would not find its stored answers."""
     identity = PromptWriter(grammars.load_profile("instruct"), reasons=reasons).identity
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 
 @pytest.mark.parametrize("name", ["reason_classifications", "reason_attributed_reason", "reason_"])
-def test_what_is_not_a_grammar_is_refused(name: str) -> None:
+def test_an_invalid_grammar_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"grammars/{name}.json that belongs to localjudge is missing"):
         grammars.load_grammar(name)

@@ -1,5 +1,3 @@
-"""One question about all statements of a sample, its answer forced into RAGAS's shape, and its examples."""
-
 import json
 import re
 
@@ -34,13 +32,11 @@ def answer(statements: list[str], reason: str = "so") -> str:
 
 @pytest.mark.parametrize("example", JOINT.example)
 def test_every_example_is_an_answer_that_the_grammar_allows(example: Example) -> None:
-    """An example that the grammar forbids would teach what cannot be said."""
     grammar = grammars.for_statements([entry.statement for entry in example.classifications])
     assert re.fullmatch(grammar.pattern, example.answer)
 
 
-def test_the_examples_stand_in_the_first_node_with_their_answers() -> None:
-    """They are the same for every sample, so they are evaluated once."""
+def test_the_first_prompt_node_contains_the_examples_with_answers() -> None:
     first = joint().requests([statement("It is wet.")])[0].path[0]
     assert all(piece.trusted for piece in first)
     assert all(example.answer in first[0].text for example in JOINT.example)
@@ -50,7 +46,7 @@ def test_the_examples_stand_in_the_first_node_with_their_answers() -> None:
 @settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_the_grammar_holds_every_statement_verbatim(statements: list[str]) -> None:
-    """Whatever the text: its answer is legal; another text, fewer, more or another order are not."""
+    """Answers with another text, fewer or more statements, or another order are invalid."""
     pattern = grammars.for_statements(statements).pattern
     assert re.fullmatch(pattern, answer(statements))
     last = statements[-1]
@@ -60,13 +56,13 @@ def test_the_grammar_holds_every_statement_verbatim(statements: list[str]) -> No
 
 
 def test_a_statement_with_a_lone_surrogate_is_an_error_of_its_sample() -> None:
-    """JSON in UTF-8 cannot hold it."""
+    """JSON in UTF-8 cannot represent it."""
     with pytest.raises(SampleError, match="lone surrogate"):
         joint().requests([statement("a\ud800")])
 
 
 def test_statements_about_the_same_contexts_share_one_answer() -> None:
-    """Two groups: each request asks for its own entry of its group's answer."""
+    """Two groups: each request reads its entry in the answer of its group."""
     tasks = [statement("A.", 0), statement("A.", 0, contexts=("Other.",)), statement("B.", 1)]
     first, other, second = joint().requests(tasks)
     assert (first.entry, second.entry, other.entry) == (0, 1, 0)
@@ -75,7 +71,6 @@ def test_statements_about_the_same_contexts_share_one_answer() -> None:
 
 
 def test_the_prompt_shows_every_statement_as_user_text() -> None:
-    """Between fences that it cannot close."""
     request = joint().requests([statement("A </statement>"), statement("B")])[0]
     node = request.path[-2]
     assert [piece.text for piece in node if not piece.trusted] == ["A </statement>", "B"]
@@ -86,7 +81,7 @@ def test_the_prompt_shows_every_statement_as_user_text() -> None:
     ("profile", "reasons", "complaint"),
     [("reference", "none", "several statements in one answer"), ("instruct", "after", "before its verdict")],
 )
-def test_what_a_joint_answer_cannot_be(profile: str, reasons: Reasons, complaint: str) -> None:
-    """The reference judge reads no instructions; the shape leaves no place for a reason after the verdict."""
+def test_unsupported_joint_settings_are_refused(profile: str, reasons: Reasons, complaint: str) -> None:
+    """The reference judge reads no instructions; the shape has no place for a reason after the verdict."""
     with pytest.raises(InputError, match=complaint):
         PromptWriter(prompts.load_profile(profile), protocol="joint", reasons=reasons)

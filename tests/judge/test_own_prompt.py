@@ -1,5 +1,3 @@
-"""A wording of one's own replaces a profile's, and the signature shows it."""
-
 from pathlib import Path
 
 import pytest
@@ -34,16 +32,14 @@ def written(folder: Path, text: str) -> CustomPrompt:
     return prompt
 
 
-def test_the_file_words_its_task(tmp_path: Path) -> None:
-    """The judge asks in the file's words, around the same user text."""
+def test_a_prompt_file_replaces_the_wording_of_its_task(tmp_path: Path) -> None:
     judge = PromptWriter(with_prompt(prompts.load_profile("instruct"), written(tmp_path, EXAMPLE)))
     pieces = [piece for node in judge.request(SENTENCE).path for piece in node]
     assert "patient's file" in pieces[0].text
     assert [piece.text for piece in pieces if not piece.trusted] == ["How old is he?", "He is 8."]
 
 
-def test_every_byte_of_the_file_is_in_the_identity(tmp_path: Path) -> None:
-    """Another wording is another judge."""
+def test_every_byte_of_a_prompt_file_changes_the_judge(tmp_path: Path) -> None:
     profile = prompts.load_profile("instruct")
     first = with_prompt(profile, written(tmp_path, EXAMPLE))
     second = with_prompt(profile, written(tmp_path, EXAMPLE + "\n"))
@@ -61,8 +57,7 @@ def test_every_byte_of_the_file_is_in_the_identity(tmp_path: Path) -> None:
         (EXAMPLE.replace("[[node]]", "[[step]]"), "is not valid"),
     ],
 )
-def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
-    """Said before anything is judged, with what to do."""
+def test_an_unusable_prompt_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
     with pytest.raises(InputError, match=r"nowhere\.toml cannot be read"):

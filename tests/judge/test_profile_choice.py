@@ -1,5 +1,3 @@
-"""Which profile a model is asked by: named, registered, made for it by its metadata, or the common one."""
-
 import shutil
 from pathlib import Path
 
@@ -30,13 +28,13 @@ NAMES = {
 
 @pytest.mark.parametrize("key", ["general.name", "general.basename"])
 @pytest.mark.parametrize(("name", "profile"), NAMES.items())
-def test_a_model_is_known_by_what_its_file_calls_it(key: str, name: str, profile: str) -> None:
+def test_a_profile_is_matched_by_the_name_in_the_model_file(key: str, name: str, profile: str) -> None:
     choice = choose(None, None, {"general.architecture": "llama", key: name})
     assert choice.profile.name == profile
     assert choice.why == ("" if profile == "instruct" else f"made for it, by its {key}")
 
 
-def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> None:
+def test_profile_of_the_user_beats_registry_beats_metadata() -> None:
     metadata = {"general.name": "Bespoke-MiniCheck-7B"}
     assert choose("lynx", "reference", metadata).profile.name == "lynx"
     assert choose("lynx", "reference", metadata).why == "as profile says"
@@ -44,7 +42,7 @@ def test_what_the_user_names_wins_over_the_registry_and_that_over_metadata() -> 
     assert choose(None, "instruct", metadata).profile.name == "instruct"
 
 
-def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
+def test_a_user_folder_is_a_profile(tmp_path: Path) -> None:
     folder = tmp_path / "house"
     shutil.copytree(BUNDLED / "minicheck", folder)
     wording = folder / "attribution.toml"
@@ -75,7 +73,7 @@ def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "unterminated"),
     ],
 )
-def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
+def test_an_unusable_profile_folder_is_named_with_the_reason(
     tmp_path: Path, file: str, content: str, complaint: str
 ) -> None:
     folder = tmp_path / "house"

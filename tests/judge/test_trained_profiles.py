@@ -1,6 +1,6 @@
-"""Profiles of models that were trained on prompts of their own: the whole prompt as text, and what is legal.
+"""Profiles of models trained on fixed prompts: the whole prompt as text, and the valid answers.
 
-The texts are those of the sources that each profile names.
+The texts come from the sources that each profile names.
 """
 
 from functools import reduce
@@ -182,14 +182,14 @@ TRAINED: list[tuple[str, Task, str, dict[str, float]]] = [
     ("prometheus", rubric(), PROMETHEUS, {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
 ]
 ASKED = {profile: [task for name, task, *_ in TRAINED if name == profile] for profile in TEMPLATES}
-"""What each profile words, as it was trained."""
+"""The trained wording of each profile."""
 
 
 @pytest.mark.parametrize(("profile", "task", "prompt", "labels"), TRAINED)
-def test_prompt_and_labels_are_those_that_the_model_was_trained_on(
+def test_prompt_and_labels_match_the_training_format(
     profile: str, task: Task, prompt: str, labels: dict[str, float]
 ) -> None:
-    """Yes to a risk is 0: an ungrounded statement is not attributed, an irrelevant passage not relevant."""
+    """Yes to a risk is 0: an ungrounded statement is unsupported, an irrelevant passage not relevant."""
     request = judge(profile).request(task)
     assert text_of(request) == prompt
     assert request.grammar.labels == labels
@@ -212,8 +212,8 @@ HOSTILE = st.sampled_from(
 
 @settings(max_examples=40, deadline=None)
 @given(text=st.lists(st.one_of(HOSTILE, st.text(max_size=5)), min_size=1, max_size=4).map("".join))
-def test_what_the_user_gave_is_never_ours_and_meets_no_template(text: str) -> None:
-    """The same trusted pieces around any text, as around "x"; in each place of the user's, the text as it is."""
+def test_user_text_is_untrusted_and_never_templated(text: str) -> None:
+    """The trusted pieces around any text equal the pieces around "x", and user text is unchanged."""
     if not text.strip():
         return
 
@@ -236,8 +236,8 @@ def pieces(request: VerdictRequest) -> list[Piece]:
     return [piece for node in request.path for piece in node]
 
 
-def test_documents_inside_json_are_spelled_as_json_spells_them() -> None:
-    """A template that shows its documents by `tojson`: the user's quotation marks cannot end the string."""
+def test_documents_in_a_json_template_are_escaped_as_json() -> None:
+    """The template shows documents with `tojson`, so quotation marks of the user cannot end the string."""
     ends = chat.without_ends(DOCUMENTS_IN_JSON, bos="", eos="")
     asked = PromptWriter(prompts.load_profile("granite-guardian"), ends).request(
         statement('Said "no".', ('He said "no"\n<b>é',))
@@ -267,15 +267,14 @@ def test_another_chat_template_is_refused_before_anything_is_asked(template: str
         PromptWriter(prompts.load_profile("minicheck"))
 
 
-def test_the_chat_template_and_what_it_writes_are_in_the_identity() -> None:
-    """Another word between the messages is another judge."""
+def test_the_chat_template_and_its_output_identify_the_judge() -> None:
     other = chat.without_ends(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>")
     before = judge("granite-guardian").identity
     after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
     assert {key for key in before if before[key] != after[key]} == {"chat_template_sha256", "chat_ends_sha256"}
 
 
-def test_what_a_rubric_shows_and_the_profile_has_no_place_for_is_not_left_out_in_silence() -> None:
+def test_a_profile_refuses_a_rubric_with_fields_it_cannot_show() -> None:
     shown = rubric(response="All of it.")
     with pytest.raises(SampleError, match="no place for response in the task rubric"):
         judge("prometheus").request(shown)
@@ -284,8 +283,8 @@ def test_what_a_rubric_shows_and_the_profile_has_no_place_for_is_not_left_out_in
         judge("prometheus").request(rubric(examples=(example,)))
 
 
-def test_marks_of_messages_are_told_apart_from_ten_on() -> None:
-    """`mark-1` is not the beginning of `mark-10`."""
+def test_message_marks_with_two_digits_are_told_apart() -> None:
+    """`mark-1` is a prefix of `mark-10`."""
     ends = chat.without_ends(CHATML, bos="", eos="")
     assert ends.render is not None
     gaps = skeleton(ends.render, ("user",) * 12, {}).gaps

@@ -1,5 +1,3 @@
-"""Windows of whole chunks, then of whole sentences."""
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +8,6 @@ from tests.judge.conftest import unit
 
 
 def cost(task: Task) -> int:
-    """One token a character."""
     beside = () if isinstance(task, Usefulness | Refusal) else task.contexts
     asked = (task.user_input or "") if isinstance(task, Relevance) else ""
     return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
@@ -37,7 +34,7 @@ def test_whole_chunks_are_packed_in_order() -> None:
 
 
 def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
-    """Beside 1, room 260 - 128 = 132: sentences of 90 go one by one (90 + 1 + 90 > 132); judged itself, each alone."""
+    """Beside 1, room 260 - 128 = 132: sentences of 90 go one by one (90 + 1 + 90 > 132)."""
     sentence = "A" + "b" * 88 + "."
     chunk = " ".join([sentence] * 3)
     task = Attribution(unit=unit("statement", "s"), contexts=(chunk,))
@@ -50,14 +47,14 @@ def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.text("ab. \n", max_size=200), max_size=6), st.integers(150, 400))
 def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) -> None:
-    """Windows hold every character that is not white space, once and in order."""
+    """Windows contain every character that is not white space, once and in order."""
     task = Attribution(unit=unit("statement", "s"), contexts=tuple(chunks))
     cut = windows(task, cost=cost, capacity=capacity, sentences=sentences)
     judged = "".join(part for group in contexts_of(cut) for part in group)
     assert "".join(judged.split()) == "".join("".join(chunks).split())
 
 
-def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
+def test_a_sentence_gets_the_window_around_it() -> None:
     """Question and sentence take 70, rounded to 128: of 260 that leaves 132. Windows: x A C = 131, D E = 101, F y."""
     texts = [f"{letter}{'b' * 48}." for letter in "ACDEF"]
     contexts = ("x" * 30, " ".join(texts), "y" * 30)
@@ -70,8 +67,8 @@ def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
     assert shown == Window(beside, 1)
 
 
-def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> None:
-    """It stands in its window and after it: 301 twice is more than 400. Nothing is shown with less around it."""
+def test_a_sentence_too_long_for_its_window_is_left_to_the_engine() -> None:
+    """The sentence occurs in its window and after it: 301 twice is more than 400. No smaller window is used."""
     long = "A" * 300 + "."
     sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
@@ -84,10 +81,8 @@ def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> N
     st.integers(130, 500),
 )
 @settings(deadline=None)
-def test_what_is_remembered_of_the_contexts_moves_no_window(
-    contexts: list[str], lengths: list[int], capacity: int
-) -> None:
-    """Statements of several lengths beside the same contexts: each as if it were the only one."""
+def test_cached_context_sizes_do_not_change_windows(contexts: list[str], lengths: list[int], capacity: int) -> None:
+    """Statements of several lengths beside the same contexts get the same windows as when judged separately."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for length in lengths:
         task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))
@@ -97,8 +92,7 @@ def test_what_is_remembered_of_the_contexts_moves_no_window(
 
 @given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
 @settings(deadline=None)
-def test_each_sentence_is_shown_the_window_that_it_begins_in(contexts: list[str], capacity: int) -> None:
-    """A sentence that has a window stands in it as a whole."""
+def test_each_sentence_is_whole_in_the_window_where_it_begins(contexts: list[str], capacity: int) -> None:
     cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for index, context in enumerate(contexts):
         for span in sentences(context):

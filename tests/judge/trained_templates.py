@@ -1,5 +1,3 @@
-"""Chat templates in the shape of those that models with prompts of their own come with."""
-
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"
@@ -23,7 +21,7 @@ GUARDIAN = """\
 {% endfor %}
 <|start_of_role|>judge_protocol<|end_of_role|>### Criteria: {{ guardian_config.criteria_id }}<|end_of_text|>
 <|start_of_role|>judge{{ '{think}' if think else '{no_think}' }}<|end_of_role|>"""
-"""As Granite Guardian 3.3's, after github.com/ibm-granite/gguf, resources/ollama/granite3.3-guardian/template.txt."""
+"""Granite Guardian 3.3, after github.com/ibm-granite/gguf, resources/ollama/granite3.3-guardian/template.txt."""
 DOCUMENTS_IN_JSON = """\
 {% for document in documents %}{{ document | tojson }}
 {% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}

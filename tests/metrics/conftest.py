@@ -1,5 +1,3 @@
-"""What the tests of the document metrics share."""
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +9,7 @@ from localjudge.text import sentences
 
 
 class DocumentScores(NamedTuple):
-    """A metric over all questions: `score` is the mean of `individual_scores`, one for each question."""
+    """Scores of a metric over all questions: `score` is the mean of `individual_scores`."""
 
     score: float
     individual_scores: list[float]
@@ -24,7 +22,7 @@ def score_lists(
     *,
     compare_by: str = "content",
 ) -> DocumentScores:
-    """Every question scored as a sample of its own; a document may be just its text."""
+    """Score every question as a separate sample. A document may be a plain text."""
     samples = [sample_of(*lists) for lists in zip(truths, retrieved, strict=True)]
     outcomes = [outcome_of(measure, sample, compare_by=compare_by) for sample in samples]
     scores = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
@@ -33,7 +31,7 @@ def score_lists(
 
 
 def outcome_of(measure: RankingMeasure, sample: Sample, *, compare_by: str = "content") -> Outcome:
-    """The outcome of the measure's metric, which asks nothing."""
+    """Return the outcome of a metric without questions."""
     with pytest.raises(StopIteration) as finished:
         next(DocumentMetric(measure, compare_by=compare_by).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]

@@ -1,5 +1,3 @@
-"""The table of metrics, their names and options, and metrics that other packages add to it."""
-
 import json
 import textwrap
 from pathlib import Path
@@ -34,14 +32,13 @@ five.name = "five(words)"
 """
 
 
-def test_a_metric_at_k_stands_at_the_place_of_its_family_with_the_smaller_k_first() -> None:
+def test_metrics_at_k_are_sorted_within_their_family() -> None:
     asked = ["mine", "recall@3", "hit_rate@10", "hit_rate@3(compare_by=id)", "document_map(compare_by=id)", "refusal"]
     assert sorted(asked, key=catalog.place) == [asked[4], asked[5], asked[3], asked[2], asked[1], asked[0]]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package with metrics, as pip leaves it."""
     (tmp_path / "own_metrics.py").write_text(EXAMPLE + BREVITY)
     (tmp_path / "broken_metrics.py").write_text("not_a_metric = 3")
     (tmp_path / "own_metrics_that_raise.py").write_text("metric = {}['no such key']")
@@ -58,8 +55,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_example_for_authors_is_computed_beside_our_metrics(tmp_path: Path) -> None:
-    """One of two sentences is in the reference: 1 / 2. Ten words at most: 1. A null response: undefined."""
+def test_the_example_plugin_runs_beside_built_in_metrics(tmp_path: Path) -> None:
+    """One of two sentences is in the reference: 1 / 2. At most ten words: 1. A null response: undefined."""
     rows: list[dict[str, Any]] = [
         {"id": "a", "reference": "It opened in 1936.", "response": "It did. It was blue.", "retrieved_contexts": ["x"]},
         {"id": "b", "reference": "It opened in 1936.", "response": None, "retrieved_contexts": ["x"]},
@@ -82,7 +79,7 @@ def test_the_example_for_authors_is_computed_beside_our_metrics(tmp_path: Path) 
     assert against == [None, "reference", "reference", None]
 
 
-def test_what_an_author_needs_is_in_one_place() -> None:
+def test_metric_authors_need_one_module() -> None:
     assert sorted(metrics.__all__) == metrics.__all__
     for name in metrics.__all__:
         assert getattr(metrics, name).__doc__ or get_args(getattr(metrics, name))
@@ -90,7 +87,7 @@ def test_what_an_author_needs_is_in_one_place() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_an_installed_metric_may_have_any_name_but_ours() -> None:
-    """A package cannot change what `context_recall` means; what looks like options is its own affair."""
+    """A package cannot change the meaning of `context_recall`; brackets in its names are allowed."""
     assert catalog.get("five(words)").name == "five(words)"
     assert not catalog.is_ours("five(words)")
     assert type(catalog.get("context_recall")).__name__ == "ContextRecall"
@@ -113,13 +110,13 @@ def test_an_installed_metric_may_have_any_name_but_ours() -> None:
         ("abstention(mode=right)", "abstention"),
     ],
 )
-def test_options_stand_in_the_name_where_they_are_not_the_default(written: str, name: str) -> None:
-    """One metric, one name; and the name gives the metric again."""
+def test_non_default_options_are_part_of_the_name(written: str, name: str) -> None:
+    """A metric has one name, and the name gives the metric again."""
     assert catalog.get(written).name == name
     assert catalog.get(name).name == name
 
 
-def test_all_options_are_signed_those_at_their_default_too() -> None:
+def test_default_options_are_part_of_the_signature() -> None:
     for name, options in {
         "context_precision": {"against": "reference"},
         "context_precision(against=response)": {"against": "response"},
@@ -129,7 +126,7 @@ def test_all_options_are_signed_those_at_their_default_too() -> None:
         assert naming.options_of(catalog.get(name)) == options
 
 
-def test_which_way_is_better_may_depend_on_an_option() -> None:
+def test_direction_of_a_metric_may_depend_on_an_option() -> None:
     lower = ["noise_sensitivity", "refusal", "abstention(mode=made_up)"]
     higher = ["abstention", "abstention(mode=of a stranger's file)", "answer_correctness", "no_such_metric"]
     assert [name for name in (*lower, *higher) if catalog.lower_is_better(name)] == lower
@@ -166,16 +163,15 @@ def test_which_way_is_better_may_depend_on_an_option() -> None:
         ("raises", "cannot be loaded: KeyError: 'no such key'"),
     ],
 )
-def test_a_name_that_is_not_a_metric_and_an_option_that_it_does_not_have_are_refused(name: str, problem: str) -> None:
-    """Before anything is judged, with what was meant."""
+def test_unknown_metric_names_and_options_are_refused(name: str, problem: str) -> None:
     with pytest.raises(InputError) as refused:
         catalog.get(name)
     assert problem in str(refused.value)
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_broken_metric_of_another_package_leaves_the_others_listed(caplog: pytest.LogCaptureFixture) -> None:
-    """One entry point that cannot be loaded ended `run --list-metrics`."""
+def test_a_broken_plugin_leaves_other_metrics_listed(caplog: pytest.LogCaptureFixture) -> None:
+    """One entry point that failed to load ended `run --list-metrics`."""
     listed = {metric.name for metric in catalog.described()}
     assert {"faithfulness", "brevity"} <= listed
     assert not {"broken", "gone", "raises"} & listed
@@ -183,8 +179,8 @@ def test_a_broken_metric_of_another_package_leaves_the_others_listed(caplog: pyt
 
 
 @pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])
-def test_every_metric_says_its_name_its_version_and_what_it_needs(name: str) -> None:
-    """The signature and the choice of default metrics rest on these."""
+def test_every_metric_has_name_version_and_needed_columns(name: str) -> None:
+    """The signature and the choice of default metrics depend on these."""
     metric = catalog.get(name)
     assert metric.name == name
     assert metric.version >= 1
@@ -201,7 +197,6 @@ TRIAD = ("user_input", "retrieved_contexts", "response")
 
 
 def possible(*fields: str) -> list[str]:
-    """Metrics that these columns are enough for."""
     return [name for name in catalog.our_names() if catalog.example(name).required_fields <= {*fields}]
 
 
@@ -220,14 +215,11 @@ def possible(*fields: str) -> list[str]:
         (("user_input",), ()),
     ],
 )
-def test_one_metric_for_each_question_that_the_columns_can_answer(
-    fields: tuple[str, ...], chosen: tuple[str, ...]
-) -> None:
+def test_default_metrics_follow_from_the_columns(fields: tuple[str, ...], chosen: tuple[str, ...]) -> None:
     assert default_metrics(possible(*fields)) == chosen
 
 
-def test_what_is_chosen_is_in_the_catalogue_and_can_be_asked_of_every_judge() -> None:
-    """The reference judge is the default one."""
+def test_default_metrics_are_listed_and_work_with_every_judge() -> None:
     assert {*FIRST_CHOICES} <= {*ALL_CHOICES} <= {*catalog.our_names()}
     assert not catalog.special_tasks_of(map(catalog.get, ALL_CHOICES))
     assert {*DOCUMENTS} <= {*FIRST_CHOICES}

@@ -1,5 +1,3 @@
-"""What counts as a mark, for any text: rules that hold whatever a response is made of."""
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,8 +20,8 @@ TEXTS = st.lists(
 
 @settings(deadline=None)
 @given(text=TEXTS)
-def test_marks_do_not_overlap_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
-    """Unless no sentence comes before it, as where a response is nothing but marks."""
+def test_each_citation_belongs_to_one_verbatim_sentence(text: str) -> None:
+    """The exception is a response that begins with marks, where no sentence comes before."""
     end = 0
     for mark in marks(text, CONTEXTS):
         assert mark.start >= end
@@ -61,8 +59,8 @@ def test_a_mark_and_what_it_cites(mark: str, citations: tuple[Citation, ...]) ->
 @pytest.mark.parametrize(
     "text", ["[3-1]", "[1-999]", "[c]", "[1.5]", "[10%]", "[2019-05]", "[a 1]", "[1\n]", f"[{'1,' * 200}1]"]
 )
-def test_what_is_no_mark(text: str) -> None:
-    """A range that falls or is endless, a word without a digit, numbers that are no ranks, a line break."""
+def test_texts_that_are_not_citation_marks(text: str) -> None:
+    """A descending or open range, a word without a digit, a number that is no rank, a line break."""
     assert marks(text, CONTEXTS) == []
 
 
@@ -70,14 +68,13 @@ def test_a_word_with_a_digit_is_a_citation_only_where_contexts_have_ids() -> Non
     assert marks("So [doc-9].", (Context(text="one"),)) == []
 
 
-def test_many_brackets_take_no_time() -> None:
-    """Linear in the text: 200,000 characters of open brackets, and as many marks as fit."""
+def test_many_brackets_take_linear_time() -> None:
+    """Linear time: 200,000 characters of open brackets, and as many of marks."""
     assert marks("[" * 200_000, CONTEXTS) == []
     assert len(marks("[1]" * 60_000, CONTEXTS)) == 60_000
 
 
-def test_many_sentences_with_marks_take_no_time() -> None:
-    """30,000 sentences, each looked at beside its own mark alone."""
+def test_many_cited_sentences_take_linear_time() -> None:
     text = "Ab [1]. " * 30_000
     spans = [Span(start=start, end=start + 7, text="Ab [1].") for start in range(0, len(text), 8)]
     sample = Sample(id="1", response=text, retrieved_contexts=CONTEXTS)

@@ -1,5 +1,3 @@
-"""A question of one's own: what it asks, how it counts, and what is no question."""
-
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ def own(**fields: Any) -> Criterion:
 
 
 def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[CustomQuestion], Outcome]:
-    """What is asked, and what comes of these probabilities at the threshold .5."""
+    """Return the questions, and the outcome for these probabilities at the threshold .5."""
     steps = criterion.steps(sample, sentences)
     asked: list[CustomQuestion] = []
     try:
@@ -50,14 +48,13 @@ def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[C
 def test_the_score_is_the_share_of_good_answers(
     of: str, good: str, values: list[float], expected: tuple[int, int]
 ) -> None:
-    """From .5 on an answer is yes; of the three contexts one is blank."""
     asked, outcome = scored(own(of=of, good=good), SAMPLE, *values)
     right, count = expected
     assert outcome == Scored(value=right / count, numerator=right, denominator=count)
     assert [task.unit.kind for task in asked] == [of] * count
 
 
-def test_a_rubric_is_the_mean_of_expected_levels_and_looks_at_no_threshold() -> None:
+def test_a_rubric_scores_the_mean_expected_level() -> None:
     """(.3 + .6 + .75) / 3 = .55, which is level 1 + 4 x .55 = 3.2."""
     _, outcome = scored(own(of="sentence", levels=LEVELS), SAMPLE, 0.3, 0.6, 0.75)
     assert isinstance(outcome, Scored)
@@ -65,7 +62,7 @@ def test_a_rubric_is_the_mean_of_expected_levels_and_looks_at_no_threshold() -> 
     assert (outcome.numerator, outcome.detail) == (None, "expected level 3.20 of 1 to 5")
 
 
-def test_only_what_it_shows_is_shown() -> None:
+def test_prompts_show_only_the_fields_of_the_criterion() -> None:
     (bare,), _ = scored(own(), SAMPLE, 1)
     assert (bare.user_input, bare.contexts, bare.reference, bare.response) == (None, (), None, None)
     all_of_it = own(of="sentence", shows=["response", "retrieved_contexts", "user_input"])
@@ -86,8 +83,8 @@ def test_only_what_it_shows_is_shown() -> None:
         ({"shows": ["retrieved_contexts"]}, {"retrieved_contexts": ()}, "retrieved_contexts is blank"),
     ],
 )
-def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason: str) -> None:
-    """A mark without a letter or digit is no sentence to a run; here the segmenter alone cuts."""
+def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason: str) -> None:
+    """Runs ignore marks without a letter or digit; this test uses the segmenter directly."""
 
     def spoken(text: str) -> list[Any]:
         return [span for span in sentences(text) if any(map(str.isalnum, span.text))]
@@ -120,7 +117,7 @@ def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason
         ({"examples": [{"text": "x", "answer": "yes"}] * 17}, "at most 16"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_criterion_is_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         own(**fields)
     with pytest.raises(InputError, match=complaint) as refused:
@@ -128,8 +125,8 @@ def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], complaint: str)
     assert "\n" not in refused.value.args[0]
 
 
-def test_every_word_is_in_the_checksum_and_no_default_is() -> None:
-    """So that a field which comes later leaves the checksums of today; the order of levels and fields is none."""
+def test_checksum_covers_every_word_but_no_default() -> None:
+    """New fields with defaults therefore keep today's checksums. The order of levels and fields does not matter."""
     different = [
         own(),
         own(question="Is it nice?"),
@@ -149,7 +146,7 @@ def test_every_word_is_in_the_checksum_and_no_default_is() -> None:
     assert own().sha256 == "9a0a27c9626bc13b58a3f05fc13b0e6b043efad2fcadc1e35db877df4009d022"
 
 
-def test_a_file_and_what_python_says_are_the_same(tmp_path: Path) -> None:
+def test_file_and_python_criteria_are_equal(tmp_path: Path) -> None:
     file = tmp_path / "kind.toml"
     file.write_text(
         'name = "kind"\nquestion = "Is it kind?"\n'
@@ -170,7 +167,7 @@ def test_a_file_and_what_python_says_are_the_same(tmp_path: Path) -> None:
         ([own(), own(good="no")], "two different criteria are called 'kind'"),
     ],
 )
-def test_what_are_not_criteria_is_refused(criteria: object, problem: str) -> None:
+def test_invalid_lists_of_criteria_are_refused(criteria: object, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         criteria_of(criteria)
 
@@ -184,7 +181,7 @@ def test_what_are_not_criteria_is_refused(criteria: object, problem: str) -> Non
         (b'name = "kind"\nquestion = 5', "question: Input should be a valid string"),
     ],
 )
-def test_a_file_that_holds_none_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_file_without_criteria_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
     file = tmp_path / "kind.toml"
     file.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as refused:
@@ -193,7 +190,7 @@ def test_a_file_that_holds_none_is_named(tmp_path: Path, content: bytes, complai
     assert refused.value.hint
 
 
-def test_a_bundled_criterion_is_called_like_its_file() -> None:
+def test_bundled_criteria_are_named_after_their_files() -> None:
     assert sorted(resources.criterion_files()) == ["formal_register", "names_its_source", "refuses"]
     for name in resources.criterion_files():
         criterion = read_criterion(name)

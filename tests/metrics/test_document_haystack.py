@@ -1,4 +1,4 @@
-"""Our document metrics against the real components of haystack-ai: the same numbers, float for float."""
+"""Our document metrics equal the components of haystack-ai, float for float."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def as_haystack(questions: Questions) -> list[list[Document]]:
 
 
 def contexts(rng: random.Random, scored: bool) -> list[Context]:
-    """Up to eight documents with few values, so that there are hits, repetitions, empty texts and missing meta."""
+    """Up to eight documents with few values, which gives hits, repetitions, empty texts and missing meta."""
     return [
         Context(
             text=rng.choice(["", "a", "b", "c", "d", "e"]),
@@ -96,10 +96,10 @@ GRADED = [Context(text=text, score=score) for text, score in zip("123678", (3, 2
         ("ndcg", [["a", "b"], GRADED], [["a", "c", "b"], list("12345")], [0.9197, 0.6592], 0.7895),
     ],
 )
-def test_the_published_vectors_of_haystack_hold(
+def test_published_haystack_examples_are_reproduced(
     name: str, truths: list[list[str]], retrieved: list[list[str]], individual: list[float], score: float
 ) -> None:
-    """Numbers of haystack's `test/components/evaluators`; MAP as since its denominator is the number of truths."""
+    """Numbers of haystack's `test/components/evaluators`. MAP divides by the number of truths, as newer versions do."""
     actual = score_lists(OURS[name], truths, retrieved)
     assert [actual.score, *actual.individual_scores] == pytest.approx([score, *individual], abs=1e-4)
 

@@ -1,5 +1,3 @@
-"""The document metrics on small rankings, worked by hand."""
-
 from dataclasses import replace
 from math import log2
 
@@ -49,8 +47,8 @@ RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_what_a_measure_counts(measure: RankingMeasure, expected: list[float]) -> None:
-    """Average precision divides by all truths, precision by k even where fewer were retrieved."""
+def test_document_metrics_by_hand(measure: RankingMeasure, expected: list[float]) -> None:
+    """Average precision divides by all truths, and precision by k even if fewer documents were retrieved."""
     assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
 
 
@@ -72,7 +70,7 @@ def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_documents_are_compared_by_what_is_asked_for(measure: RankingMeasure) -> None:
+def test_documents_are_compared_by_the_chosen_field(measure: RankingMeasure) -> None:
     truth = Context(text="old words", id="1", meta={"source": {"url": "u"}})
     for by, same in (("content", False), ("id", True), ("meta.source.url", True), ("meta.source.page", False)):
         retrieved = Context(text="new words", id="1", meta={"source": {"url": "u"}})
@@ -93,7 +91,7 @@ def test_documents_are_compared_by_what_is_asked_for(measure: RankingMeasure) ->
         (["a"], ["b"], None),
     ],
 )
-def test_a_0_that_means_nothing_to_compare_says_so(
+def test_a_zero_without_ground_truth_is_explained(
     measure: RankingMeasure, truths: list[str], retrieved: list[str], reason: str | None
 ) -> None:
     outcome = outcome_of(measure, sample_of(truths, retrieved))
@@ -108,7 +106,7 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
 
 
 @pytest.mark.parametrize("scores", [(1.0, None), (1.0, -1.0), (1.7e308, 1.7e308)])
-def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | None, ...]) -> None:
+def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
         outcome_of(DOCUMENT_NDCG, Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
@@ -117,6 +115,6 @@ def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | No
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 
-def test_a_comparison_value_that_no_document_has_is_refused_before_any_sample() -> None:
+def test_a_comparison_field_missing_everywhere_is_refused_early() -> None:
     with pytest.raises(InputError, match="use content, id or meta"):
         replace(DocumentMetric(DOCUMENT_MAP), compare_by="title")

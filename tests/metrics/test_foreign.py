@@ -1,5 +1,3 @@
-"""A metric that is not ours: whatever goes wrong in it fails its sample, and the run goes on."""
-
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +19,7 @@ TASK = Relevance(
 
 @dataclass(frozen=True)
 class Judged:
-    """Its steps are these."""
+    """A metric with these steps."""
 
     does: Callable[[], Any]
     name: str = "own"
@@ -29,24 +27,23 @@ class Judged:
     required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Those that it was made with."""
+        """Yield the given steps."""
         return self.does()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Computed(Judged):
-    """Asks nothing; the outcome is what this makes of the sample."""
+    """A metric without questions."""
 
     does: Callable[..., Any]
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """No question."""
+        """Return the outcome of the given function without a question."""
         yield from ()
         return self.does(sample)  # type: ignore[no-any-return]
 
 
 def ask(tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-    """Answers 1 to everything."""
     return [Verdict(label=1)] * len(tasks)
 
 
@@ -61,8 +58,8 @@ def reason(metric: Judged) -> str:
     return failed.reason
 
 
-def test_what_it_raises_fails_the_sample_with_the_place() -> None:
-    """The last line of the metric's own package, not one of a library that it calls, and not one of ours."""
+def test_an_exception_fails_the_sample_with_file_and_line() -> None:
+    """The last line in the metric's own package, not in a library or in localjudge."""
 
     def divide(sample: Sample) -> Outcome:
         if sample.id == "bad":
@@ -79,13 +76,13 @@ def test_what_it_raises_fails_the_sample_with_the_place() -> None:
 
 
 @pytest.mark.parametrize("tasks", ["x", [3]])
-def test_what_is_no_task_fails_the_sample(tasks: Any) -> None:
+def test_a_step_that_is_not_a_task_fails_the_sample(tasks: Any) -> None:
     """It ended the run: a text has no `unit`."""
     assert reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
 
 
-def test_what_it_raises_between_two_rounds_fails_the_sample() -> None:
-    """What was judged before stays listed."""
+def test_an_exception_between_rounds_fails_the_sample() -> None:
+    """Units judged before stay listed."""
 
     def steps() -> Steps:
         yield [TASK]
@@ -114,7 +111,7 @@ def raising(error: BaseException, name: str = "own") -> Computed:
         (SampleError("too long", hint="make it shorter"), r"too long \(make it shorter\)"),
     ],
 )
-def test_the_reason_is_one_line_that_is_the_same_in_every_process(error: Exception, pattern: str) -> None:
+def test_the_reason_is_one_line_equal_in_every_process(error: Exception, pattern: str) -> None:
     assert re.fullmatch(pattern, reason(raising(error)))
 
 
@@ -124,7 +121,7 @@ def test_a_value_outside_0_to_1_fails_the_sample(value: Any) -> None:
 
 
 @pytest.mark.parametrize(("returned", "what"), [(0.5, "float"), (None, "NoneType"), (True, "bool")])
-def test_what_is_no_outcome_fails_the_sample(returned: Any, what: str) -> None:
+def test_an_invalid_outcome_fails_the_sample(returned: Any, what: str) -> None:
     expected = f"the metric returned {what}, not Scored, Undefined or Failed"
     assert reason(Computed(lambda _: returned)) == expected
 
@@ -136,7 +133,7 @@ def test_what_is_no_outcome_fails_the_sample(returned: Any, what: str) -> None:
 
 
 def test_a_stop_iteration_before_the_first_step_fails_the_sample() -> None:
-    """`next` of an empty iterator, outside of any generator."""
+    """`next` of an empty iterator, outside of a generator."""
     assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
 
 
@@ -144,7 +141,7 @@ def test_a_stop_iteration_before_the_first_step_fails_the_sample() -> None:
     ("error", "name"),
     [*((kind, "own") for kind in (KeyboardInterrupt, SystemExit, MemoryError, OutOfResource)), (KeyError, "refusal")],
 )
-def test_what_is_not_about_the_sample_ends_the_run(error: type[BaseException], name: str) -> None:
-    """An interrupt, a full memory or disk; and a bug in a metric of ours, which would be in every number of it."""
+def test_errors_unrelated_to_the_sample_end_the_run(error: type[BaseException], name: str) -> None:
+    """An interrupt, full memory or disk, or a bug in a built-in metric, which would affect every number."""
     with pytest.raises(error):
         outcome(raising(error("no room"), name))

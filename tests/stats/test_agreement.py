@@ -1,5 +1,3 @@
-"""How well a judge agrees with people: figures by hand, against SciPy, what may not move them, the best threshold."""
-
 from itertools import product
 
 import numpy as np
@@ -64,7 +62,7 @@ DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
         (bias(TABLE, DECIDED), 5 / 10 - 4 / 10),
     ],
 )
-def test_by_hand(value: float, expected: float) -> None:
+def test_agreement_figures_by_hand(value: float, expected: float) -> None:
     assert value == pytest.approx(expected)
 
 
@@ -94,14 +92,13 @@ def test_calibration_line_is_the_greatest_likelihood_that_scipy_finds() -> None:
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1], [0.5] * 4, [0.1, 0.5, 0.5, 0.9]])
-def test_scores_that_split_the_labels_have_no_line(scores: list[float]) -> None:
+def test_perfectly_separating_scores_have_no_calibration_line(scores: list[float]) -> None:
     with pytest.raises(DataError, match="no calibration line"):
         calibration_line(LABELS, scores)
 
 
 @pytest.mark.parametrize("statistic", [*STATISTICS, calibration_error])
-def test_many_weighings_at_once_are_each_as_alone(statistic: Statistic) -> None:
-    """To the last bit, so that no number depends on how many there are."""
+def test_batched_weights_equal_separate_computations(statistic: Statistic) -> None:
     labels, scores = simulated(200)
     weights = np.random.default_rng(5).standard_gamma(1, (50, 200))
     assert statistic(labels, scores, weights).tolist() == [statistic(labels, scores, row) for row in weights]
@@ -123,13 +120,13 @@ def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int])
 
 
 @pytest.mark.parametrize("statistic", [roc_auc, balanced_accuracy, calibration_line])
-def test_one_kind_of_label_cannot_measure_telling_them_apart(statistic: Statistic) -> None:
+def test_auc_needs_both_labels(statistic: Statistic) -> None:
     with pytest.raises(DataError, match="every row is labelled 1"):
         statistic(np.ones(3), np.array([0.0, 1.0, 1.0]), np.ones(3))
 
 
 @pytest.mark.parametrize(("labels", "scores"), [([], []), ([0, 1], [0.5]), ([0, 2], [0.1, 0.2]), ([[0]], [[0.5]])])
-def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[float]) -> None:
+def test_arrays_of_different_lengths_are_refused(labels: list[float], scores: list[float]) -> None:
     with pytest.raises(ValueError, match=r"flat arrays|labels must be"):
         calibration_error(labels, scores)
 
@@ -137,8 +134,8 @@ def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[fl
 def test_krippendorff_alpha_by_hand() -> None:
     """The example of Krippendorff (2011), section A: 1 - 19 4 / (14 6).
 
-    Of three annotators: 0 0 1 has two pairs of three that differ, 2 / (3 - 1) = 1; one label counts for nothing. Of
-    five labels three are 1: 1 - 4 1 / (2 3).
+    Three annotators: 0 0 1 has two differing pairs of three, 2 / (3 - 1) = 1; a single label does not count. Three of
+    five labels are 1: 1 - 4 1 / (2 3).
     """
     pairs = zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True)
     assert krippendorff_alpha(pairs) == pytest.approx(1 - 76 / 84)
@@ -150,7 +147,7 @@ def test_krippendorff_alpha_by_hand() -> None:
 
 
 @pytest.mark.parametrize("label", [0, 1])
-def test_one_label_alone_has_no_kappa(label: int) -> None:
+def test_kappa_of_a_single_label_is_undefined(label: int) -> None:
     with pytest.raises(DataError, match="same one label"):
         cohen_kappa([label] * 2, [label] * 2)
 
@@ -163,7 +160,7 @@ def test_bins_hold_equal_numbers_and_equal_scores_stay_together() -> None:
 
 
 def test_the_debiased_error_by_hand() -> None:
-    """Two bins of ten rows, scores .2 and .8, shares of 1 .5 and .6.
+    """Two bins of ten rows with scores .2 and .8 and shares of 1 of .5 and .6.
 
     (.2 - .5)^2 - .5 * .5 / 9 = .0622, (.8 - .6)^2 - .6 * .4 / 9 = .0133; the root of their mean is .1944.
     """
@@ -177,15 +174,13 @@ def test_the_debiased_error_by_hand() -> None:
 
 
 def test_several_statistics_share_their_resamples() -> None:
-    """Each is, bit for bit, what it is alone."""
     statistics, rows = {"a": balanced_accuracy, "b": bias}, LabelledScores(TABLE, DECIDED)
     together = statistic_intervals(statistics, rows, resamples=200)
     for name, statistic in statistics.items():
         assert {name: together[name]} == statistic_intervals({name: statistic}, rows, resamples=200)
 
 
-def test_weights_of_rows_stay_with_their_rows() -> None:
-    """A row that stands for three counts three times in the figure, whatever order and clusters it has."""
+def test_weights_follow_their_rows_when_reordered() -> None:
     for labels, weight in product(([1, 0, 0, 1], [0, 1, 1, 0]), ([3, 1, 1, 1], [1, 1, 1, 3])):
         rows = LabelledScores(labels, [1, 1, 0, 0], weight, ["b", "a", "a", "c"])
         interval = statistic_intervals({"a": bias}, rows, resamples=50)["a"]
@@ -196,7 +191,7 @@ def test_weights_of_rows_stay_with_their_rows() -> None:
 def test_the_threshold_by_hand() -> None:
     """Between .2 | .4: both 1s found, one of two 0s refused, .75; between .6 | .9: 1 of 2 and 2 of 2, .75; .4 | .6: .5.
 
-    .3 and .75: .3 is nearer to .5.
+    Of .3 and .75, .3 is nearer to .5.
     """
     assert best_threshold(LabelledScores([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9])) == pytest.approx(0.3)
 
@@ -215,7 +210,7 @@ def test_no_threshold_is_better(rows: list[tuple[bool, float]]) -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(st.randoms(use_true_random=False))
-def test_neither_order_nor_names_move_a_decision(random) -> None:  # type: ignore[no-untyped-def]
+def test_order_and_cluster_names_do_not_change_decisions(random) -> None:  # type: ignore[no-untyped-def]
     generator = np.random.default_rng(5)
     scores, clusters = generator.random(120), np.repeat(np.arange(30), 4)
     labels = (generator.random(120) < scores).astype(float)
@@ -226,8 +221,8 @@ def test_neither_order_nor_names_move_a_decision(random) -> None:  # type: ignor
     assert (moved[1], moved[0].tolist()) == (whole[1], whole[0][order].tolist())
 
 
-def test_a_cluster_has_no_part_in_the_threshold_that_decides_it() -> None:
-    """Two clusters, two folds: each is decided by the other's best threshold, .2 and .7, and not by its own."""
+def test_a_cluster_is_decided_by_thresholds_of_other_clusters() -> None:
+    """Two clusters, two folds: each is decided by the best threshold of the other, .2 or .7."""
     labels, scores = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8]
     decisions, thresholds = held_out_decisions(LabelledScores(labels, scores, clusters=["a", "a", "b", "b"]))
     assert sorted(thresholds) == pytest.approx([0.2, 0.7])

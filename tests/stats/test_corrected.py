@@ -1,4 +1,4 @@
-"""Corrected means: golden arithmetic, and what must hold of any judge, any labels and any drawing."""
+"""Corrected means by hand, and properties for any judge, labels and draw."""
 
 import math
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def units_of(
     strata: Sequence[int] = (0,),
     samples: Sequence[int] = (),
 ) -> JudgedUnits:
-    """Units of samples that each weigh the same; every unit a sample of its own unless it is said otherwise."""
+    """Return units of samples with equal weights, by default one unit per sample."""
     of = np.array(samples or range(len(judged)))
     weights = 1 / (np.bincount(of)[of] * (of.max() + 1))
     labelled = np.array([label is not None for label in human])
@@ -52,7 +52,6 @@ def units_of(
 
 
 def first(count: int, labels: Sequence[float], of: int) -> list[float | None]:
-    """Labels of the first so many of all."""
     return [*labels[:count], *[None] * (of - count)]
 
 
@@ -62,7 +61,7 @@ def width(of: PredictionPowered) -> float:
 
 
 def test_the_prediction_powered_mean_by_hand() -> None:
-    """Judged 1 1 0 0 1 1 0 0 (p = .5); the first four are labelled 1 0 0 0, each standing for 1/4.
+    """Judged 1 1 0 0 1 1 0 0 (p = .5); the first four have labels 1 0 0 0, each with weight 1/4.
 
     lambda = sum (H - .25)(L - .5) / sum (L - .5)^2 = (.375 - .125 + .125 + .125) / 1 = .5
     theta  = .5 * .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
@@ -75,7 +74,7 @@ def test_the_prediction_powered_mean_by_hand() -> None:
 
 
 def test_an_interval_by_hand() -> None:
-    """Ten samples of one unit each, all judged 1 and labelled, eight of them 1: lambda 1, as no L differs.
+    """Ten samples of one unit each, all judged 1 and labelled, eight of them 1: lambda 1, as L is constant.
 
     q         = H - L: 0 eight times, -1 twice; its mean is -.2; theta = 1 - .2 = .8, each v is .1
     own       = .1 (1 - .2) - .8 * .1 = 0
@@ -109,13 +108,13 @@ def test_an_interval_by_hand() -> None:
     ],
     ids=["an error in sample 0", "in sample 1", "rarely drawn", "strata are weighed", "with its neighbour", "halves"],
 )
-def test_what_a_label_stands_for_by_hand(judged: list[float], human: list[Any], how: Any, mean: float) -> None:
+def test_label_weights_by_hand(judged: list[float], human: list[Any], how: Any, mean: float) -> None:
     assert prediction_powered(units_of(judged, human, **how)).mean == pytest.approx(mean)
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 60))
-def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
-    """Labels that agree with the judge leave its mean; labels of all give that of people; limits hold the mean."""
+def test_correction_properties_for_any_judge_and_labels(random: Random, size: int) -> None:
+    """Labels equal to the judge keep its mean; labels of all units give the human mean; limits contain the mean."""
     judged, human, labelled = ([float(random.random() < 0.5) for _ in range(size)] for _ in range(3))
     labelled[random.randrange(size)] = 1
     _, samples = np.unique(sorted(random.choices(range(13), k=size)), return_inverse=True)
@@ -141,8 +140,8 @@ def test_of_any_judge_and_any_labels(random: Random, size: int) -> None:
     assert same.limits in (None, (0, 0))
 
 
-def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
-    """Fifty labels that all agree do not say that the judge never errs: 1/50 more than the judge's own interval."""
+def test_an_error_free_pilot_still_has_an_interval_width() -> None:
+    """Fifty agreeing labels do not prove a perfect judge: the interval is wider by 1/50 than the judge's own."""
     human: list[int | None] = [1] * 30 + [None] * 270 + [0] * 20 + [None] * 80
     assert width(prediction_powered(units_of([1] * 300 + [0] * 100, human))) > 2 * 1.96 / 50
     # Ten labels of one sample are one draw.
@@ -150,10 +149,10 @@ def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
     assert prediction_powered(units).limits is None
 
 
-def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> None:
-    """Ten units without any text are 0 for sure; of the ten others, judged 1, four are labelled and one of them is 0.
+def test_units_without_a_judge_are_neither_corrected_nor_labelled() -> None:
+    """Ten units without text are certainly 0. Of ten units judged 1, four are labelled and one of them is 0.
 
-    theta = 10/20 * 0 + 10/20 * 3/4 = .375; labelled are four. Labels alone say the same, as L is 1 throughout.
+    theta = 10/20 * 0 + 10/20 * 3/4 = .375, with four labels. Labels without the judge give the same, as L is always 1.
     """
     human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
     units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=np.arange(20) < 10)
@@ -168,10 +167,10 @@ def test_a_correction_without_any_label_is_refused() -> None:
             of(units_of([1, 0], [None, None]))
 
 
-def test_what_a_judge_is_worth() -> None:
-    """By widths: 50 labels and (.2 / .1)^2 = 4 times the width need 150 more. None of a judge that says 1 of all.
+def test_labels_saved_by_hand() -> None:
+    """By widths: 50 labels and (.2 / .1)^2 = 4 times the width need 150 more. A judge that always says 1 saves none.
 
-    A judge that knows is worth what there is to label: with 50 of 1,000 labelled, hundreds.
+    A perfect judge saves hundreds, with 50 of 1,000 statements labelled.
     """
     halved, wide = (PredictionPowered(0.5, limits, 1, 50) for limits in ((0.45, 0.55), (0.4, 0.6)))
     assert labels_saved(halved, wide, 50) == 150
@@ -187,10 +186,10 @@ def test_what_a_judge_is_worth() -> None:
 
 
 def test_a_difference_by_hand() -> None:
-    """Twelve samples of one unit; the old judge says 1 of all, the new one 0 of the last three; all are labelled.
+    """Twelve samples of one unit, all labelled; the old judge says 1 always, the new one 0 for the last three.
 
-    Statements are the same, so labels are, and the truth is: 9/12 both times. The labels cancel, and no error of either
-    judge remains. Where the new statements are better by three labels, the difference is 3/12.
+    The statements and labels are the same, 9/12 in both runs, so the labels cancel and no judge error remains. New
+    statements that are better by three labels give a difference of 3/12.
     """
     truth = [1.0] * 9 + [0.0] * 3
     old, new = units_of([1] * 12, truth), units_of(truth, truth)
@@ -205,8 +204,8 @@ def test_a_difference_by_hand() -> None:
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3, 7, 12, 33, 60])
-def test_units_are_hit_as_often_as_is_stated(turns: int) -> None:
-    """Counted over 20,000 random starts: within 4.5 standard deviations of a count."""
+def test_inclusion_frequencies_match_the_stated_probabilities(turns: int) -> None:
+    """Counted over 20,000 random starts, within 4.5 standard deviations of a count."""
     shares = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.015, 0.005])
     starts = np.random.default_rng(turns).random(20_000)
     hit = np.searchsorted(np.cumsum(shares), (starts[:, None] + GOLDEN * np.arange(turns)) % 1, side="right")
@@ -226,8 +225,8 @@ sizes_and_strata = st.lists(st.tuples(st.floats(0.001, 1), st.integers(0, 3)), m
 
 
 @given(sizes_and_strata, st.integers(1, 80), st.integers(0, 5))
-def test_a_drawing_is_nested_and_draws_every_unit_once(rows: list[tuple[float, int]], count: int, seed: int) -> None:
-    """The first k of a larger drawing are the drawing of k; each is hit at a turn later than the one before."""
+def test_draws_are_nested_and_without_repeats(rows: list[tuple[float, int]], count: int, seed: int) -> None:
+    """The first k of a larger draw are the draw of k; each unit is hit at a later turn than the one before."""
     sizes = np.array([size for size, _ in rows])
     strata = np.unique([number for _, number in rows], return_inverse=True)[1]
     drawing, everything = (draw(sizes, strata, wanted, seed) for wanted in (count, len(rows)))
@@ -237,8 +236,8 @@ def test_a_drawing_is_nested_and_draws_every_unit_once(rows: list[tuple[float, i
     assert (np.diff(everything.turns, prepend=0) > 0).all()
 
 
-def test_each_unit_is_drawn_as_often_as_is_stated() -> None:
-    """Of 2,000 drawings, by all seeds alike: hits of the first six points, as `inclusion_probabilities` says."""
+def test_draw_frequencies_match_inclusion_probabilities() -> None:
+    """Over 2,000 draws with different seeds, hits of the first six points match `inclusion_probabilities`."""
     sizes, strata, times = np.array([1.0, 2, 3, 10, 1, 1, 2, 2, 5, 5, 1, 1]), np.repeat([0, 1], [4, 8]), np.zeros(12)
     for seed in range(2_000):
         drawing = draw(sizes, strata, 12, seed)
@@ -247,7 +246,7 @@ def test_each_unit_is_drawn_as_often_as_is_stated() -> None:
     assert times / 2_000 == pytest.approx(stated, abs=4 * 0.5 / math.sqrt(2_000))
 
 
-def test_the_same_seed_draws_the_same_and_another_others() -> None:
+def test_a_seed_determines_the_draw() -> None:
     sizes, strata = np.ones(100), np.repeat(np.arange(5), 20)
     some, same, other = (draw(sizes, strata, 20, seed).taken.tolist() for seed in (1, 1, 2))
     assert some == same
@@ -256,21 +255,21 @@ def test_the_same_seed_draws_the_same_and_another_others() -> None:
     assert np.bincount(np.array(some[:10]) // 20).tolist() == pytest.approx([2] * 5, abs=1)
 
 
-def test_strata_are_of_equal_size_and_equal_scores_are_together() -> None:
+def test_strata_have_equal_sizes_and_keep_equal_scores_together() -> None:
     assert strata_by_score(np.linspace(0, 1, 10)).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert strata_by_score(np.array([0.9, 0.9, 0.9, 0.1])).tolist() == [1, 1, 1, 0]
     assert strata_by_score(np.array([0.5, 0.5])).tolist() == [0, 0]
 
 
-def test_a_sure_judge_may_be_wrong() -> None:
+def test_certain_verdicts_are_shrunk_towards_one_half() -> None:
     """A tenth of the way to 1/2: p of 1 counts as .95, so sqrt(.95 .05) = .218."""
     assert uncertainty(np.array([0.0, 0.5, 1.0])) == pytest.approx([0.217945, 0.5, 0.217945], abs=1e-6)
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    """In 200 small runs of 120 samples of one or two statements, 40 of which are labelled; p_yes says what is so.
+def test_corrected_intervals_reach_their_coverage() -> None:
+    """200 small runs of 120 samples of one or two statements, 40 labelled; p_yes is the true probability.
 
-    The truth is .6 for samples like these. A 95 % interval misses 10 of 200, and 0 to 20 within noise.
+    The true mean is .6. A 95 % interval misses 10 of 200, or 0 to 20 within simulation noise.
     """
     random, held, shorter = np.random.default_rng(24), 0, 0
     for seed in range(200):

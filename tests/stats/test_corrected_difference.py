@@ -1,5 +1,3 @@
-"""The interval of a corrected difference, where the truth is known; and how many labels a gate needs."""
-
 import numpy as np
 import pytest
 from corrected_coverage import made_up_pool
@@ -22,7 +20,6 @@ _LENIENT, _STRICT = made_up_pool(0.95, 0.6), made_up_pool(0.6, 0.95, seed=1)
 def judged(
     generator: np.random.Generator, human: Floats, sample: Indices, lenient: bool, labels: int, drawn: Floats | None
 ) -> tuple[JudgedUnits, Floats]:
-    """Units that a judge decided, and what each stands for that was drawn, over its weight: now, or by another run."""
     pool, sizes = _LENIENT if lenient else _STRICT, np.bincount(sample)
     ones, zeros = np.flatnonzero(pool.human == 1), np.flatnonzero(pool.human == 0)
     chosen = np.where(human == 1, generator.choice(ones, len(human)), generator.choice(zeros, len(human)))
@@ -41,10 +38,10 @@ def judged(
 @pytest.mark.parametrize(
     ("samples", "labels", "after", "same"), [(100, 40, 0.8, False), (40, 20, 0.7, False), (60, 30, 0.7, True)]
 )
-def test_the_corrected_difference_holds_the_truth(samples: int, labels: int, after: float, same: bool) -> None:
-    """A lenient judge before, a strict one after: what they say differs by more than .2 where nothing does.
+def test_the_corrected_difference_covers_the_truth(samples: int, labels: int, after: float, same: bool) -> None:
+    """A lenient judge before, a strict one after: their verdicts differ by more than .2, the truth does not.
 
-    Of 1 are 70 % before. The samples are as hard for both; what is the `same` has one label, which serves both.
+    70 % of the statements are 1 before. Both runs have equally hard samples; the `same` statements share one label.
     """
     generator = np.random.Generator(np.random.PCG64(samples))
     held, missed_by_judges = 0, 0
@@ -70,7 +67,7 @@ def interval(mean: float, low: float, high: float) -> Interval:
     return Interval(mean, low, high, "bootstrap", 100, 100)
 
 
-def test_labels_needed_leave_out_what_samples_leave_open() -> None:
+def test_labels_needed_excludes_sampling_error() -> None:
     """50 labels, arms .1 and .04: a / c = .1 / 2.118 = .0472, s / 1.96 = .0204; 50 (.0472^2 - .0204^2) = .0905.
 
     For a threshold .09 away, c'^2 (.0204^2 + .0905 / n') is .0087 at 100 labels (c' = 2.570) and .0076 at 150 (2.722),
@@ -81,13 +78,13 @@ def test_labels_needed_leave_out_what_samples_leave_open() -> None:
     assert labels_needed(corrected, judge, 0.56, 50, 1_000) is None  # .04 away, no farther than s
 
 
-def test_the_arm_that_crosses_the_threshold_counts() -> None:
-    """Above it is .2 long, the judge's .05: at 100 labels 2.570 sqrt(.0255^2 + .4133 / 100) = .178 is below .19."""
+def test_labels_needed_uses_the_arm_towards_the_threshold() -> None:
+    """The upper arm is .2, the judge's .05: at 100 labels 2.570 sqrt(.0255^2 + .4133 / 100) = .178 is below .19."""
     assert labels_needed(interval(0.6, 0.5, 0.8), interval(0.7, 0.2, 0.75), 0.79, 50, 1_000) == 100
 
 
-def test_no_more_labels_are_asked_for_than_there_are_statements() -> None:
-    """Of 1,000 statements 500 labels would do. Of 107 all do: samples alone are left, and .03 2.407 / 1.96 is .037."""
+def test_labels_needed_is_at_most_the_number_of_statements() -> None:
+    """Of 1,000 statements, 500 labels suffice. Of 107, all do: only sampling error remains, .03 2.407 / 1.96 = .037."""
     corrected, judge = interval(0.6, 0.52, 0.68), interval(0.6, 0.57, 0.63)
     assert labels_needed(corrected, judge, 0.54, 50, 1_000) == 500
     assert labels_needed(corrected, judge, 0.54, 50, 107) == 107

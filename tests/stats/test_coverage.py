@@ -1,5 +1,3 @@
-"""A 95 % interval holds the true mean in at least 95 % of repeats, give or take the error of the simulation."""
-
 import json
 import math
 from itertools import product
@@ -42,13 +40,13 @@ def test_interval_holds_the_true_mean(population: Draw, mean: float, size: int) 
 
 @pytest.mark.parametrize("mean", [0.5, 0.8])
 @pytest.mark.parametrize("population", [share_of_statements, any_number])
-def test_interval_of_many_samples_is_not_wider_than_it_need_be(population: Draw, mean: float) -> None:
+def test_interval_of_many_samples_is_not_too_wide(population: Draw, mean: float) -> None:
     measured = coverage(estimate, population, 1_000, mean, repeats=REPEATS, seed=2)
     assert measured.held <= 0.95 + TOLERANCE
 
 
-def test_a_method_that_promises_too_much_is_found_out() -> None:
-    """The simulation sees what it is for: 1.96 standard errors around the mean fail near 1."""
+def test_the_simulation_detects_an_overconfident_method() -> None:
+    """The simulation detects a bad method: 1.96 standard errors around the mean fail near 1."""
 
     def normal(drawn: Drawn, seed: int) -> Interval:
         mean, error = drawn.values.mean(), drawn.values.std(ddof=1) / math.sqrt(len(drawn.values))
@@ -68,7 +66,7 @@ def test_a_method_that_promises_too_much_is_found_out() -> None:
         ("documents: half move, 50 % of them down", 100),
     ],
 )
-def test_where_t_covers_so_does_ours_with_its_width_and_power(name: str, size: int) -> None:
+def test_paired_interval_matches_t_where_t_covers(name: str, size: int) -> None:
     cell = measure(SHAPES[name], size, repeats=REPEATS, seed=1)
     assert cell.held >= 0.95 - TOLERANCE
     assert cell.width <= 1.15 * cell.t_width
@@ -80,7 +78,7 @@ def test_where_t_covers_so_does_ours_with_its_width_and_power(name: str, size: i
     ("name", "size"),
     [("3 % down by 1", 25), ("10 % down by 1/3", 10), ("5 % up, uniform", 50), ("90 % down by 0.2", 10)],
 )
-def test_where_few_pairs_moved_ours_covers_and_t_does_not(name: str, size: int) -> None:
+def test_paired_interval_covers_few_moved_pairs_where_t_fails(name: str, size: int) -> None:
     cell = measure(SHAPES[name], size, repeats=REPEATS, seed=1)
     assert cell.held >= 0.95 - TOLERANCE
     assert cell.t_held < 0.9
@@ -91,7 +89,7 @@ def test_where_few_pairs_moved_ours_covers_and_t_does_not(name: str, size: int) 
 @pytest.mark.parametrize(
     "setting", [Setting(120, 0.8, clustered, labels) for clustered, labels in product((False, True), (50, 150))]
 )
-def test_the_intervals_hold_the_truth(setting: Setting, judge: str) -> None:
+def test_intervals_cover_the_truth(setting: Setting, judge: str) -> None:
     ways = measure_corrected(setting, made_up_pool(*JUDGES[judge]), repeats=CORRECTED_REPEATS, seed=1)
     assert all(held.share >= 0.93 - CORRECTED_TOLERANCE for held in ways.values())
 

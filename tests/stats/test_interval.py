@@ -1,5 +1,3 @@
-"""How far a mean may be from the truth: the exact and the resampled interval, and what they do not depend on."""
-
 import math
 import time
 import tracemalloc
@@ -42,7 +40,7 @@ def draw(size: int, seed: int = 3) -> Floats:
 
 
 def test_resampling_agrees_with_the_exact_interval_where_both_apply() -> None:
-    """A hair away from 0 and 1 the limits are resampled, and must come out as the beta quantiles that they estimate."""
+    """Slightly inside 0 and 1 the limits are resampled and must equal the beta quantiles that they estimate."""
     exact = stats.binomtest(8, 10).proportion_ci(0.95, method="exact")
     interval = mean_interval([1 - 1e-12] * 8 + [1e-12] * 2, resamples=100_000)
     assert interval.method == "bootstrap"
@@ -56,11 +54,11 @@ def test_one_value_gives_a_valid_and_very_wide_interval() -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0] * 30, [0.0, 1.0, 0.5], [0.25, 0.25]])
-def test_from_one_cluster_of_several_samples_nothing_can_be_told(values: list[float]) -> None:
-    """Let nine clusters in ten hold 2 samples that score 1, and one in ten 10,000 that score 0.
+def test_one_cluster_of_several_samples_gives_the_full_interval(values: list[float]) -> None:
+    """Let nine clusters in ten have 2 samples that score 1, and one in ten 10,000 samples that score 0.
 
-    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1: a lower limit above 0.0018, which their
-    one value gives (0.025), would be wrong nine times in ten.
+    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1. A lower limit from one value (0.025)
+    would be wrong nine times in ten.
     """
     interval = mean_interval(values, clusters=["a"] * len(values))
     assert (interval.low, interval.high, interval.method, interval.clusters) == (0.0, 1.0, "one cluster", 1)
@@ -78,7 +76,7 @@ def test_many_samples_give_the_bootstrap_of_scipy() -> None:
 
 
 def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
-    """Limits stand 1.96 standard errors away, those of the ratio estimator of Cochran (1977), chapter 6."""
+    """Limits are 1.96 standard errors away, by the ratio estimator of Cochran (1977), chapter 6."""
     generator = np.random.default_rng(5)
     sizes = generator.integers(1, 8, 1_500)
     clusters = np.repeat(np.arange(1_500), sizes)
@@ -93,8 +91,7 @@ def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
     assert interval.n == len(values)
 
 
-def test_samples_that_say_the_same_in_a_document_count_once() -> None:
-    """Copies of each sample in its own cluster add nothing."""
+def test_copies_within_a_cluster_do_not_narrow_the_interval() -> None:
     values = draw(25)
     once = mean_interval(values)
     copied = mean_interval(np.repeat(values, 4), clusters=np.repeat(np.arange(25), 4))
@@ -104,7 +101,7 @@ def test_samples_that_say_the_same_in_a_document_count_once() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(values=SCORES)
-def test_limits_stand_inside_the_range_and_around_the_mean(values: list[float]) -> None:
+def test_limits_are_in_range_and_around_the_mean(values: list[float]) -> None:
     interval = mean_interval(values, resamples=500)
     assert 0 <= interval.low <= interval.mean + 1e-12
     assert interval.mean - 1e-12 <= interval.high <= 1
@@ -131,10 +128,9 @@ def test_values_without_a_mean_in_range_and_clusters_of_other_rows_are_refused(v
 @pytest.mark.parametrize("distinct", [4, module.DISTINCT], ids=["binned", "counted"])
 @settings(deadline=None, max_examples=60)
 @given(values=SCORES, clustered=st.booleans(), data=st.data())
-def test_order_of_rows_and_names_of_clusters_move_nothing(
+def test_row_order_and_cluster_names_do_not_change_the_interval(
     distinct: int, values: list[float], clustered: bool, data: st.DataObject
 ) -> None:
-    """To the last bit: the mean is a sum that is rounded once."""
     clusters = data.draw(st.lists(st.integers(0, 6), min_size=len(values), max_size=len(values)))
     order = data.draw(st.permutations(range(len(values))))
     renamed = [f"document {9 - clusters[row]}" for row in order]
@@ -166,10 +162,8 @@ def moments(points: Floats, counts: Floats) -> tuple[float, float]:
 
 
 @given(values=SCORES, steps=st.sampled_from([1, 3, 10]), place=st.floats(0, 1))
-def test_binned_values_have_their_mean_and_are_spread_by_less_than_a_step(
-    values: list[float], steps: int, place: float
-) -> None:
-    """A step h is 2^-steps. Same count and mean, variance more by 0 to h^2 / 4, distances from a place no smaller."""
+def test_binning_keeps_the_mean_and_adds_little_variance(values: list[float], steps: int, place: float) -> None:
+    """A step h is 2^-steps. Same count and mean, variance larger by 0 to h^2 / 4, distances from a point no smaller."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "DISTINCT", 0)
         patch.setattr(module, "_STEP_BITS", steps)
@@ -185,10 +179,9 @@ def test_binned_values_have_their_mean_and_are_spread_by_less_than_a_step(
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-def test_many_distinct_values_have_nearly_the_limits_of_the_exact_method(
-    monkeypatch: pytest.MonkeyPatch, clustered: bool
-) -> None:
-    """Limits of 10,000 draws are known to 0.027 of a standard error, their difference to 0.038; 4 times that is chance.
+def test_binned_limits_are_close_to_the_exact_method(monkeypatch: pytest.MonkeyPatch, clustered: bool) -> None:
+    """Limits of 10,000 draws have an error of 0.027 of a standard error, their difference 0.038; 4 times that is
+    chance.
 
     That figure is sqrt(0.025 * 0.975 / 10,000) / 0.058, the density of the normal distribution at its 2.5 % quantile.
     """
@@ -204,8 +197,8 @@ def test_many_distinct_values_have_nearly_the_limits_of_the_exact_method(
     assert binned.mean == exact.mean
 
 
-def test_distinct_values_without_end_cost_seconds() -> None:
-    """200,000 of them; before they were binned their weights were 2,000,000,000 draws."""
+def test_very_many_distinct_values_take_seconds() -> None:
+    """200,000 values; without bins their weights were 2,000,000,000 draws."""
     generator = np.random.default_rng(2)
     started = time.process_time()
     assert mean_interval(generator.random(200_000)).high < 0.51
@@ -217,7 +210,7 @@ def test_distinct_values_without_end_cost_seconds() -> None:
     [([1, 1, 0], 1, (0.5, 0.75)), ([0.25, 0.75], 0, (0.5, 0.5)), ([], 3, (0, 1))],
     ids=["(1 + 1 + 0 + 0) / 4 and (1 + 1 + 0 + 1) / 4", "none failed", "none scored"],
 )
-def test_failed_samples_count_as_the_worst_and_as_the_best(
+def test_bounds_count_failed_samples_as_worst_and_best(
     values: list[float], failed: int, expected: tuple[float, float]
 ) -> None:
     assert mean_bounds(values, failed) == expected
@@ -238,7 +231,7 @@ def test_zeros_and_ones_get_the_exact_binomial_interval_of_scipy(successes: int,
     assert (interval.method, interval.n) == ("exact binomial", trials)
 
 
-def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:
+def test_weights_do_not_depend_on_block_size() -> None:
     shapes = np.linspace(0.5, 3, 2**18)  # 2^20 numbers a block
     blocks = list(gamma_weights(shapes, 10, seed=7))
     assert [len(block) for block in blocks] == [4, 4, 2]
@@ -247,7 +240,7 @@ def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:
     assert np.array_equal(np.concatenate(blocks), at_once)
 
 
-def test_groups_stand_in_the_order_of_their_content() -> None:
+def test_groups_are_ordered_by_content() -> None:
     # Clusters by content: a = (1, 3), b = (0, 9), c = (1, 2)  ->  b, c, a; rows inside in the order of their content.
     values = np.array([3.0, 9, 2, 1, 0, 1])
     groups = canonical_groups([values], ["a", "b", "c", "a", "b", "c"])
@@ -266,7 +259,6 @@ RANKED = np.round(np.random.default_rng(2).normal(TRUTH, 1.5), 2)
 
 
 def statistic_interval(statistic: Statistic, labels: ArrayLike, scores: ArrayLike, **how: Any) -> Interval:
-    """The interval of one statistic."""
     rows = LabelledScores(labels, scores, clusters=how.pop("clusters", None))
     return statistic_intervals({"": statistic}, rows, **how)[""]
 
@@ -280,8 +272,8 @@ def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:
     assert interval.mean == pytest.approx(roc_auc(TRUTH, RANKED))
 
 
-def test_compares_columns_on_the_same_resamples() -> None:
-    """A judge and itself differ by nothing in every resample; one column of two is as it is alone."""
+def test_columns_are_compared_on_the_same_resamples() -> None:
+    """A judge and itself differ by 0 in every resample; one of two columns equals its separate result."""
     both = np.column_stack([RANKED, RANKED])
     gained = statistic_interval(
         lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
@@ -296,14 +288,14 @@ def test_compares_columns_on_the_same_resamples() -> None:
     assert first == statistic_interval(roc_auc, TRUTH, RANKED, resamples=100)
 
 
-def test_from_one_cluster_nothing_can_be_told() -> None:
-    """Every weighing of one cluster gives the same number: a width of zero would be a certainty that nobody has."""
+def test_a_statistic_of_one_cluster_has_no_interval() -> None:
+    """Every weight of one cluster gives the same number: a width of zero would be false certainty."""
     interval = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
     assert (interval.mean, interval.low, interval.high, interval.method) == (1.0, -np.inf, np.inf, "one cluster")
     assert interval.limits is None
 
 
-def test_order_and_names_move_no_limit_of_a_statistic() -> None:
+def test_order_and_names_do_not_change_statistic_limits() -> None:
     clusters = np.arange(400) // 3
     order = np.random.default_rng(4).permutation(400)
     shuffled = statistic_interval(roc_auc, TRUTH[order], RANKED[order], clusters=-clusters[order], resamples=50)
@@ -311,7 +303,7 @@ def test_order_and_names_move_no_limit_of_a_statistic() -> None:
 
 
 @pytest.mark.parametrize("size", [400, 3_000])
-def test_the_limits_are_those_of_resamples_made_one_by_one(size: int) -> None:
+def test_limits_equal_resamples_made_one_by_one(size: int) -> None:
     """Whole clusters of equal weight, in the order of their content; 3,000 rows take several blocks."""
     labels, scores = np.resize(TRUTH, size), np.resize(RANKED, size)
     clusters = np.arange(size) // 7

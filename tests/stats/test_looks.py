@@ -1,5 +1,3 @@
-"""Looks at labels: which number counts, what error an interval has there, and how often the truth is missed at all."""
-
 from statistics import NormalDist
 
 import numpy as np
@@ -31,24 +29,24 @@ def test_labels_count_at_planned_numbers(labels: int, statements: int, counted: 
     assert (look.confidence is None) == (labels < min(20, statements))
 
 
-def test_the_last_look_has_the_error_that_is_left() -> None:
-    """All of it, where no other look was possible; at 80 statements as much as at 100 with nothing after it."""
+def test_the_last_look_spends_the_remaining_error() -> None:
+    """All of the error if no other look was possible; 80 statements give the same as 100 without a later look."""
     assert look_at(15, 15).confidence == CONFIDENCE
     assert look_at(80, 80).confidence == 1 - PLANNED[3].last_error
     assert (look_at(50, 50).confidence, look_at(50, 300).confidence) == (1 - 0.04934, 1 - 0.03412)
 
 
-def test_the_errors_are_those_of_the_spent_error() -> None:
+def test_look_errors_follow_the_spending_function() -> None:
     assert list(planned_looks()) == list(PLANNED)
     assert SPENT[max(SPENT)] == pytest.approx(1 - CONFIDENCE)
     assert [look.labels for look in PLANNED] == list(SPENT)
 
 
 @pytest.mark.parametrize("last", [None, 50, 80, 300])
-def test_all_looks_together_miss_in_five_percent_at_most(last: int | None) -> None:
-    """Of 200,000 sequences of normal means, with or without a last look at labels of all statements.
+def test_all_looks_together_miss_at_most_five_percent(last: int | None) -> None:
+    """200,000 sequences of normal means, with or without a last look at labels of all statements.
 
-    The simulation error is .05 %; as much as may be spent is spent if a last look is one of the planned numbers.
+    The simulation error is .05 %. All of the error is spent if the last look is a planned number.
     """
     numbers = [look.labels for look in PLANNED if last is None or look.labels < last] + ([last] if last else [])
     steps = np.sqrt(np.diff([0, *numbers])) * np.random.default_rng(1).standard_normal((200_000, len(numbers)))
@@ -64,10 +62,10 @@ def _normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
-def test_few_runs_miss_the_truth_at_any_look() -> None:
-    """200 runs, looks from 15 to 150 labels: at planned numbers 6 % miss at most, of ordinary intervals over 10 %.
+def test_at_most_six_percent_of_runs_miss_at_any_look() -> None:
+    """200 runs, looks from 15 to 150 labels: at most 6 % miss at planned numbers, over 10 % with ordinary intervals.
 
-    And at 50 labels the interval is at most 1.15 times as wide as the ordinary one.
+    At 50 labels the interval is at most 1.15 times as wide as the ordinary one.
     """
     setting, pool = Setting(300, 0.8, False, 150), made_up_pool(*JUDGES["noisy"])
     planned, ordinary = (looked_at(setting, pool, looks, repeats=200, seed=7) for looks in (AS_PLANNED, ORDINARY))

@@ -1,5 +1,3 @@
-"""What changed between two runs over the same samples, by hand and against SciPy."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,7 @@ from localjudge.stats.interval import Interval, mean_interval
 from localjudge.stats.paired import Comparison, decide, paired_difference, smallest_detectable_difference
 
 
-def test_counts_by_hand() -> None:
+def test_paired_counts_by_hand() -> None:
     # Differences: 0, +0.5, +0.5, -1.
     change = paired_difference([1, 0.5, 0, 1], [1, 1, 0.5, 0])
     assert (change.improved, change.worsened, change.tied, change.difference.mean) == (2, 1, 1, 0)
@@ -27,7 +25,7 @@ def interval(pairs: list[tuple[float, float, int]], *, clustered: bool = False) 
     return paired_difference(before, after, clusters=clusters if clustered else None).difference
 
 
-def test_twelve_of_25_pairs_worse_and_none_better_are_worse() -> None:
+def test_interval_with_twelve_of_25_pairs_worse_by_hand() -> None:
     """12 of -0.35 and 13 of 0: d = -4.2 / 25 = -0.168.
 
     Squares: 12 * 0.182^2 + 13 * 0.168^2 = 0.7644, s^2 = 0.7644 / 24 = 0.03185, t(24) = 2.0639, so the arms are
@@ -40,11 +38,11 @@ def test_twelve_of_25_pairs_worse_and_none_better_are_worse() -> None:
     assert change.method == "skewness-adjusted t"
 
 
-def test_one_moved_pair_of_four_leaves_room_for_others() -> None:
+def test_interval_with_one_moved_pair_of_four_by_hand() -> None:
     """0, 0, 0, -1/3: d = -1/12, s^2 = 1/36, t(3) = 3.1824, arms of 3.1824 / 12 = 0.2652.
 
     u = (-(1/4)^3 + 3 (1/12)^3) * 4 / (3 * 2) = -0.009259, k = (1 + 2 * 3.1824^2) * -0.009259 / (6 * 4 / 36) = -0.2952.
-    One of four is unlike the others: g = (1 - 0.025^(1/4)) / 4^(1 * 4 / 3) = 0.60236 / 6.3496 = 0.09487.
+    One of four differs from the others: g = (1 - 0.025^(1/4)) / 4^(1 * 4 / 3) = 0.60236 / 6.3496 = 0.09487.
     """
     change = paired_difference([0.5, 0.5, 0.5, 1 / 3], [0.5, 0.5, 0.5, 0]).difference
     low = -1 / 12 - 0.2652 - 0.2952 - 0.09487 * 11 / 12
@@ -55,7 +53,7 @@ def test_one_moved_pair_of_four_leaves_room_for_others() -> None:
 @pytest.mark.parametrize("clustered", [False, True])
 @settings(deadline=None, max_examples=100)
 @given(pairs=PAIRS, data=st.data())
-def test_an_interval_holds_its_mean_turns_round_with_the_runs_and_depends_on_no_order_or_name(
+def test_paired_interval_properties(
     clustered: bool, pairs: list[tuple[float, float, int]], data: st.DataObject
 ) -> None:
     change = interval(pairs, clustered=clustered)
@@ -68,7 +66,7 @@ def test_an_interval_holds_its_mean_turns_round_with_the_runs_and_depends_on_no_
 
 
 def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
-    """That of the ratio estimate of Cochran (1977), chapter 6."""
+    """By the ratio estimator of Cochran (1977), chapter 6."""
     generator = np.random.default_rng(5)
     sizes = generator.integers(1, 8, 500)
     clusters = np.repeat(np.arange(500), sizes)
@@ -81,8 +79,8 @@ def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
     assert (change.low, change.high) == pytest.approx((mean - half, mean + half), rel=0.01)
 
 
-def test_the_same_gain_on_every_sample_is_seen() -> None:
-    """However hard the samples are; that many pairs give Student's t."""
+def test_an_equal_gain_on_every_sample_is_detected() -> None:
+    """Sample difficulty does not matter; with many pairs the interval is Student's t."""
     generator = np.random.default_rng(8)
     before = np.linspace(0, 0.9, 40)
     assert paired_difference(before, before + 0.1).difference.low > 0
@@ -93,10 +91,10 @@ def test_the_same_gain_on_every_sample_is_seen() -> None:
     assert (change.low, change.high) == pytest.approx((expected.low, expected.high), abs=0.0001)
 
 
-def test_equal_changes_leave_room_for_what_was_not_seen() -> None:
-    """100 ties: an unseen change of one kind is at most 1 - 0.025 ** (1 / 100) = 0.0362 frequent.
+def test_equal_changes_leave_room_for_unseen_changes() -> None:
+    """100 ties: an unseen change has a frequency of at most 1 - 0.025 ** (1 / 100) = 0.0362.
 
-    0.7 - 0.5 and 0.9 - 0.7 are 0.2 but for the last bits: ten pairs are alike, g = 1 - 0.025^(1/10) = 0.3085.
+    0.7 - 0.5 and 0.9 - 0.7 are 0.2 except for the last bits: ten pairs are alike, g = 1 - 0.025^(1/10) = 0.3085.
     """
     ties = paired_difference([0.5] * 100, [0.5] * 100)
     assert (ties.tied, ties.difference.low, ties.difference.high) == pytest.approx((100, -0.0362, 0.0362), abs=0.0001)
@@ -116,8 +114,8 @@ def test_smallest_detectable_difference_by_hand() -> None:
     assert smallest_detectable_difference(change) == pytest.approx(0.0280, abs=0.0001)
 
 
-def test_a_true_difference_of_that_size_is_shown_four_times_of_five() -> None:
-    """Verdicts of 400 samples, one in ten of which flips: first as often up as down, then with the gain reported."""
+def test_the_smallest_detectable_difference_has_80_percent_power() -> None:
+    """Verdicts of 400 samples, one in ten of which flips: up as often as down, then with the reported gain."""
     generator = np.random.default_rng(6)
     smallest = []
     for _ in range(40):
@@ -155,7 +153,7 @@ def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
         (0.81, 0.9, "<=", "fail"),
     ],
 )
-def test_the_interval_decides(low: float, high: float, comparison: Comparison, outcome: str) -> None:
+def test_a_gate_is_decided_by_the_interval(low: float, high: float, comparison: Comparison, outcome: str) -> None:
     assert decide(decided_on(low, (low + high) / 2 + 0.01, high), comparison, 0.8).outcome == outcome
 
 
@@ -174,15 +172,15 @@ def test_the_interval_decides(low: float, high: float, comparison: Comparison, o
         ((0.8, 0.9, 1.0), (">", 0.8), ("undecided", 101)),
     ],
 )
-def test_how_many_samples_would_do_by_hand(
+def test_recommended_sample_size_by_hand(
     limits: tuple[float, float, float], gate: tuple[Comparison, float], expected: tuple[str, int | None]
 ) -> None:
     assert decide(decided_on(*limits), *gate) == expected
 
 
 @pytest.mark.parametrize("threshold", [0.7, 0.75, 0.85])
-def test_as_many_samples_as_were_asked_for_decide(threshold: float) -> None:
-    """The same scores repeated until there are that many pass the gate, and not by a wide margin."""
+def test_the_recommended_sample_size_decides_the_gate(threshold: float) -> None:
+    """The same scores, repeated to that sample size, pass the gate narrowly."""
     scores = [1, 1, 1, 1, 0.5, 1, 1, 0.5, 1, 1]
     decision = decide(mean_interval(scores), ">=", threshold)
     assert decision.samples_needed is not None

@@ -1,5 +1,3 @@
-"""An interval that holds whenever one stops: against its formula worked by hand, and what does not move it."""
-
 import math
 
 import numpy as np
@@ -32,14 +30,12 @@ def limits(interval: Interval) -> tuple[float, float]:
 
 
 def up(sums: Floats, sizes: Floats, mean: float, largest: int = 1) -> float:
-    """The formula, product by product."""
     factors = 1 - FRACTIONS[:, None] * sizes / largest + FRACTIONS[:, None] * sums / (largest * mean)
     return float(SHARES @ np.prod(factors, axis=1))
 
 
 @pytest.fixture
 def half(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single bet: half of the money."""
     monkeypatch.setattr(sequence, "FRACTIONS", np.array([0.5]))
     monkeypatch.setattr(sequence, "SHARES", np.array([1.0]))
 
@@ -70,27 +66,27 @@ def test_two_fractions_share_the_money(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_single_score_of_1_has_the_limit_of_the_mean_fraction() -> None:
-    """Whatever the shares: 1 - F + F / m = 40 with the mean fraction F."""
+    """For any shares, 1 - F + F / m = 40 with the mean fraction F."""
     fraction = float(SHARES @ FRACTIONS)
     assert sequence_interval([1.0]).low == pytest.approx(fraction / (39 + fraction), abs=ROUNDING)
 
 
 @pytest.mark.usefixtures("half")
 def test_a_cluster_bets_by_its_share_of_the_largest() -> None:
-    """Two samples of at most four, which score 1 and 0: 1 - 1/2 * 2/4 + 1/2 * 1/4 t = 40, so t = 314."""
+    """Two samples of at most four, with scores 1 and 0: 1 - 1/2 * 2/4 + 1/2 * 1/4 t = 40, so t = 314."""
     interval = sequence_interval([1.0, 0.0], clusters=["a", "a"], largest=4)
     assert limits(interval) == pytest.approx((1 / 314, 313 / 314), abs=ROUNDING)
     assert (interval.mean, interval.method, interval.n, interval.clusters) == (0.5, METHOD, 2, 1)
 
 
-def test_the_money_adds_to_1_and_no_bet_takes_it_all() -> None:
+def test_bets_sum_to_one_and_none_bets_everything() -> None:
     assert math.fsum(SHARES.tolist()) == pytest.approx(1, abs=1e-12)
     assert (SHARES > 0).all()
     assert ((FRACTIONS > 0) & (FRACTIONS < 1)).all()
 
 
 @given(SCORES, st.integers(1, 5))
-def test_limits_are_where_the_money_has_grown_40_times(values: list[float], largest: int) -> None:
+def test_wealth_is_forty_at_the_limits(values: list[float], largest: int) -> None:
     scores, ones = np.array(values), np.ones(len(values))
     low, high = limits(sequence_interval(values, largest=largest))
     # Limits are rounded outwards, so the money is a little more there, and less a little further inside.
@@ -103,14 +99,14 @@ def test_limits_are_where_the_money_has_grown_40_times(values: list[float], larg
 
 
 @given(SCORES)
-def test_the_mean_is_inside_and_turning_the_scores_round_turns_the_limits_round(values: list[float]) -> None:
+def test_limits_contain_the_mean_and_are_symmetric(values: list[float]) -> None:
     interval, turned = sequence_interval(values), sequence_interval([1 - value for value in values])
     assert 0 <= interval.low <= interval.mean <= interval.high <= 1
     assert limits(turned) == pytest.approx((1 - interval.high, 1 - interval.low), abs=ROUNDING)
 
 
 @given(st.data(), SCORES)
-def test_neither_the_order_nor_the_names_of_clusters_move_a_bit(data: st.DataObject, values: list[float]) -> None:
+def test_order_and_cluster_names_do_not_change_the_sequence(data: st.DataObject, values: list[float]) -> None:
     clusters = data.draw(st.lists(st.integers(0, 4), min_size=len(values), max_size=len(values)))
     order = data.draw(st.permutations(range(len(values))))
     names = data.draw(st.permutations("abcde"))
@@ -121,7 +117,7 @@ def test_neither_the_order_nor_the_names_of_clusters_move_a_bit(data: st.DataObj
 
 
 @given(SCORES)
-def test_clusters_of_a_single_sample_are_no_clusters(values: list[float]) -> None:
+def test_single_sample_clusters_equal_no_clusters(values: list[float]) -> None:
     assert sequence_interval(values, clusters=range(len(values))) == sequence_interval(values)
 
 
@@ -144,26 +140,26 @@ def test_a_better_score_lowers_no_limit(values: list[float], data: st.DataObject
 
 
 @given(SCORES)
-def test_ten_times_the_same_scores_give_a_narrower_interval(values: list[float]) -> None:
+def test_repeating_scores_ten_times_narrows_the_interval(values: list[float]) -> None:
     once, often = sequence_interval(values), sequence_interval(values * 10)
     assert often.high - often.low < once.high - once.low
 
 
-def test_equal_scores_give_a_limit_of_the_scale() -> None:
-    """A thousand of them: with all the money bet log(40) / 1000 = 0.0037 away from the other limit."""
+def test_equal_scores_reach_a_limit_of_the_scale() -> None:
+    """For a thousand scores and a bet of all the money, the other limit is log(40) / 1000 = 0.0037 away."""
     low, high = limits(sequence_interval([1.0] * 1_000))
     assert high == 1
     assert 0.0037 < 1 - low < 0.006
     assert limits(sequence_interval([0.0] * 1_000)) == pytest.approx((0, 1 - low), abs=ROUNDING)
 
 
-def test_a_rare_success_among_many_has_limits() -> None:
+def test_one_success_among_many_has_limits() -> None:
     low, high = limits(sequence_interval([1.0, *[0.0] * 10**5]))
     assert low == 0
     assert 1e-5 < high < 1e-3
 
 
-def test_more_distinct_values_than_are_counted_only_widen_the_interval() -> None:
+def test_binning_many_distinct_values_only_widens_the_interval() -> None:
     values = np.random.default_rng(1).beta(2, 1, DISTINCT + 1)
     low, high = limits(sequence_interval(values))
     own = np.log(SHARES), np.ones(len(values))
@@ -185,20 +181,20 @@ def test_more_distinct_values_than_are_counted_only_widen_the_interval() -> None
         ([1.0, 0.0], {"clusters": ["a"]}, "one entry per row"),
     ],
 )
-def test_what_is_no_data_is_refused(values: list[float], options: dict[str, object], message: str) -> None:
+def test_invalid_sequence_input_is_refused(values: list[float], options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sequence_interval(values, **options)  # type: ignore[arg-type]
 
 
-def test_the_planner_knows_how_arms_of_a_confidence_sequence_shrink() -> None:
-    """The arm 0.2 is to be 0.1: 2^1.6 = 3.03 times the samples, and 2^2 = 4 times for a fixed number."""
+def test_planner_uses_the_shrink_rate_of_a_confidence_sequence() -> None:
+    """From arm 0.2 to 0.1: 2^1.6 = 3.03 times the samples, and 2^2 = 4 times for a fixed number."""
     interval = Interval(0.8, 0.6, 0.9, METHOD, 100, 100)
     assert decide(interval, ">=", 0.7).samples_needed == 304
     assert decide(interval._replace(method="bootstrap"), ">=", 0.7).samples_needed == 400
 
 
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_the_simulation_leaves_out_what_intervals_leave_out(name: str) -> None:
+def test_simulated_stops_match_the_intervals(name: str) -> None:
     population, draws = POPULATIONS[name], 40
     drawn = population.draw(np.random.default_rng(3), draws)
     groups = np.arange(draws) if drawn.clusters is None else drawn.clusters
@@ -220,14 +216,14 @@ def test_the_simulation_leaves_out_what_intervals_leave_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_the_truth_is_hardly_ever_left_out_at_any_time(name: str) -> None:
+def test_the_truth_is_covered_at_all_times(name: str) -> None:
     population, repeats = POPULATIONS[name], 300
     exits, _ = first_exits(population, population.mean, repeats=repeats, limit=300, seed=1)
     assert (exits <= 300).mean() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / repeats)
 
 
-def test_an_interval_for_a_fixed_number_is_not_one_for_any_number() -> None:
-    """What the simulation is for: 0.5 is left out within 100 samples far more often than in 5 % of cases."""
+def test_a_fixed_size_interval_fails_with_repeated_looks() -> None:
+    """A fixed-size interval excludes 0.5 within 100 samples in far more than 5 % of simulations."""
     draws = np.random.default_rng(1).random((100, 100)) < 0.5
     fixed = {(int(k), n): mean_interval([1.0] * k + [0.0] * (n - k)) for n in range(1, 101, 3) for k in range(n + 1)}
     out = [
@@ -237,7 +233,7 @@ def test_an_interval_for_a_fixed_number_is_not_one_for_any_number() -> None:
     assert np.mean(out) > 0.1
 
 
-def test_a_gate_takes_about_as_many_samples_as_a_fixed_number_that_mostly_decides() -> None:
+def test_early_stopping_needs_about_the_fixed_sample_size() -> None:
     population = at(yes_or_no, 0.9)
     cell = decided(population, 0.8, repeats=100, limit=2_000, seed=1)
     # 80 of 100: for 109 samples and 0.9 the exact interval leaves 0.8 out in 80 % of cases.
@@ -247,7 +243,7 @@ def test_a_gate_takes_about_as_many_samples_as_a_fixed_number_that_mostly_decide
 
 
 def test_scores_of_a_run_are_taken_in_random_orders() -> None:
-    """Of 300 samples that all score 1, log(40) / log(1 / 0.8) = 16.5 would do if all the money were bet."""
+    """Of 300 samples that all score 1, log(40) / log(1 / 0.8) = 16.5 would suffice with all the money bet."""
     share = share_asked(np.ones(SAMPLES_OF_A_RUN), 0.8, repeats=10, seed=1)
     assert share is not None
     assert 17 <= share * SAMPLES_OF_A_RUN <= 25
@@ -256,7 +252,7 @@ def test_scores_of_a_run_are_taken_in_random_orders() -> None:
 
 
 def test_a_cluster_beyond_the_largest_counts_as_the_largest() -> None:
-    """Groups of another run than the one that was stopped may be larger."""
+    """A resumed run may have larger groups than the stopped one."""
     values, clusters = [1.0, 0.0, 1.0, 1.0], ["a", "a", "a", "b"]
     assert sequence_interval(values, clusters=clusters, largest=1) == sequence_interval(
         values, clusters=clusters, largest=3

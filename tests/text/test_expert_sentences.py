@@ -1,8 +1,8 @@
-"""Clinical, legal, financial, scientific and administrative text in seven languages is cut where its author says.
+"""Clinical, legal, financial, scientific and administrative text in seven languages is split as its author says.
 
-The cases were written for this test by somebody who did not see the rules: a text is the `sentences` of a row joined by
-one space. The rules were developed on the half `dev` (227 of 227); on `heldout`, opened once, they were right in 239 of
-246, and the general defects that it showed were repaired. No label was changed.
+The author of the cases did not see the rules. A text is the `sentences` of a row joined by one space. The rules were
+developed on `dev` (227 of 227 right). On `heldout`, opened once, they were right in 239 of 246, and the general
+defects were fixed. No label was changed.
 """
 
 import json
@@ -34,12 +34,12 @@ CASES = {half: read(half) for half in ("dev", "heldout")}
     "case",
     [pytest.param(case, id=f"{half}-{number}") for half, cases in CASES.items() for number, case in enumerate(cases)],
 )
-def test_an_expert_s_text_is_cut_where_its_author_says(case: dict[str, Any]) -> None:
+def test_expert_texts_are_split_as_annotated(case: dict[str, Any]) -> None:
     assert [span.text for span in sentences(" ".join(case["sentences"]), case["language"])] == case["sentences"]
 
 
-def test_there_are_cases_of_every_language_and_domain_in_both_halves() -> None:
-    """227 and 246; at least 15 a language, and none stands in both halves."""
+def test_both_halves_cover_every_language_and_domain() -> None:
+    """227 and 246, at least 15 per language, and no case in both halves."""
     assert {half: len(cases) for half, cases in CASES.items()} == {"dev": 227, "heldout": 246}
     for cases in CASES.values():
         languages = Counter(case["language"] for case in cases)
@@ -58,7 +58,6 @@ def boundaries(text: str, ends: Iterable[int]) -> set[int]:
 
 
 def f1(documents: Iterable[dict[str, Any]], segment: Segment) -> float:
-    """Pooled over the documents: 2 * right / (found + annotated)."""
     right = count = 0
     for document in documents:
         predicted = boundaries(document["text"], segment(document["text"]))
@@ -68,7 +67,6 @@ def f1(documents: Iterable[dict[str, Any]], segment: Segment) -> float:
 
 
 def sentencizer() -> Segment:
-    """spaCy's, on each line by itself."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
 
@@ -83,7 +81,7 @@ def sentencizer() -> Segment:
 
 
 @pytest.mark.parametrize("dataset", ["UD_English-EWT", "UD_English-GUM"])
-def test_the_rules_beat_the_sentencizer_by_a_hundredth(labelled_data: Path, dataset: str) -> None:
+def test_rules_beat_the_spacy_sentencizer(labelled_data: Path, dataset: str) -> None:
     rows = map(json.loads, (labelled_data / "segmentation.dev.jsonl").read_text(encoding="utf-8").splitlines())
     part = [row for row in rows if row["dataset"] == dataset]
     assert f1(part, lambda text: [span.end for span in sentences(text)]) > f1(part, sentencizer()) + 0.01

@@ -1,8 +1,3 @@
-"""A finding for texts in another language, and none for short, mixed or right ones.
-
-The sentences are the cases of `test_expert_sentences.py`, whose authors say what language they are in.
-"""
-
 import gzip
 import json
 import time
@@ -46,7 +41,7 @@ def test_each_of_the_seven_languages_is_recognised_among_the_others(language: st
 
 
 @pytest.mark.parametrize("code", SCRIPTS)
-def test_another_script_is_recognised_whatever_the_words(code: str) -> None:
+def test_another_script_is_recognised_for_any_words(code: str) -> None:
     line = misfit([SCRIPTS[code]] * 5, "en")
     assert line is not None
     assert f"look like language {code}" in line
@@ -54,13 +49,13 @@ def test_another_script_is_recognised_whatever_the_words(code: str) -> None:
     assert misfit([SCRIPTS[code]] * 5, code) is None
 
 
-def test_a_language_of_the_same_script_is_not_told() -> None:
-    """Russian letters under Bulgarian, Arabic under Persian: letters alone cannot tell them."""
+def test_languages_with_the_same_script_are_not_reported() -> None:
+    """Russian letters under Bulgarian, Arabic under Persian: letters do not distinguish them."""
     assert misfit([SCRIPTS["ru"]] * 5, "bg") is None
     assert misfit([SCRIPTS["ar"]] * 5, "fa") is None
 
 
-def test_latin_text_under_a_language_of_another_script() -> None:
+def test_latin_text_is_reported_for_a_non_latin_language() -> None:
     assert str(misfit(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
 
 
@@ -78,17 +73,17 @@ def test_latin_text_under_a_language_of_another_script() -> None:
         ["The term Recht der Schuldverhältnisse (law of obligations) is used in the German code. " * 10],
     ],
 )
-def test_short_mixed_and_wordless_texts_give_no_finding(texts: list[str]) -> None:
+def test_short_mixed_and_wordless_texts_are_not_reported(texts: list[str]) -> None:
     assert misfit(texts, "en") is None
 
 
 @pytest.mark.parametrize("configured", ["xx", "fi", "ca"])
-def test_any_language_and_one_whose_words_are_not_known_give_no_finding(configured: str) -> None:
+def test_languages_without_a_word_list_are_not_checked(configured: str) -> None:
     assert misfit(TEXTS["de"], configured) is None
 
 
-def test_a_finding_does_not_depend_on_how_much_more_there_is() -> None:
-    """50,000 characters are read of 200 texts spread over all: 200 MB take a moment, and the end is seen, too."""
+def test_language_check_reads_a_bounded_sample_of_all_data() -> None:
+    """50,000 characters are read from 200 texts across the data, so 200 MB take a moment and the end counts too."""
     text = " ".join(TEXTS["de"])
     start = time.process_time()
     assert misfit([text * 300] * 500, "en") == misfit([text], "en")
@@ -97,8 +92,8 @@ def test_a_finding_does_not_depend_on_how_much_more_there_is() -> None:
     assert misfit([*half, *[text] * 1_000], "en") is None
 
 
-def test_no_english_data_set_is_taken_for_another_language(labelled_data: Path) -> None:
-    """Neither as a whole nor a single one of its rows, of which there are over 2,000."""
+def test_english_data_sets_are_not_reported(labelled_data: Path) -> None:
+    """Over 2,000 rows, together and one by one."""
     for file in sorted(labelled_data.glob("*.dev.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         texts = [" ".join(value for value in row.values() if isinstance(value, str)) for row in rows]

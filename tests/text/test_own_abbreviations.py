@@ -1,5 +1,3 @@
-"""The stop of an abbreviation that the user gives does not end a sentence; a list of them is read or refused."""
-
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -30,8 +28,7 @@ def cut(text: str, *abbreviations: str, language: str = "de") -> list[str]:
         ("Exkmt. Der Chef auch.", "exkmt"),
     ],
 )
-def test_an_own_abbreviation_does_not_end_a_sentence(text: str, abbreviation: str) -> None:
-    """Not even before a function word; without it every one of these texts is cut."""
+def test_a_user_abbreviation_does_not_end_a_sentence(text: str, abbreviation: str) -> None:
     assert cut(text, abbreviation) == [text]
     assert len(cut(text)) > 1
 
@@ -46,20 +43,19 @@ def test_an_own_abbreviation_does_not_end_a_sentence(text: str, abbreviation: st
         "Er sah Chor n.|Der Chef auch.",
     ],
 )
-def test_only_the_abbreviation_itself_goes_on(text: str) -> None:
-    """A word that ends like it, other stops and a part of it alone end a sentence."""
+def test_similar_words_still_end_a_sentence(text: str) -> None:
     assert cut(text.replace("|", " "), "Exkmt", "n. Xen.") == text.split("|")
 
 
-def test_a_long_list_costs_no_more_than_a_short_one_at_each_stop() -> None:
-    """5,000 abbreviations are looked up, not tried one after the other; all texts stay one sentence."""
+def test_long_abbreviation_lists_are_as_fast_as_short_ones() -> None:
+    """5,000 abbreviations take one lookup; all texts stay one sentence."""
     words = [f"Ab{chr(97 + number % 26)}{number}x" for number in range(5_000)]
     text = "Er ist Aba0x. Der Chef. " * 400
     assert len(cut(text, *words)) == 400
 
 
-def test_a_file_of_abbreviations(tmp_path: Path) -> None:
-    """One a line, with or without the stop, comments and blank lines left out, each once, in order."""
+def test_abbreviation_file_format(tmp_path: Path) -> None:
+    """One per line, with or without the stop; comments, blank lines and repetitions are dropped, the order is kept."""
     file = tmp_path / "own.txt"
     file.write_text("\ufeff# ours\nPat.\n\n  n.  Chr.   # era\nPat\nAss'n\n", encoding="utf-8")
     assert abbreviations_of(file) == ("Ass'n", "Pat", "n. Chr")
@@ -76,7 +72,7 @@ def test_a_file_of_abbreviations(tmp_path: Path) -> None:
         (b"Pr\xfcf.", "cannot be read: 'utf-8' codec can't decode byte 0xfc in position 2"),
     ],
 )
-def test_what_is_no_list_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_abbreviation_file_is_refused_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "own.txt"
     file.write_bytes(content)
     with pytest.raises(InputError) as raised:
@@ -85,8 +81,7 @@ def test_what_is_no_list_is_refused_with_its_line(tmp_path: Path, content: bytes
     assert raised.value.hint
 
 
-def test_they_are_part_of_the_identity_whatever_their_order_and_stops() -> None:
-    """A list with other content is another segmenter; none at all is the rules alone."""
+def test_abbreviations_identify_the_segmenter_in_any_order() -> None:
     first, same = Segmenter("de", abbreviations=("Pat.", "Aufn")), Segmenter("de", abbreviations=("Aufn.", "Pat"))
     other = Segmenter("de", abbreviations=("Pat",))
     assert first == same
@@ -95,7 +90,7 @@ def test_they_are_part_of_the_identity_whatever_their_order_and_stops() -> None:
     assert len({str(segmenter.identity) for segmenter in (first, other, Segmenter("de"))}) == 3
 
 
-def test_a_spacy_pipeline_takes_none() -> None:
+def test_a_spacy_pipeline_takes_no_abbreviations() -> None:
     with pytest.raises(InputError, match="abbreviations cannot be given to the spaCy pipeline 'xx_ent'"):
         Segmenter(pipeline="xx_ent", abbreviations=("Pat.",))
 
@@ -110,10 +105,10 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_group_is_read_names_its_source_and_holds_words_that_can_be_matched(file: Path) -> None:
+def test_every_word_group_has_a_source_and_matchable_words(file: Path) -> None:
     """All but three groups are fields of `Conventions`; those three become its starters and the language's signs.
 
-    No word has its last stop, none holds what words are split at, none stands twice in a group.
+    No word has its final stop or contains a separator, and no group has a word twice.
     """
     assert {field.name for field in fields(Conventions)} >= GROUPS - {"openers", "not_openers", "frequent"}
     words: dict[str, list[str]] = {}

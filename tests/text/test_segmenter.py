@@ -1,5 +1,3 @@
-"""Spans are verbatim, ordered and complete, for every string that Python can hold."""
-
 import logging
 import sys
 import time
@@ -33,7 +31,7 @@ SIGNS = (
 )
 BLANKS = "\n \n\n \r\n \ud800 \x00 \x1c \ufeff \u2028 \u2029 \u3000"
 NEAR_TEXT = st.lists(st.sampled_from(f"{SIGNS} {BLANKS}".split(" "))).map(" ".join)
-"""What the rules are about, in any order."""
+"""Text fragments that the rules handle, in any order."""
 
 
 def assert_verbatim_and_complete(text: str, spans: list[Span]) -> None:
@@ -57,24 +55,24 @@ def moved(spans: list[Span], offset: int) -> list[Span]:
 @example("\ud800.\udfff A", "en")
 @example("One.\x00Two.\x1cThree.\x85Four.", "en")
 @settings(deadline=None, max_examples=400)
-def test_spans_are_verbatim_ordered_and_cover_all_that_is_not_white_space(text: str, language: str) -> None:
+def test_spans_are_verbatim_ordered_and_complete(text: str, language: str) -> None:
     assert_verbatim_and_complete(text, sentences(text, language))
 
 
 @given(NEAR_TEXT, NEAR_TEXT, st.sampled_from(["en", "de", "fr"]))
 @example("No. I", "e.g.", "en")
 @settings(deadline=None)
-def test_a_paragraph_is_cut_the_same_wherever_it_stands(first: str, second: str, language: str) -> None:
+def test_a_paragraph_is_split_the_same_in_any_position(first: str, second: str, language: str) -> None:
     apart = sentences(first, language) + moved(sentences(second, language), len(first) + 2)
     assert sentences(f"{first}\n\n{second}", language) == apart
 
 
 def test_offsets_count_code_points() -> None:
-    """One emoji is one code point, though two UTF-16 units and four UTF-8 bytes."""
+    """One emoji is one code point, but two UTF-16 units and four UTF-8 bytes."""
     assert sentences("😀 Yes. No.")[1] == Span(start=7, end=10, text="No.")
 
 
-def test_a_text_over_the_limit_of_spacy_is_cut_like_its_paragraphs() -> None:
+def test_texts_over_the_spacy_limit_are_split_like_their_paragraphs() -> None:
     paragraph = "Dr. No came" + " and came" * 30 + ". He left.\n\n"
     many = 1_100_000 // len(paragraph)
     spans = sentences(paragraph * many)
@@ -89,19 +87,19 @@ def test_a_paragraph_of_any_length_is_covered(unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["!", '"(', "=", "a:", "http://a.b/c?", "😀", "'", "( ", "e.g. "])
-def test_no_text_takes_more_than_linear_time(unit: str) -> None:
-    """SpaCy's tokenizer alone takes 17 s for 16,000 of some of these; ours takes a tenth of a second for 20,000."""
+def test_segmentation_takes_linear_time(unit: str) -> None:
+    """The spaCy tokenizer takes 17 s for 16,000 of some of these; the rules take 0.1 s for 20,000."""
     start = time.process_time()
     sentences((unit * 20_000)[:20_000])
     assert time.process_time() - start < 5
 
 
-def test_the_identity_names_everything_that_can_move_a_cut() -> None:
+def test_the_identity_covers_everything_that_affects_splitting() -> None:
     cut_by = {"name": "localjudge", "version": version("spacy"), "rules": "2", "language": "de", "tokenizer": "de"}
     assert Segmenter("de").identity == cut_by
 
 
-def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
+def test_a_missing_language_package_falls_back_with_one_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     original = component.blank_pipeline
@@ -127,7 +125,7 @@ Install = Callable[[Language], str]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs a pipeline as `spacy package` does: a package with `load`, which is listed among spaCy's."""
+    """Install a pipeline as `spacy package` does: a package with `load`, listed among the pipelines of spaCy."""
 
     def installed(nlp: Language) -> str:
         (tmp_path / "xx_test").mkdir()
@@ -146,7 +144,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     sys.modules.pop("xx_test", None)
 
 
-def test_any_installed_pipeline_can_be_named_and_reads_a_long_text_in_parts(install: Install) -> None:
+def test_an_installed_pipeline_reads_a_long_text_in_parts(install: Install) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
     segmenter = Segmenter(pipeline=install(nlp))
@@ -166,8 +164,8 @@ def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -
 
 
 @pytest.mark.parametrize("name", ["ray", "pip", "antigravity", "blank:en", ".", "en_no_such_pipeline"])
-def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
-    """A suite and a run's directory may be a stranger's: they name one that says of itself that it is a pipeline."""
+def test_a_named_pipeline_imports_no_other_package(name: str) -> None:
+    """Suites and run directories may be untrusted, so a name must belong to a registered pipeline."""
     before = set(sys.modules)
     with pytest.raises(InputError, match="no spaCy pipeline"):
         Segmenter(pipeline=name)("One.")
@@ -175,7 +173,7 @@ def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN", "", "../en", "english"])
-def test_a_language_is_the_code_of_one(language: str) -> None:
+def test_an_invalid_language_code_is_refused(language: str) -> None:
     with pytest.raises(InputError, match="spaCy knows no language"):
         Segmenter(language)("One.")
 

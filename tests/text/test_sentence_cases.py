@@ -1,7 +1,4 @@
-"""What a reader would call a sentence.
-
-A line of `sentence_cases.txt` is a language and the sentences of a text; "|" stands for the space at which it is cut.
-"""
+"""A line of `sentence_cases.txt` has a language and the sentences of a text; "|" marks the space between two."""
 
 from pathlib import Path
 
@@ -63,7 +60,7 @@ def cut(text: str, language: str = "en") -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_text_is_cut_where_a_reader_would(case: str) -> None:
+def test_text_is_split_where_a_reader_would(case: str) -> None:
     language, *expected = case.split("|")
     assert cut(" ".join(expected), language) == expected
 
@@ -75,12 +72,10 @@ def test_headings_list_items_and_short_lines_are_sentences(expected: list[str], 
 
 
 @pytest.mark.parametrize("text", WRAPPED)
-def test_a_wrapped_line_goes_on_with_the_sentence(text: str) -> None:
+def test_a_wrapped_line_continues_the_sentence(text: str) -> None:
     assert cut(text) == [text]
 
 
 @pytest.mark.parametrize(("language", "expected"), NO_SPACE)
-def test_a_stop_without_a_space_ends_a_sentence_before_a_word_and_in_scripts_without_spaces(
-    language: str, expected: list[str]
-) -> None:
+def test_a_stop_without_a_space_may_end_a_sentence(language: str, expected: list[str]) -> None:
     assert cut("".join(expected), language) == expected
