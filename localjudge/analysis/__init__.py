@@ -1,1 +1,1 @@
-"""Records in, statements out: comparisons, and gates that are kept or missed."""
+"""Comparisons, gates and human labels of finished runs."""

@@ -1,11 +1,11 @@
-"""Gates about a finished run, decided on the interval and not on the mean alone: the corrected one if labels suffice.
+"""Gates on a finished run, decided on the 95 % interval, corrected by labels if there are enough.
 
 context_recall>=0.8            the mean is at least 0.8
-context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
+context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the shared samples
 
-pass         every value in the 95 % interval meets it
-fail         none does, or more samples failed than are allowed: there is no mean to decide on
-undecided    some do: too few samples or labels; counts as failed by default, otherwise having few samples would pass
+pass         every value in the interval meets the gate
+fail         no value does, or more samples failed than allowed, so there is no mean
+undecided    some values do: too few samples or labels; counts as failed by default, or else small runs would pass
 """
 
 import math
@@ -36,7 +36,7 @@ _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.d
 
 
 class Gate(Record):
-    """`metric comparison threshold`; with `delta`, about the difference from the baseline."""
+    """`metric comparison threshold`, or with `delta` a gate on the difference from the baseline."""
 
     metric: str
     delta: bool
@@ -48,11 +48,11 @@ class Gate(Record):
 
 
 class GateDecision(Record):
-    """The outcome of a gate, on which value, and why. `passed` is what counts for the exit code.
+    """Outcome of a gate with its value and reason. `passed` determines the exit code.
 
-    If the mean stays where it is, about `samples_needed` samples would decide it; of a value that is `corrected` by
-    `labels`, about `labels_needed` labels, or else so many samples with labels in proportion. `unpaired` samples of
-    either run have no partner in the other, and no part in a difference.
+    With the same mean, about `samples_needed` samples would decide it. If the value is `corrected` by `labels`, about
+    `labels_needed` labels would, or `samples_needed` samples with proportionally more labels. `unpaired` samples of
+    either run have no partner in the other and are excluded from a difference.
     """
 
     gate: str
@@ -71,7 +71,7 @@ class GateDecision(Record):
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate as it is written on the command line. Raises InputError for anything else."""
+    """Parse a gate as written on the command line. Raises InputError for an invalid one."""
     parts = _FORM.fullmatch(text)
     if not parts:
         raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
@@ -87,7 +87,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
-    """Raise InputError for a gate about a metric that is not among these."""
+    """Raise InputError for a gate on any other metric."""
     for gate in gates:
         if gate.metric not in metrics:
             hint = suggestion(gate.metric, metrics, "the metrics")
@@ -95,7 +95,7 @@ def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "
 
 
 def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
-    """Raise InputError for a gate about a difference where there is no baseline, or it lacks the metric."""
+    """Raise InputError for a gate on a difference if there is no baseline, or it lacks the metric."""
     deltas = [gate for gate in gates if gate.delta]
     if baseline is not None:
         check_metrics(deltas, baseline.summary.metrics, "is not in the baseline")
@@ -105,7 +105,7 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
 
 
 class _Basis(NamedTuple):
-    """What a gate is decided on, the judge's own interval, where labels suffice what they say, and what failed."""
+    """Values to decide a gate on: the judge's interval, the corrected one if there are enough labels, and failures."""
 
     interval: Interval | None
     judge: Interval | None
@@ -115,10 +115,10 @@ class _Basis(NamedTuple):
     unsettled: str = ""
 
     def labels_needed(self, threshold: float) -> int | None:
-        """How many labels in all would decide an undecided gate; None without labels, and if no number would."""
+        """Return the total number of labels that would decide the gate, or None if no number would."""
         if not (self.interval and self.judge and self.corrected):
             return None
-        # A difference takes as many labels of each run, and some may be of statements in both.
+        # A difference uses equal numbers of labels of each run, and both runs may share a statement.
         labels, statements = self.corrected.labels, self.corrected.statements
         at = self.corrected.look if isinstance(self.corrected, CorrectedDifference) else labels
         needed = labels_needed(self.interval, self.judge, threshold, at, round(statements * at / labels))
@@ -143,16 +143,16 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
 
 
 def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
-    """What to settle before a gate can be decided, if annotators agree too little."""
+    """Return which disagreements to settle before the gate can be decided, or ""."""
     return corrected.remark or "" if corrected and corrected.unsettled else ""
 
 
 def decide_gate(
     gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, undecided: Undecided
 ) -> GateDecision:
-    """Decide a gate on a finished run that has its metric; one about a difference on its comparison with the baseline.
+    """Decide a gate on a finished run that has its metric, or on the comparison with the baseline.
 
-    `labels` correct the mean, if they suffice. Raises InputError for a difference without a comparison.
+    `labels` correct the mean if there are enough. Raises InputError for a difference without a comparison.
     """
     basis = _basis_of(gate, run, comparison, labels)
     interval, judge, corrected, failed, unpaired, unsettled = basis
@@ -218,12 +218,12 @@ def _reason(
 
 
 def signed(value: float) -> str:
-    """A difference with its sign and three digits; what rounds to nothing has no sign."""
+    """Format a difference with its sign and three digits. A value that rounds to 0 has no sign."""
     return f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 class Check(Record):
-    """The comparison with the baseline, if any, the decision on each gate in their order, and labels of both runs."""
+    """Comparison with the baseline, if any, decisions in the order of the gates, and labels of both runs."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
@@ -254,8 +254,8 @@ def check(
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
-    Each run is a `Run` or its directory. Raises InputError for what is not a gate, a metric that was not computed, or a
-    difference without a baseline; RunDirectoryError for a directory that cannot be read.
+    Each run is a `Run` or its directory. Raises InputError for an invalid gate, a metric that was not computed, or a
+    difference without a baseline, and RunDirectoryError for an unreadable directory.
     """
     if undecided not in get_args(Undecided):
         hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"

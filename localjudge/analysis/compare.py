@@ -1,21 +1,21 @@
-"""What changed from one run to another, on the samples that both have.
+"""Differences between two runs on the samples that both contain.
 
     A, the baseline   1.0  0.5   -   0.0
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
-Every difference is B - A, sample by sample, so that how hard a sample is cancels. Samples pair by id; what is left by
-content; what is still left by question (with its reference, then alone), where only one sample on each side asks it.
-Within a pair, judged units with the same text are the same unit, whatever their rank; repeated texts pair in order:
+Each difference is B - A for one sample, so the sample's difficulty cancels. Samples pair by id, then by content, then
+by question (with its reference, then without) if only one sample on each side asks it. Within a pair, judged units
+with the same text are the same unit, at any rank. Repeated texts pair in order:
 
     baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
     new run    "Paris is in France."  0      "It rains."                      0      1 -> 0, 1 -> none, none -> 0
 
-Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
-makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
-By the values of a column, each slice is compared as a whole run is; a pair is in the slice of the new run.
+Verdicts of one sample are not independent, so their interval is over samples, or over the groups of both runs. Reasons
+for doubt (other judges, other questions, failed samples) are warnings and never prevent a comparison. A slice by a
+column contains the pairs with one value in the new run.
 
-The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
-only of the samples that moved most.
+Invariant: results do not depend on the order of the rows. Memory holds some hashes and numbers for each sample, and
+texts only for the samples that moved most.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ Ground = Literal["id", "content", "question"]
 
 
 class SampleKeys(NamedTuple):
-    """What pairs a sample, in this order: what it is called, says and asks. None where it asks nothing."""
+    """Keys for pairing a sample, in order of priority. None if it has no question."""
 
     id: str
     content: bytes
@@ -60,7 +60,7 @@ class SampleKeys(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Positions of the same sample in both runs, what makes it the same, and whether it says and asks the same."""
+    """Positions of one sample in both runs, the key that matched, and whether content and question are the same."""
 
     before: int
     after: int
@@ -70,7 +70,7 @@ class Pair(NamedTuple):
 
 
 def sample_keys(sample: Sample) -> SampleKeys:
-    """The keys by which the sample is paired with one of another run."""
+    """Return the keys for pairing the sample with one of another run."""
 
     def hashed(*texts: str | None) -> bytes | None:
         return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
@@ -80,7 +80,7 @@ def sample_keys(sample: Sample) -> SampleKeys:
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
-    """Pairs as the module says (equal contents first with first), in the order of the new run."""
+    """Pair the samples as described in the module, in the order of the new run. Equal contents pair in order."""
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
     grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
@@ -109,7 +109,7 @@ def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> 
 
 
 class UnitChange(Record):
-    """One unit in both runs. None where a run did not judge it, or has no verdict."""
+    """One unit in both runs. None if a run did not judge it or has no verdict."""
 
     text: str
     before: Label | None
@@ -119,10 +119,10 @@ class UnitChange(Record):
 
 
 def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
-    """Every unit of either run: those of the new run in their order, then those that only the baseline has."""
+    """Return every unit of either run: the new run's in order, then units only in the baseline."""
 
     def by_unit(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
-        # The number of a context only means the same if all of the sample is the same.
+        # The number of a context is comparable only if the whole sample is the same.
         units: dict[tuple[object, ...], VerdictRow] = {}
         seen: Counter[tuple[object, ...]] = Counter()
         for row in rows:
@@ -141,16 +141,16 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
 
 
 class ComparedRun:
-    """One side of a comparison: its samples, in the order of the data, with their scores and where verdicts begin."""
+    """One side of a comparison: its samples in data order, their scores and the offsets of their verdicts."""
 
     def __init__(self, run: Run, metrics: Iterable[str]) -> None:
         self.run = run
         self.samples = [sample_keys(sample) for sample in run.iter_samples()]
         self.groups = None if run.cluster_of is None else [run.cluster_of.get(sample.id, "") for sample in self.samples]
-        """The group of each sample, None where the run names none."""
+        """Group of each sample, or None for a run without groups."""
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
-        """Of each metric, NaN where a sample has none."""
+        """Scores by metric, NaN if missing."""
         self._places = {metric: np.full(len(positions), -1, dtype=np.int64) for metric in metrics}
         for score in run.iter_scores():
             if score.sample_id not in positions:
@@ -163,21 +163,21 @@ class ComparedRun:
                 self._places[verdict.metric][position] = place
 
     def score(self, metric: str, position: int) -> float | None:
-        """The score of a sample; None if it has none, or the run has no such metric."""
+        """Return the score of a sample, or None if it has none or the run lacks the metric."""
         value = self.scores[metric][position].item() if metric in self.scores else math.nan
         return None if math.isnan(value) else value
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
-        """The verdicts of the metric on a sample."""
+        """Return the verdicts of the metric on a sample."""
         place = int(self._places[metric][position])
         return [] if place < 0 else list(self.run.verdicts_at(place))
 
 
 class ScoreChanges(Record):
-    """Scores of the same samples in both runs: means, their difference with its interval, and what moved.
+    """Scores of the same samples in both runs: means, their difference with its interval, and the samples that moved.
 
-    `ci95` is None if all samples are in one group. `smallest_detectable` is the true difference that they would show
-    in 80 % of cases.
+    `ci95` is None if all samples are in one group. `smallest_detectable` is the smallest true difference that these
+    samples would detect in 80 % of cases.
     """
 
     before: float
@@ -193,7 +193,7 @@ class ScoreChanges(Record):
 
 
 class SampleChange(Record):
-    """A sample whose score moved, under its id in the new run, and the units that moved it."""
+    """A sample with another score, under its id in the new run, and its changed units."""
 
     sample_id: str
     baseline_id: str
@@ -203,9 +203,10 @@ class SampleChange(Record):
 
 
 class VerdictChanges(Record):
-    """Verdicts on the same text in both runs, and how many flipped, up being from 0 to 1.
+    """Verdicts on the same text in both runs, and the number that flipped. Up is from 0 to 1.
 
-    `difference` is that of the shares of 1, with its interval over samples or groups: None where scores stopped a run.
+    `difference` is the change in the share of 1, with its interval over samples or groups. It is None if scores stopped
+    a run.
     """
 
     paired: int
@@ -217,10 +218,10 @@ class VerdictChanges(Record):
 
 
 class MetricChange(Record):
-    """One metric in both runs: `scores` are those of the `compared` samples, None if there are none.
+    """One metric in both runs. `scores` covers the `compared` samples, None if there are none.
 
-    `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
-    `failed_in_baseline` counts all that failed there. `corrected` is what labels make of the scores, None without any.
+    `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed in at least one.
+    `failed_in_baseline` counts all failures there. `corrected` is the difference corrected by labels, None without any.
     """
 
     compared: int
@@ -232,16 +233,16 @@ class MetricChange(Record):
     moved: tuple[SampleChange, ...]
     corrected: CorrectedDifference | None = None
     withheld: str | None = None
-    """Why no scores are compared: more samples of a run failed than it allows."""
+    """Reason for comparing no scores: more samples of a run failed than it allows."""
 
     @property
     def headline(self) -> CorrectedDifference | None:
-        """The corrected difference where labels suffice for its interval: it counts, and not the judge's."""
+        """Corrected difference, if it has an interval. It then replaces the judge's difference."""
         return self.corrected if self.corrected and self.corrected.ci95 else None
 
     @property
     def interval(self) -> Interval | None:
-        """The difference that counts with all that is known of its interval; None where there is none."""
+        """Interval of the headline difference, or None."""
         judge, corrected = self.judge_interval, self.corrected
         if judge is None or corrected is None or corrected.difference is None or corrected.ci95 is None:
             return judge
@@ -250,7 +251,7 @@ class MetricChange(Record):
 
     @property
     def judge_interval(self) -> Interval | None:
-        """The judge's own difference, without labels."""
+        """Interval of the judge's difference, without labels."""
         if self.scores is None:
             return None
         low, high = self.scores.ci95 or (-1.0, 1.0)
@@ -259,7 +260,7 @@ class MetricChange(Record):
 
 
 class SharedSamples(Record):
-    """How the samples of the two runs were paired. `other_question`: pairs that ask something else."""
+    """Number of pairs by matching key. `other_question` counts pairs with different questions."""
 
     by_id: int
     by_content: int
@@ -271,12 +272,12 @@ class SharedSamples(Record):
 
     @property
     def paired(self) -> int:
-        """All pairs."""
+        """Number of all pairs."""
         return self.by_id + self.by_content + self.by_question
 
     @property
     def without_partner(self) -> str:
-        """How many samples of each run are in no pair, of how many."""
+        """Number of unpaired samples and of all samples of each run, in words."""
         return (
             f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of the baseline and "
             f"{self.only_new:,} of {self.only_new + self.paired:,} of this run have no partner"
@@ -284,14 +285,14 @@ class SharedSamples(Record):
 
 
 class SliceChange(Record):
-    """One metric on the samples of a slice that have a score in both runs; `scores` is None if none has."""
+    """One metric on the samples of a slice with a score in both runs. `scores` is None if there are none."""
 
     compared: int
     scores: ScoreChanges | None
 
 
 class ComparedSlice(Record):
-    """The samples of the new run that have one value in the column (None: those that have none), and those in pairs."""
+    """Samples of the new run with one value in the column (None for no value), and their pairs."""
 
     value: str | None
     samples: int
@@ -300,14 +301,16 @@ class ComparedSlice(Record):
 
 
 class SlicedChanges(Record):
-    """Two runs by the values of a column in the new one, those with the most samples first."""
+    """Changes by the values of a column of the new run, largest slice first."""
 
     column: str
     slices: tuple[ComparedSlice, ...]
 
 
 class RunComparison(Record):
-    """What baseline and new run share, where their judges differ, and each metric of both, also `by` a column."""
+    """Shared samples of baseline and new run, differences of the judges, and changes of each metric, also `by` a
+    column.
+    """
 
     schema_version: int = 1
     baseline: str
@@ -331,11 +334,11 @@ class RunComparison(Record):
 def compare(
     baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES, by: str | None = None
 ) -> RunComparison:
-    """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
+    """Compare a run with a baseline and list at most `moved` samples of each metric, the largest changes first.
 
-    Each is a run or its directory. Runs that share no sample or no metric give a comparison without differences, and a
-    warning. Raises RunDirectoryError for a directory without a finished run, InputError for a column `by` that the new
-    run does not hold, or that has no single values, or too many.
+    Each is a run or its directory. Runs without shared samples or metrics give a warning and no differences. Raises
+    RunDirectoryError for a directory without a finished run, and InputError if the new run lacks the column `by`, or
+    the column has lists, objects or too many values.
     """
     if moved < 0:
         raise InputError(f"moved must be at least 0, got {moved}", hint="leave it out for 5 samples of each metric")
@@ -359,7 +362,7 @@ def compare(
 
 
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs, metrics aside that only one run has; of runs combined of other judges, who those are."""
+    """Return differences between the judges, except for metrics of one run only. Combined runs list their judges."""
     judges = [side.manifest.judge for side in (baseline, run)]
     parts = [judge.as_json for judge in judges]
     if judges[0].each.keys() != judges[1].each.keys():
@@ -373,7 +376,7 @@ def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
 
 
 class _BothRuns:
-    """Baseline and new run, the pairs of their samples, and the cluster of each pair: its group, or the sample."""
+    """Baseline and new run, their pairs, and the cluster of each pair (its group or sample)."""
 
     def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
         self.before, self.after = before, after
@@ -394,7 +397,7 @@ class _BothRuns:
         self._labels = BothLabels(before.run, after.run)
 
     def _groups(self) -> Sequence[object] | None:
-        """Of each new sample, if both runs have groups, or scores stopped one whose draws they were."""
+        """Return the group of each new sample if both runs have groups, or if scores stopped a run drawn by groups."""
         old, new = self.before.groups, self.after.groups
         if new is not None and (old is not None or self.after.run.sampling.by_groups):
             return new
@@ -433,7 +436,7 @@ class _BothRuns:
         return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
-        """The pairs with a score in both runs; none of a metric whose mean is withheld."""
+        """Return the pairs with a score in both runs, or none if the metric's mean is withheld."""
         if self._withheld(metric):
             return []
         old, new = self.before.scores[metric], self.after.scores[metric]
@@ -464,7 +467,7 @@ class _BothRuns:
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
-        """Verdicts of the pairs; None for a metric that has none on the same text."""
+        """Return the changes of verdicts, or None for a metric without verdicts on the same text."""
         before, after, clusters = list[int](), list[int](), list[int]()
         units = 0
         for pair in pairs:
@@ -488,7 +491,7 @@ class _BothRuns:
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
-        """The furthest first; among equals what became worse, then in the order of the new run."""
+        """Yield the largest changes first, on ties the worsened samples, then in the order of the new run."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
         moved = [(-abs(after - before), after > before, before, after, pair) for before, after, pair in scores]
@@ -552,7 +555,7 @@ class _BothRuns:
 
 
 class Slice(Record):
-    """The samples that have one value in the column; None: those that have none."""
+    """Samples with one value in the column (None for no value)."""
 
     value: str | None
     samples: int
@@ -560,7 +563,7 @@ class Slice(Record):
 
 
 class Slices(Record):
-    """A run by the values of a column, those with the most samples first."""
+    """A run by the values of a column, largest slice first."""
 
     schema_version: int = 1
     run: str
@@ -569,9 +572,9 @@ class Slices(Record):
 
 
 def slices(run: Run, column: str) -> Slices:
-    """The metrics of a run by the values of a column of the user's own; dots reach into objects.
+    """Return the metrics of a run by the values of one of the user's columns. Dots in its name reach into objects.
 
-    Raises InputError for a column that the run does not hold, whose values are not texts or numbers, or are too many.
+    Raises InputError for a missing column, and for values that are not text or numbers or are too many.
     """
     value_of = _column_values(run, column)
     totals: dict[str | None, Totals] = defaultdict(
@@ -591,7 +594,7 @@ def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
 
 
 def _column_values(run: Run, column: str) -> dict[str, str | None]:
-    """For each sample id the value of the column as text, None where there is none, in the order of the data."""
+    """Return the column as text by sample id, None if missing, in data order."""
     names: dict[str | None, str | None] = {}
     values: dict[str, str | None] = {}
     columns: dict[str, None] = {}

@@ -1,12 +1,12 @@
-"""The difference of two runs, corrected by the labels of both.
+"""Difference of two runs, corrected by the labels of both.
 
                          A      B   B - A     95 % interval
     context_recall   0.641  0.702  +0.061  -0.010 to +0.132    by 50 labels of A and 50 of B
       judge alone    0.708  0.730  +0.022  -0.013 to +0.057
 
-Labels are matched with statements by what the person was shown, so a label of A is one of B where the statement is the
-same: of the same data, judged by another judge or by another threshold, all are. As for a mean, those count that were
-drawn from the statements of the run (`localjudge.analysis.labels`), or all if every statement has one.
+Labels match statements by the text shown to the annotator, so a label of A also serves B for the same statement. With
+the same data and another judge or threshold, all labels serve both. As for a mean, only labels drawn from the run's
+statements count (`localjudge.analysis.labels`), or all labels if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -23,13 +23,12 @@ from localjudge.words import numbered
 
 
 class CorrectedDifference(Record):
-    """Means of the same samples in both runs, and their difference with its 95 % interval, as labels correct them.
+    """Corrected means of the same samples in both runs, and their difference with its 95 % interval.
 
-    `ci95` is None where there are too few labels, or none that can; `remark` says why. Of the `statements` of both runs
-    `labelled` have a label, and `labels` count, each once: `labels_before` are of some in the baseline, `labels_after`
-    of some in the new run, in `clusters` samples, or groups of samples, at least. Both runs are taken at one `look`: as
-    many labels of each, where not all statements have one. Annotators who contradict each other count as in a
-    `CorrectedMean`, and so do `unsettled` statements.
+    `ci95` is None if there are too few usable labels; `remark` gives the reason. Both runs have `statements`, of which
+    `labelled` have a label. `labels` count, each once: `labels_before` for the baseline, `labels_after` for the new
+    run, in at least `clusters` samples or groups. Both runs use the same `look`, with an equal number of labels unless
+    all statements have one. Disagreements and `unsettled` statements are handled as in `CorrectedMean`.
     """
 
     before: float | None = None
@@ -53,10 +52,10 @@ class CorrectedDifference(Record):
 
 
 class BothLabels:
-    """The labels of two runs, and the statements of each; without labels no sample is looked at."""
+    """Labels and statements of two runs. Reads no samples if there are no labels."""
 
     def __init__(self, before: Run, after: Run) -> None:
-        stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction holds then
+        stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction is valid then
         runs = () if stopped else (before, after)
         is_labelled = any(stored_labels(run.directory) for run in runs)
         self._frames = [unit_frames(run) if is_labelled else {} for run in (before, after)]
@@ -65,10 +64,10 @@ class BothLabels:
         self._drawings = [self._decisions.drawings(frames) for frames in self._frames]
 
     def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:
-        """The corrected difference of a metric; None if none of its statements has a label.
+        """Return the corrected difference of a metric, or None if no statement has a label.
 
-        `clusters` are the samples of the baseline, then of the new run, one at least, with the numbers of their
-        clusters: the same in both, from 0 on.
+        `clusters` maps the samples of the baseline and then of the new run, at least one each, to shared cluster
+        numbers from 0.
         """
         if any(metric not in frames for frames in self._frames):
             return None
@@ -103,9 +102,9 @@ class BothLabels:
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
 
     def _at_one_look(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
-        """Both sides at the last look that both have reached.
+        """Return both sides at the last look that both have reached.
 
-        Where all statements of a side have labels, they count from the look on that has as many.
+        A side with all statements labelled counts from the first look of at least that size.
         """
         of_runs = zip(frames, self._drawings, strict=True)
         inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
@@ -118,7 +117,7 @@ class BothLabels:
 
 
 def _missing(labelled: Sequence[Set[str]], side: int) -> str:
-    """What to do for the side without labels that count: 0 is the baseline, and 1 this run."""
+    """Return what to do for the side without usable labels (0: baseline, 1: this run)."""
     names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
     name, path = names[side], paths[side]
     if not (shared := len(labelled[0] & labelled[1])):

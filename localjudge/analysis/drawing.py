@@ -1,13 +1,13 @@
-"""Which statements of a run are worth labelling: drawn by what their labels add to its corrected means.
+"""Draw the statements to label, by the expected gain of a label for the corrected means of a run.
 
-A drawing is of several metrics at once. A statement counts as much as its units weigh in them together, the root of the
-sum of squares, times how unsure the judge is of it (`localjudge.stats.corrected`), and is drawn once.
+One drawing serves several metrics. The size of a statement is the weight of its units in them (root of the sum of
+squares), times the judge's uncertainty (`localjudge.stats.corrected`). Each statement is drawn once.
 
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
     "It is long."                        1/12             -         .22    .0183
 
-A drawing is an order, fixed by run, metrics and seed. Labels of its first statements, however many, are a sample.
+A drawing is an order, determined by run, metrics and seed. Any number of labels from its start is a sample.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ SheetRow = dict[str, Any]
 
 
 class DrawnStatement(NamedTuple):
-    """A statement that was drawn: its key, the first verdict about it, its share of all sizes, and its turn."""
+    """A drawn statement: its key, its first verdict, its share of the total size, and its turn."""
 
     key: str
     place: UnitPlace
@@ -43,20 +43,20 @@ class DrawnStatement(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Statements in their order; `name` says by which seed, of which metrics and sizes, `frame` of which statements."""
+    """Statements in order. `name` encodes seed, metrics and sizes; `frame` is the hash of the statements."""
 
     name: str
     frame: str
     statements: list[DrawnStatement]
 
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
-        """What the row of a decision keeps of the drawing."""
+        """Return the fields that a label row stores about the drawing."""
         row = {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
         return {**row, "drawn_by": None}
 
 
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
-    """Draw so many statements, or all, of these frames. Raises InputError for a count below 1 or another seed."""
+    """Draw `count` statements, or all, from these frames. Raises InputError for a count below 1 or an invalid seed."""
     if count < 1:
         raise InputError(f"{option_name('n')} must be at least 1, got {count}")
     if not 0 <= seed < 10**_SEED_DIGITS:
@@ -68,12 +68,12 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
         of_units = [numbers[key] for key, units in frame.by_key.items() for _ in units]
         units = [unit for units in frame.by_key.values() for unit in units]
         squares += np.bincount(of_units, frame.weights[units], len(places)) ** 2
-        p_yes[of_units] = frame.p_yes[units]  # one question to one judge has one answer
+        p_yes[of_units] = frame.p_yes[units]  # a judge gives the same answer to the same question
         kinds[list(set(of_units))] += 1 << kind
     sizes = np.sqrt(squares) * uncertainty(p_yes)
     drawing = draw(sizes, kinds * _STRATA + strata_by_score(p_yes, _STRATA), count, seed)
     shares, keys = sizes / sizes.sum(), list(places)
-    # In single precision: another machine may add up to other last bits.
+    # In single precision, because the last bits of the sum differ between machines.
     digest = hashlib.sha256(shares.astype("<f4").tobytes()).hexdigest()[:_NAME_DIGITS]
     return Drawing(
         name=f"{seed}: {_AND.join(frames)} {digest}",
@@ -86,19 +86,19 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
 
 
 def frame_of(frames: Iterable[UnitFrame]) -> str:
-    """The hash of the statements that a judge was asked about, and of the metrics that ask."""
+    """Return the hash of the judged statements and their metrics."""
     lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def metrics_of(drawing: str) -> list[str]:
-    """The metrics that a drawing of this name is of; none if no drawing has such a name."""
+    """Return the metrics in a drawing's name, or [] for an invalid name."""
     parts = _NAME.fullmatch(drawing)
     return parts[2].split(_AND) if parts else []
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
-    """The first statements of the drawing of this name; None if it is not of these frames."""
+    """Return the first statements of the named drawing, or None if these frames do not give it."""
     parts = _NAME.fullmatch(name)
     of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
     drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
@@ -106,7 +106,7 @@ def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawin
 
 
 def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[int]:
-    """Return the positions of rows that name a drawing, and not a share and turn that it has when it is drawn again."""
+    """Return the positions of rows with a share and turn that their drawing does not reproduce."""
     turns: dict[str, int] = {}
     for row in rows:
         if row.draw:
@@ -124,27 +124,27 @@ def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[
 
 
 def _digits(share: float | None) -> str:
-    """The share as far as another machine gives it, too."""
+    """Round the share to digits that are the same on other machines."""
     return f"{share or 0:.9g}"
 
 
 def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    """Return the labels of a run as they count: one that its run does not draw again has no drawing.
+    """Return the labels of a run, without the drawing if the run does not reproduce it.
 
-    What another run drew (`drawn_by`) was drawn again when it was read, and is by `verify`.
+    Drawings of another run (`drawn_by`) were checked when their labels were read, and are checked by `verify`.
     """
     undrawn = {row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))}
     return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
 
 
 def labels_in(run: Run, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
-    """Return the labels in a run's directory as they count; `frames` are those of the run, if they are at hand."""
+    """Return the usable labels in a run's directory. Pass the run's `frames` if already known."""
     rows = stored_labels(run.directory)
     return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
-    """What a person is asked and shown of the statements, row by row, and not what the judge said."""
+    """Return the rows that an annotator sees for the statements, without the judge's verdicts."""
     verdicts = verdicts_at(run, {statement.place: statement.key for statement in statements})
     asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}

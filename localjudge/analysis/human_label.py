@@ -1,10 +1,10 @@
-"""A label as people write it: 1 or 0, yes or no in their language, or what a spreadsheet makes of it.
+"""Parse human labels: 1 or 0, yes or no in several languages, or a spreadsheet's version of them.
 
     1     1   1.0   1,00   TRUE   y   yes   ja   oui   si   sí   sì   tak   sim   да      and WAHR, VRAI, VERO ...
     0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
     None  empty   ?   -
 
-Case, blanks around it and compatibility forms (NFKC: a full-width １) do not count.
+Ignores case, surrounding blanks and compatibility forms (NFKC: a full-width １).
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 from localjudge.types import Label
 
 HUMAN = "human"
-"""The column that holds labels."""
+"""Name of the label column."""
 LABEL_FORM = "1 or 0 (also true and false, yes and no, in several languages), or nothing"
 
 _NUMBER = re.compile(r"([01])(?:[.,]0+)?")
@@ -35,7 +35,7 @@ _LABELS: dict[str, Label | None] = {
 
 
 def parse_label(value: Any) -> Label | None:
-    """The label that a cell or a JSON value is; None where nobody has labelled. Raises ValueError for anything else."""
+    """Parse the label in a cell or JSON value, None if unlabelled. Raises ValueError for anything else."""
     if isinstance(value, str):
         word = unicodedata.normalize("NFKC", value).strip().casefold()
         if number := _NUMBER.fullmatch(word):

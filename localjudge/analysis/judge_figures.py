@@ -1,20 +1,20 @@
-"""A judge's probabilities compared with people's labels: every figure with its interval, and the best threshold.
+"""Quality of a judge's probabilities on human labels, each figure with its interval, and the best threshold.
 
     probabilities   AUC, calibration slope and error
     decisions       balanced accuracy, bias: at .5, and held out
-    held out        at thresholds that were chosen on other clusters
+    held out        at thresholds chosen on other clusters
     gain            balanced accuracy held out - at .5
     worth           n r^2 / (1 - r^2) labels for n = 50
 
-Intervals are those of a bootstrap over clusters, and take the thresholds of the folds as they are.
+Intervals are from a bootstrap over clusters with fixed fold thresholds.
 
-A mean that is corrected by n labels, of many more judged, has 1 - r^2 times the variance of the mean of the labels: as
-narrow an interval takes n / (1 - r^2) labels alone. r is the correlation of people's labels with what the corrected
-mean predicts: in strata of alike probability their mean label, and by the judge's label at .5 in part; adjusted for how
-many numbers are fitted, and with one row more, which is as likely wrong as not. Sources: A. N. Angelopoulos, J. C.
-Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al. (2024), AutoEval done right,
-arXiv:2403.07008 (effective sample size); A. Fisch et al. (2024), Stratified prediction-powered inference,
-arXiv:2406.04291.
+A mean corrected by n labels, with many more judged, has 1 - r^2 times the variance of the mean of the labels. Without
+the judge, an interval of the same width takes n / (1 - r^2) labels. r is the correlation of human labels with the
+prediction of the corrected mean: the mean label in strata of similar probability, plus a fraction of the judge's label
+at .5. It is adjusted for the number of fitted parameters and includes one extra row that is wrong with probability
+1/2. Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al.
+(2024), AutoEval done right, arXiv:2403.07008 (effective sample size); A. Fisch et al. (2024), Stratified
+prediction-powered inference, arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ from localjudge.stats.interval import Floats, LabelledScores, Statistic, statist
 _ONE_HALF = 0.5
 _SAVED_OF = 50
 FEW = 20
-"""Labels of one kind, or clusters, below which intervals are not to be relied on."""
+"""Labels of one kind, or clusters, below which intervals are unreliable."""
 _GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold mends that"
 
 
@@ -44,17 +44,17 @@ _OF_DECISIONS: dict[str, Statistic] = {"balanced_accuracy": agreement.balanced_a
 
 
 def judge_figures(rows: LabelledScores) -> dict[str, Any]:
-    """The measured fields of a `Calibration`, for labels (n,), probabilities (n,), weights and clusters (n,).
+    """Return the measured fields of a `Calibration` for labels, probabilities, weights and clusters, each (n,).
 
-    Of probabilities that are all equal, also where the rows of some clusters are left out, nothing is measured. Raises
-    DataError where all labels are equal, or a threshold cannot be tried on other clusters.
+    Measures no figures if all probabilities are equal, also without the rows of some clusters. Raises DataError if all
+    labels are equal, or a threshold cannot be tried on other clusters.
     """
     labels, scores, _ = rows.arrays()
     try:
         threshold = agreement.best_threshold(rows)
         decisions, thresholds = agreement.held_out_decisions(rows)
     except DataError as error:
-        agreement.held_out_decisions(rows._replace(scores=labels))  # raises for labels that no judge can be measured on
+        agreement.held_out_decisions(rows._replace(scores=labels))  # raises for unusable labels
         unmeasured = {"figures": {}, "at_one_half": {}, "held_out": {}, "undefined": {"threshold": error.message}}
         return {**unmeasured, "threshold": _ONE_HALF, "fold_thresholds": (), "worth": None, "remarks": (_GUESSES,)}
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
@@ -82,7 +82,7 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
 
 def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    """How much greater the balanced accuracy is of other decisions, both (n,), of the rows."""
+    """Return the increase in balanced accuracy from decisions `before` to `after`, both (n,)."""
 
     def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
         first, second = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
@@ -93,7 +93,7 @@ def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
 
 
 def label_savings(rows: LabelledScores) -> LabelSavings:
-    """How many labels more than 50 would have to take the place of the judge where many more are judged; see above.
+    """Return the number of labels beyond 50 that could replace the judge if many more units are judged, formula above.
 
     Four labels 0 0 1 1 in two strata (0 0) (1 1): errors 0 + 1/2, spread 4/4 + 1/2; (1/2) / (3/2) * 3/2 = 1/2: 50.
     """

@@ -1,19 +1,19 @@
-"""Sheets of statements for people to label: written as a file, and read again as people send it back.
+"""Sheets of statements to label: written as a file, and read back after labelling.
 
     .jsonl   a JSON object on each line
-    .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons where the user's locale (LC_NUMERIC) writes
-             decimals with a comma, as Excel expects it there, otherwise by commas; no text is a formula
-    .xlsx    an Excel workbook, with openpyxl (the extra `localjudge[xlsx]`): every text is text, and no formula
+    .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons if the user's locale (LC_NUMERIC) writes
+             decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
+    .xlsx    an Excel workbook, with openpyxl (the extra `localjudge[xlsx]`): texts are never formulas
 
-A row says what a person needs to decide, and not what the judge said. It is read by the names of its columns:
+A row shows the evidence for a decision, without the judge's verdict. Columns are read by name:
 
-    label_id                what is labelled
-    text                    what it says, so that a column that was sorted alone is noticed
-    human                   the label, as `human_label` reads it
-    labeller, when, draw    who, when (ISO 8601) and from which drawing, where they are known
+    label_id                key of the statement
+    text                    its text, to detect a column that was sorted separately
+    human                   the label, as read by `human_label`
+    labeller, when, draw    annotator, time (ISO 8601) and drawing, if known
 
-Read are semicolons, commas and tabs, also in UTF-16 ("Unicode text") or Windows' Western code page, records that Excel
-cut short, workbooks with other sheets, and numbers and dates that a spreadsheet made of ids.
+The reader accepts semicolons, commas and tabs, UTF-16 ("Unicode text") and Windows' Western code page, records cut
+short by Excel, workbooks with other sheets, and ids that a spreadsheet turned into numbers or dates.
 """
 
 import csv
@@ -44,21 +44,21 @@ from localjudge.words import escape_formula, numbered, option
 ENDINGS = (".jsonl", ".csv", ".xlsx")
 
 SheetRow = dict[str, Any]
-"""Values by column, the same columns in each row; `contexts` is a list of texts or None."""
+"""Values by column, with the same columns in each row. `contexts` is a list of texts or None."""
 
 _log = logging.getLogger(__name__)
 _TEXTS = ("label_id", "text", "labeller", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
-"""Bytes that are not UTF-8, as `Source` reads them."""
+"""Bytes that are not UTF-8, as decoded by `Source`."""
 
 
 class SheetLabel(NamedTuple):
     """A row of a sheet.
 
-    Texts are as they were read: they may have the apostrophe of `words.escape_formula`, and whole numbers have no
-    fraction. `human` is None where nobody has labelled; `when` is ISO 8601 in UTC.
+    Texts are unchanged: they may keep the apostrophe of `words.escape_formula`, and whole numbers have no fraction.
+    `human` is None if unlabelled. `when` is ISO 8601 in UTC.
     """
 
     place: str
@@ -71,10 +71,10 @@ class SheetLabel(NamedTuple):
 
 
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write the rows in the format of the path's ending, the file whole or not at all, for its owner alone.
+    """Write the rows in the format of the path's suffix, atomically and readable only by the owner.
 
-    Texts that are too long for Excel are counted in the log. Raises InputError for a file that is there already,
-    another ending, a workbook without openpyxl, or a text that is to be read back from a workbook and is too long.
+    Logs the number of texts too long for Excel. Raises InputError for an existing file, another suffix, a workbook
+    without openpyxl, or a text that must survive a workbook and is too long.
     """
     if (ending := path.suffix.lower()) not in ENDINGS:
         hint = f"name a file that ends in {', '.join(ENDINGS)} or .html, which is a page"
@@ -96,7 +96,7 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
 
 
 def _csv(rows: Sequence[SheetRow]) -> bytes:
-    # A process of its own: `setlocale` here would change how other threads read and write numbers.
+    # In a subprocess, because `setlocale` would change number formatting in other threads.
     asked = subprocess.run([sys.executable, "-ISc", _DECIMAL_POINT], capture_output=True, text=True, check=False)
     table = io.StringIO(newline="")
     writer = csv.writer(table, delimiter=";" if asked.stdout.strip() == "," else ",")
@@ -106,10 +106,10 @@ def _csv(rows: Sequence[SheetRow]) -> bytes:
 
 
 def read_sheet(path: str | Path) -> list[SheetLabel]:
-    """The rows of a file, or of standard input (`-`), without those that are empty.
+    """Read the rows of a file, or of standard input (`-`), without empty ones.
 
-    Raises DataError for a file that cannot be read, lacks columns, or has rows that cannot be used (all are named) or
-    say 1 and 0 of the same, by the same person at the same time; InputError for a workbook without openpyxl.
+    Raises DataError if the file cannot be read, lacks columns, or has rows (all listed) that are invalid or contradict
+    each other for one annotator and time. Raises InputError for a workbook without openpyxl.
     """
     name = shown_name(str(path))
     if Path(path).exists() and not Path(path).is_file():
@@ -145,7 +145,7 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
-    """The row, or None for an empty one; what is wrong with it is added to the problems."""
+    """Return the row, or None for an empty one. Adds its errors to `problems`."""
 
     def report(column: str, found: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, found, expected))
@@ -154,7 +154,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     if all(cells[column] is None for column in ("label_id", "text", HUMAN)):
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
-    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # no number is one
+    label_id = cells["label_id"].strip().lower() if isinstance(cells["label_id"], str) else ""  # never a number
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
@@ -173,7 +173,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
 
 
 def _as_text(value: Any) -> Any:
-    """The cell, None for an empty one: text for what a spreadsheet made of a text, but whole numbers remain numbers."""
+    """Return the cell, None if empty. Values that a spreadsheet converted become text again, except whole numbers."""
     match value:
         case bool():
             return str(value).upper()

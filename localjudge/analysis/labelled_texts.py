@@ -1,10 +1,10 @@
-"""Texts that people labelled, to measure a judge on: read from a file, whose columns tell its shape.
+"""Read labelled texts for measuring a judge. The columns determine the shape of the file.
 
     attribution  context (or contexts), statement, label       is the statement in the contexts?
     relevance    question, sentences, relevant                 which sentences answer it?
 
-A label is 1 or 0, as `localjudge.analysis.human_label` reads it; an empty one means not labelled. Everything wrong with
-any row is said at once, and no row is dropped in silence.
+A label is 1 or 0, as read by `localjudge.analysis.human_label`, or empty for not labelled. All invalid rows are
+reported at once, and no row is dropped silently.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ _STATEMENT, _SENTENCES = ("contexts", "statement", "label"), ("sentences", "ques
 
 
 class LabelledText(NamedTuple):
-    """A statement and its contexts, with one label; or the sentences of a passage, with a label for each.
+    """A statement with its contexts and one label, or the sentences of a passage with a label each.
 
-    A label says whether the statement is in the contexts, or the sentence answers the question; None: not labelled.
-    `columns` is the row as it was read, whatever else it holds.
+    A label states whether the statement is in the contexts, or the sentence answers the question. None means not
+    labelled. `columns` contains all columns of the row.
     """
 
     place: str
@@ -43,9 +43,9 @@ class LabelledText(NamedTuple):
 
 
 class LabelledTexts(NamedTuple):
-    """The labelled texts of a file of one shape. `sha256` is that of the file, unpacked.
+    """Labelled texts of one file and shape. `sha256` is the hash of the decompressed file.
 
-    `unlabelled` counts statements (which are left out) and sentences of passages that have no label.
+    `unlabelled` counts statements (left out) and sentences without a label.
     """
 
     name: str
@@ -56,9 +56,9 @@ class LabelledTexts(NamedTuple):
 
 
 def read_labelled_texts(file: str | Path) -> LabelledTexts:
-    """The labelled texts of a file, or of standard input (`-`).
+    """Read the labelled texts of a file, or of standard input (`-`).
 
-    Raises DataError for a file that cannot be read, has none of the shapes, or has rows that are wrong.
+    Raises DataError if the file cannot be read, has an unknown shape, or has invalid rows.
     """
     with closing(Source(str(file))) as source:
         sha256 = hashlib.sha256()
@@ -83,7 +83,7 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
 
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
-    """The shape of the first rows' columns. A file whose rows cannot be read at all counts as attribution."""
+    """Return the shape by the columns of the first rows. A file without readable rows counts as attribution."""
     columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
     if not rows:
         raise DataError(f"{name} has no rows")

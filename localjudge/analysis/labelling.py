@@ -1,7 +1,7 @@
-"""A person who labels a run: which statements come next, and where what is decided goes.
+"""Label a run: choose the next statements and store the decisions.
 
-All ways lead to the same rows in the run's directory: a key in the terminal, a sheet or a page that comes back. A label
-that the run has already, of another drawing or from another run, is not asked for again: it counts for this one, too.
+Keys in the terminal, sheets and pages all give the same rows in the run's directory. An existing label, of another
+drawing or from another run, also counts for the current drawing and is not asked for again.
 """
 
 import math
@@ -33,10 +33,10 @@ _SHOWN = 3
 
 
 class Labelling:
-    """The statements of a run that are drawn for one person, what is left of them, and what is decided.
+    """Statements of a run drawn for one annotator, with the decisions so far.
 
-    `rows` are those left to label, in their order; of `total` drawn statements `labelled` are done. `remarks` say which
-    means they cannot correct, and why.
+    `rows` are left to label, in order. `labelled` of `total` drawn statements are done. `remarks` name means that these
+    labels cannot correct, with the reason.
     """
 
     def __init__(  # as they are typed
@@ -50,11 +50,11 @@ class Labelling:
         seed: int = 0,
         again: bool = False,
     ) -> None:
-        """Draw `n` statements (50), or as many more as this person labels in so many minutes.
+        """Draw `n` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `metrics` defaults to those whose means labels can correct. `again` is for a second opinion: what others have
-        labelled, and this person has not. Raises InputError for a metric without verdicts of a judge, for a count below
-        1, for both counts, and for a run that scores stopped; RunDirectoryError for a directory without a run.
+        `metrics` defaults to those that labels can correct. With `again`, draw statements labelled by others for a
+        second opinion. Raises InputError for a metric without judge verdicts, a count below 1, both counts, or a run
+        stopped by scores, and RunDirectoryError for a directory without a run.
         """
         _check_extent(n, minutes)
         self.run, self.labeller, self._named = as_run(run), labeller or user_name(), labeller
@@ -84,11 +84,11 @@ class Labelling:
 
     @property
     def labelled(self) -> int:
-        """How many of the drawn statements are done."""
+        """Number of completed statements."""
         return self.total - len(self.rows)
 
     def rows_to_send(self) -> list[SheetRow]:
-        """Return the rows for somebody else to label, with the annotator's name if one was given.
+        """Return the remaining rows for another annotator, with the annotator's name if given.
 
         Raises InputError if none is left.
         """
@@ -102,17 +102,17 @@ class Labelling:
         return [{**row, "labeller": self._named} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
-        """Decide the first row, "?" for one that cannot be, and keep that."""
+        """Store the decision on the first row. "?" means undecidable."""
         self._keep(self.rows[0], label)
         self._passed.append(self.rows.pop(0))
 
     def skip(self) -> None:
-        """Leave the first row for the end."""
+        """Move the first row to the end."""
         self._passed.append(self.rows.pop(0))
         self.rows.append(self._passed[-1])
 
     def undo(self) -> bool:
-        """Go back to the last row that was answered, and take that back, or skipped; False if there is none."""
+        """Take back the last answer or skip. Returns False if there is none."""
         if not self._passed:
             return False
         row = self._passed.pop()
@@ -148,9 +148,9 @@ def _check_extent(n: int | None, minutes: float | None) -> None:
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
-    """Rows for the labels that there are, of other drawings, of statements that this one drew before a turn.
+    """Return rows that carry existing labels over to this drawing, for its statements before a turn.
 
-    They are its sample up to there, whoever labelled them when.
+    They are a sample of the drawing, independent of annotator and time.
     """
     of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
     labels = {
@@ -163,10 +163,10 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """What a source brought, counted in statements of one annotator.
+    """Number of statements by what reading a source changed, for one annotator each.
 
-    Labels that are `new`, `changed`, `withdrawn`, `known` already, or `older` than the one that counts; `unlabelled`
-    rows have no label and withdraw none.
+    Labels are `new`, `changed`, `withdrawn`, `known` already, or `older` than the current one. `unlabelled` rows have
+    no label and withdraw none.
     """
 
     new: int = 0
@@ -178,12 +178,12 @@ class LabelsRead(NamedTuple):
 
 
 def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
-    """Take the labels of a sheet, of a file that the page made, or of another run's directory into a run.
+    """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
 
-    They are matched by what was shown. `labeller` names the annotator of rows that name none. Of each annotator the
-    latest decision counts; rows of a sheet without a time get the time of reading. Raises DataError, and takes nothing,
-    for a file that holds no labels, or some that are not of statements in the run; of another run the others are left
-    there. Raises InputError for a run that scores stopped, and where others labelled and nothing names the annotator.
+    Labels match by the text shown. `labeller` is the annotator of rows without a name. The latest decision of each
+    annotator counts, and sheet rows without a time get the time of reading. Raises DataError, and adds no label, for a
+    file without labels or with labels of other statements (ignored if they are of another run). Raises InputError for a
+    run stopped by scores, and if the annotator is unknown and others have labelled.
     """
     run = as_run(run)
     check_labels_allowed(run)
@@ -205,7 +205,7 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
 
 
 def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    """The labels in another run of statements of this one, each with the run that drew it."""
+    """Return the other run's labels of statements in this run, each with the run that drew it."""
     labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
     rows = [row for row in labels if row.key in keys]
     if not rows:
@@ -221,7 +221,7 @@ def _decided(row: LabelRow) -> tuple[Any, ...]:
 
 
 def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
-    """Count what became of each annotator's label of each statement in the rows."""
+    """Count the outcomes of the rows, by annotator and statement."""
     counts = Counter[str]()
     for row in {(row.key, row.labeller): row for row in sorted(rows, key=lambda row: row.moment)}.values():
         old, new = (decisions.of.get(row.key, {}).get(row.labeller) for decisions in (before, after))
@@ -235,7 +235,7 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 
 
 def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
-    """The rows, each with an annotator: its own, else `labeller`, the only one that the sheet names, or the user."""
+    """Return the rows with an annotator each: their own, else `labeller`, the sheet's only annotator, or the user."""
     names = {label.labeller for label in sheet if label.labeller}
     others, is_open = sorted(known - {user_name()}), labeller is None and len(names) != 1
     if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
@@ -249,7 +249,7 @@ def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None
 def _decisions_in(
     run: Run, frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], decisions: Decisions
 ) -> tuple[list[LabelRow], list[LabelRow]]:
-    """What is `carried` over to the drawings of a sheet, and its rows as decisions about statements of the run."""
+    """Return labels `carried` over to the drawings of a sheet, and its rows as decisions on the run's statements."""
     places = first_places(frames.values())
     texts = {key: row.text for key, row in verdicts_at(run, {place: key for key, place in places.items()}).items()}
     labels = [label for label in sheet if label.human is not None]
@@ -274,7 +274,7 @@ def _decisions_in(
         key = label.label_id
         of_drawing, last = drawn.get((label.draw or "", key), {}), counting.get((key, label.labeller or ""))
         if label.human is None and not label.when and not _from_sheet(last, of_drawing.get("draw"), decisions):
-            continue  # never filled in
+            continue  # left empty
         same = last is not None and last.human == label.human
         values = {"human": label.human, "labeller": label.labeller, "way": "page" if label.when else "sheet"}
         values["when"] = label.when or (last.when if last and same else when)
@@ -286,7 +286,7 @@ def _decisions_in(
 
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
-    """Whether the label that counts came from a sheet of this drawing: then an emptied cell withdraws it."""
+    """Return whether the current label came from a sheet of this drawing, so that an empty cell withdraws it."""
     return (
         last is not None
         and last.human in (0, 1)
@@ -299,7 +299,7 @@ def _same_decision(row: LabelRow, other: LabelRow) -> bool:
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
-    """Whether the label is of one of the statements; its text is not, where a column was sorted alone."""
+    """Return whether the label matches a statement. Its text does not if a column was sorted separately."""
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]

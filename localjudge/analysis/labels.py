@@ -1,14 +1,14 @@
-"""The labels of a run at work: its means corrected by them, who gave them, and how far they agree.
+"""Means of a run corrected by its labels, the annotators, and their agreement.
 
     context_recall   the judge                 0.708   0.669 - 0.745
                      50 labels alone           0.622   0.480 - 0.747
                      corrected                 0.641   0.580 - 0.702
 
-A decision is matched with the verdicts of the run by what the person was shown, so labels of one run serve another
-where the statement is the same. They correct its means only if they were drawn from the same statements: labels of
-others say nothing about those that nobody could draw. Where annotators contradict each other, the mean is corrected
-once by the labels of each, and the interval covers them all. Where two drawings were made, each is a sample, and both
-together count by the numbers of their labels. Labels count at planned numbers only (`localjudge.stats.looks`).
+Decisions match the run's verdicts by the text shown to the annotator, so labels of one run serve another with the same
+statement. They correct its means only if they were drawn from the same statements, because other labels contain no
+information on statements that could not be drawn. If annotators contradict each other, the mean is corrected once per
+annotator, and the interval covers all. Two drawings are two samples, combined in proportion to their labels. Labels
+count at planned numbers only (`localjudge.stats.looks`).
 """
 
 import math
@@ -47,46 +47,45 @@ from localjudge.types import Label, Record
 from localjudge.words import numbered, option_name
 
 SECONDS_A_LABEL = 18.0
-"""Until somebody has labelled a few: 50 in a quarter of an hour."""
+"""Default until there are a few labels: 50 in a quarter of an hour."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
-"""Seconds between two labels of one annotator that count as time for labelling."""
+"""Range of seconds between two labels of one annotator that counts as time for labelling."""
 _FEWEST_PAUSES = 5
 NO_SHARE = "its scores are not shares of its verdicts: labels of some cannot correct them"
 NOT_DRAWN = "its labels were not drawn from its statements, and do not correct its mean"
 TOO_SMALL = f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples): labels give no interval"
 FEWEST_SHARED = 10
 LEAST_AGREEMENT = 0.70
-"""No mean is corrected if annotators agree less than this on that number of statements, or more."""
+"""Below this agreement, on that number of statements or more, no mean is corrected."""
 NO_SAVING = "this judge saves no labels: they alone say as much"
 
 
 def labels_in_words(counted: int, labelled: int) -> str:
-    """`50 labels`, or `50 of 63 labels` where not all count."""
+    """Return `50 labels`, or `50 of 63 labels` if not all count."""
     return f"{counted:,} of {labelled:,} labels" if counted < labelled else numbered(counted, "label")
 
 
 class LabelledMean(Record):
-    """A mean by labels, and its 95 % interval: of the labels without the judge, or corrected by one annotator's."""
+    """A mean with its 95 % interval, by labels without the judge or corrected by one annotator."""
 
     mean: float
     ci95: tuple[float, float] | None
 
 
 class CorrectedMean(Record):
-    """A mean as labels correct it, with its 95 % interval: None where there are too few, or none that can.
+    """A mean corrected by labels, with its 95 % interval, or None if there are too few usable labels.
 
-    The interval is computed at planned numbers of labels (`localjudge.stats.looks`): `labels` count of the `labelled`
-    among its `statements`, and it is computed again at `next_look` labels. The judge is worth `worth_labels` labels:
-    they alone would need so many more for an interval as narrow. `labels` are of `clusters` samples or groups of
-    samples; `needed` more are missing until there may be an interval, which take about `minutes`. `power` is how much
-    weight the judge gets, from 0 to 1. `right_on_ones` counts the labels of 1 on which the judge is right, and all of
-    them; `sensitivity` and `specificity` weigh them as the mean does, and are given from 20 labels of a kind on.
-    `remark` says what else is to be known.
+    The interval is computed at planned numbers of labels (`localjudge.stats.looks`): `labels` of the `labelled`
+    `statements` count, and the next look is at `next_look` labels. The labels are of `clusters` samples or groups. An
+    interval needs at least `needed` more labels, which take about `minutes`. `worth_labels` is the number of extra
+    labels that a labels-only estimate would need for the same interval width. `power` is the weight of the judge, from
+    0 to 1. `right_on_ones` contains the number of labels of 1 that the judge gets right, and their total. `sensitivity`
+    and `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what is missing.
 
-    Where annotators contradict each other, `by_annotator` has the corrected mean by the labels of each, completed by
-    the labels of the annotator with the most. The interval covers theirs, the mean is the middle between the least and
-    the greatest, and other numbers are by the labels of the annotator with the most. If they agree too little there is
-    no mean before the `unsettled` statements, labelled 1 and 0, are settled.
+    If annotators contradict each other, `by_annotator` has the corrected mean by each annotator's labels, completed
+    with the labels of the annotator with the most. The interval covers theirs, and the mean is the midpoint of their
+    smallest and largest means. Other numbers use the labels of the annotator with the most. If agreement is too low,
+    there is no mean until the `unsettled` statements, labelled both 1 and 0, are settled.
     """
 
     mean: float | None = None
@@ -116,7 +115,7 @@ class CorrectedMean(Record):
 
     @property
     def rates_in_words(self) -> str:
-        """`right on 29 of 33 labels of 1 (sensitivity 87 %) and on 9 of 17 labels of 0`: no rate of few labels."""
+        """`right on 29 of 33 labels of 1 (sensitivity 87 %) and on 9 of 17 labels of 0`. Few labels give no rate."""
         kinds = ((1, self.right_on_ones, "sensitivity"), (0, self.right_on_zeros, "specificity"))
         parts = []
         for kind, counts, name in kinds:
@@ -128,7 +127,7 @@ class CorrectedMean(Record):
 
 
 class PairAgreement(Record):
-    """Of the statements that both annotators labelled: the share of equal labels, and Cohen's kappa, if it exists."""
+    """Share of equal labels of two annotators on their shared statements, and Cohen's kappa, if defined."""
 
     annotators: tuple[str, str]
     statements: int
@@ -143,10 +142,10 @@ class PairAgreement(Record):
 
 
 class Agreement(Record):
-    """How far annotators agree on the statements with labels of two or more.
+    """Agreement of annotators on statements with two or more labels.
 
-    `share` is the mean over statements of the share of equal pairs of labels, `alpha` is Krippendorff's, if it exists,
-    and `disputed` statements have different labels.
+    `share` is the mean over statements of the share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
+    `disputed` statements have different labels.
     """
 
     statements: int
@@ -157,12 +156,12 @@ class Agreement(Record):
 
     @property
     def is_too_low(self) -> bool:
-        """Whether no mean is corrected before the disputed statements are settled."""
+        """Whether disputed statements must be settled before any mean is corrected."""
         return self.statements >= FEWEST_SHARED and self.share < LEAST_AGREEMENT
 
     @property
     def lines(self) -> list[str]:
-        """The agreement in words: of all, then of each pair."""
+        """The overall agreement in words, then one line per pair."""
         alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
         shared = (
             f"{numbered(self.statements, 'statement')} labelled by several: {100 * self.share:.0f} % the same{alpha}"
@@ -171,7 +170,7 @@ class Agreement(Record):
 
     @property
     def request(self) -> str:
-        """What to do if the agreement is too low."""
+        """Next step if the agreement is too low."""
         return (
             f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, not "
             f"on {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
@@ -179,11 +178,11 @@ class Agreement(Record):
 
 
 class RunLabels(Record):
-    """What people labelled of a run: how many statements each, when, how far they agree, and the corrected means.
+    """Human labels of a run: counts by annotator, times, agreement, and the corrected means.
 
-    `statements` have a label; `unsure` are those that nobody could decide, and `passed_over` those that were drawn
-    before others and have none: the corrected means hold if these are not harder than the others. `undrawn` labels name
-    a drawing that the run does not give again, with this share and turn: they correct no mean.
+    `statements` have a label, `unsure` ones were undecidable. `passed_over` statements precede a labelled one in a
+    drawing but have no label; the corrected means assume that they are not harder. `undrawn` labels name a drawing that
+    the run does not reproduce with their share and turn, and correct no mean.
     """
 
     statements: int
@@ -199,12 +198,12 @@ class RunLabels(Record):
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether more than a tenth of the drawn statements have no label: the others may not be like them."""
+        """Whether more than a tenth of the drawn statements are unlabelled and may differ from the rest."""
         return 10 * self.passed_over > self.statements + self.passed_over
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each reason for caution."""
+        """One sentence per reason for caution."""
         left = f"{numbered(self.passed_over, 'drawn statement')} without a label: means hold if these are not harder"
         undrawn = f"{numbered(self.undrawn, 'label')} of a drawing that this run does not give: they correct no mean"
         return tuple(
@@ -213,7 +212,7 @@ class RunLabels(Record):
 
 
 class _Drawn(NamedTuple):
-    """A labelled statement as it was drawn."""
+    """Position of a labelled statement in its drawing."""
 
     turn: int
     share: float
@@ -221,15 +220,15 @@ class _Drawn(NamedTuple):
 
 
 class Decisions:
-    """The decisions that count: of each annotator the latest about a statement, and which drawing it was for.
+    """The latest decision of each annotator on each statement, and its drawing.
 
-    Of decisions at the same moment the last row counts.
+    For equal times the last row counts.
     """
 
     def __init__(self, rows: Iterable[LabelRow]) -> None:
         self.rows = sorted(rows, key=lambda row: row.moment)
         self.of: dict[str, dict[str, Label | None]] = defaultdict(dict)
-        """By statement, then by person; None where somebody could not tell."""
+        """By statement, then by annotator. None for undecidable."""
         self.drawn: dict[tuple[str, str], dict[str, _Drawn]] = defaultdict(dict)
         """By name and frame of the drawing, then by statement."""
         drawing_of: dict[tuple[str, str, str], tuple[str, str]] = {}
@@ -241,13 +240,13 @@ class Decisions:
                 self.drawn[row.draw, row.frame][row.key] = _Drawn(row.turn, row.share, row.key)
                 drawing_of.setdefault((row.key, row.labeller, row.when), (row.draw, row.frame))
         self._begun = list(dict.fromkeys(drawing_of.values()))
-        """Drawings by their first label that was not carried over from an earlier drawing."""
+        """Drawings in the order of their first label that was not carried over."""
         self.human: dict[str, float] = {
             key: sum(labels) / len(labels)
             for key, people in self.of.items()
             if (labels := [label for label in people.values() if label is not None])
         }
-        """The mean label of each statement that has one."""
+        """Mean label of each labelled statement."""
         self.labels: dict[str, dict[str, Label]] = {
             key: {name: label for name, label in people.items() if label is not None} for key, people in self.of.items()
         }
@@ -257,9 +256,9 @@ class Decisions:
         """Number of labels of each annotator, most first."""
 
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
-        """The labels of these statements by annotator, completed by the labels of the annotator with the most.
+        """Return the labels of these statements by annotator, completed with the labels of the annotator with the most.
 
-        Only annotators of statements with different labels have an entry; one entry if there is no such statement.
+        Contains only annotators of statements with different labels, or one entry if there are no such statements.
         """
         people = {key: self.labels[key] for key in keys}
         disputed = [labels for labels in people.values() if len(set(labels.values())) > 1]
@@ -270,7 +269,7 @@ class Decisions:
         return {name: {key: float(people[key].get(name, other)) for key, other in others.items()} for name in names}
 
     def agreement(self, keys: Collection[str] | None = None) -> Agreement | None:
-        """How far annotators agree, on these statements or all; None if no statement has labels of two."""
+        """Return the agreement on these statements or all, or None if none has labels of two annotators."""
         shared = [labels for key, labels in self.labels.items() if len(labels) > 1 and (keys is None or key in keys)]
         if not shared:
             return None
@@ -289,10 +288,10 @@ class Decisions:
         )
 
     def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[_Drawn]]]:
-        """For each metric the labelled statements of each drawing of these frames, in the order of drawing.
+        """Return the labelled statements of each drawing of these frames, by metric and in drawing order.
 
-        Drawings of other frames are left out. A drawing of other metrics says nothing about one: it could not reach all
-        of its statements. Drawings are in the order in which people began them.
+        Omits drawings of other frames. A metric uses only drawings that include it, because others could not reach all
+        of its statements. Drawings are in the order in which labelling began.
         """
         drawings: dict[str, list[list[_Drawn]]] = defaultdict(list)
         for name, frame in self._begun:
@@ -305,9 +304,9 @@ class Decisions:
 
 
 def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dict[str, float]:
-    """What each of the first `most` labelled statements stands for, over its share: (share of labels) / probability.
+    """Return the weight of each of the first `most` labelled statements relative to its share in the mean.
 
-    That is a sum over the drawings that reached it.
+    The weight is the sum of (share of labels) / probability over the drawings that reached the statement.
     """
     keys, reached = set[str](), list[list[_Drawn]]()
     for drawing in drawings:
@@ -327,9 +326,9 @@ def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dic
 
 
 class LabelledUnits(NamedTuple):
-    """The units of one metric with what labels say of them, and the look.
+    """Units of one metric with their labels, and the look.
 
-    Of the `labelled` statements that correct the mean, the `counted` ones do so at this look.
+    `labelled` statements can correct the mean, and the `counted` ones do so at this look.
     """
 
     units: JudgedUnits
@@ -341,9 +340,9 @@ class LabelledUnits(NamedTuple):
 def labelled_units(
     frame: UnitFrame, human: Mapping[str, float], drawings: Sequence[Sequence[_Drawn]], most: int | None = None
 ) -> LabelledUnits:
-    """The units of one metric with the labels of `human` that count: of at most `most` statements.
+    """Return the units of one metric with the labels of `human` that count, for at most `most` statements.
 
-    Labels of all its statements count in full; else the first that were drawn, up to a planned look.
+    If all statements are labelled, all labels count. Otherwise the first drawn ones count, up to a planned look.
     """
     keys = frame.by_key.keys() & human.keys()
     drawings = [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
@@ -358,7 +357,7 @@ def labelled_units(
     for key in counted:
         indices = frame.by_key[key]
         labels[indices] = human[key]
-        # One label, however many samples have the statement: its first unit stands for all of them.
+        # A statement has one label even if several samples share it. Its first unit represents all.
         drawn[indices[0]] = frame.weights[indices].sum() * (1.0 if every else stands_for[key])
     certain = np.isnan(frame.p_yes)
     labels[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
@@ -373,14 +372,14 @@ def labelled_units(
 
 
 def check_labels_allowed(run: Run) -> None:
-    """Raise InputError for a run whose scores decided how many samples it has: no correction holds for it."""
+    """Raise InputError for a run with a sample size determined by scores, because no correction is valid for it."""
     if run.sampling.by_scores:
         problem = f"{run.directory} cannot be used with labels: its scores decided how many samples it has"
         raise InputError(problem, hint=how_to_label(run))
 
 
 def how_to_label(run: Run) -> str:
-    """How a run that scores stopped comes to samples that labels can correct the means of."""
+    """Return how to get correctable samples from a run stopped by scores."""
     settings = run.manifest.environment.settings
     early = " and ".join(option_name(name) for name in ("until", "width") if getattr(settings, name))
     rest = "goes on with all samples" if run.part else "asks nothing more, and its intervals are ordinary ones"
@@ -389,11 +388,10 @@ def how_to_label(run: Run) -> str:
 
 
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
-    """The labels of a run and what they make of its means; None if nobody has labelled any of it.
+    """Return the labels of a run and its corrected means, or None without labels or for a run stopped by scores.
 
-    None, too, of a run that scores stopped: a correction holds for a number of samples that no score chose. `others`
-    are labels of other runs: they count where the statement is the same. Raises RunDirectoryError for a row that
-    localjudge does not write.
+    A correction requires a sample size that is independent of the scores. `others` are labels of other runs, which
+    count for equal statements. Raises RunDirectoryError for an invalid row.
     """
     run = as_run(run)
     rows = tuple(stored_labels(run.directory))
@@ -403,7 +401,7 @@ def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabe
 
 @lru_cache(maxsize=8)
 def run_labels(run: Run, own: tuple[LabelRow, ...], others: tuple[LabelRow, ...] = ()) -> RunLabels | None:
-    """Return what its own labels and others make of a run's means; None if none is of its statements."""
+    """Return the run's labels and corrected means from its own and other labels, or None if none match."""
     frames = unit_frames(run)
     known = {key for frame in frames.values() for key in frame.by_key}
     rows = without_drawing(own, frames)
@@ -458,7 +456,7 @@ def _corrected(
 
 
 def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look: Look) -> dict[str, Any]:
-    """The fields of a `CorrectedMean` by the labels of each annotator."""
+    """Return the fields of a `CorrectedMean` from the labels of each annotator."""
     units, counted, _, _ = next(iter(people.values()))
     means, alones = (
         [of(of_one.units, look.confidence) for of_one in people.values()] for of in (prediction_powered, labels_alone)
@@ -486,23 +484,23 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look:
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:
-    """Why labels of all its statements would not correct the mean of a metric; None if they would."""
+    """Return why labels cannot correct the mean of a metric, or None if they can."""
     if frame.share_of is None:
         return NO_SHARE
     return TOO_SMALL if _clusters_to_label(frame) < FEWEST_CLUSTERS else None
 
 
 def _clusters_to_label(frame: UnitFrame) -> int:
-    """How many samples (or groups of samples) labels can be of: a statement that several have is labelled in one."""
+    """Return the maximum number of labelled samples or groups. A shared statement is labelled in one sample only."""
     return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
 
 
 def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
-    """On how many labels of 1 and of 0 the judge is right; sensitivity and specificity, each of enough labels."""
+    """Return the judge's correct verdicts on labels of 1 and 0, with sensitivity and specificity from enough labels."""
     rates: dict[str, Any] = {}
     kinds = {"ones": "sensitivity", "zeros": "specificity"}
     for kind, name in kinds.items():
-        wanted = float(kind == good)  # of units that count as 1 if they are good
+        wanted = float(kind == good)  # units count as 1 if they are good
         of_kind = units.labelled & (units.human == wanted)
         right, weights = of_kind & (units.judged == wanted), units.drawn
         labels = int(of_kind.sum())
@@ -513,7 +511,7 @@ def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
 
 
 def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
-    """How many statements were drawn before one that is labelled, and have no label."""
+    """Return the number of unlabelled statements that precede a labelled one in a drawing."""
     keys: set[str] = set()
     for (name, frame), statements in decisions.drawn.items():
         last = max((drawn.turn for key, drawn in statements.items() if key in decisions.human), default=0)
@@ -529,13 +527,13 @@ def _pair(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) ->
         return None
     first, second = (np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True))
     kappa, share = None, float((first == second).mean())
-    with suppress(DataError):  # both gave every statement the same label
+    with suppress(DataError):  # undefined if all labels are equal
         kappa = float(cohen_kappa(first, second))
     return PairAgreement(annotators=annotators, statements=len(pairs), share=share, kappa=kappa)
 
 
 def pace(rows: Sequence[LabelRow]) -> float:
-    """Seconds a label: the median time from one decision of a person to the next, pauses aside."""
+    """Return the seconds per label: the median time between decisions of one annotator, without pauses."""
     times: dict[str, list[datetime]] = defaultdict(list)
     for row in rows:
         if row.way != "sheet":

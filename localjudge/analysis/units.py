@@ -1,16 +1,16 @@
-"""The judged units of a run: what its means are made of, and what a person is shown who judges one of them.
+"""The judged units that make up a run's means, and the evidence shown to an annotator.
 
-The verdicts that make up the mean of a metric are its frame: what labels are drawn from, and what they correct.
+The verdicts in the mean of a metric are its frame. Labels are drawn from it and correct it.
 
     sample   units     judged      weight in the mean
     a        3         1 1 0       1/3 * 1/2
     b        1         1           1   * 1/2
 
-It counts the verdicts of samples that were scored. If every score is the share of 1 among its sample's verdicts (or of
-0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it.
+A frame contains the verdicts of scored samples. If every score is the share of 1 among its sample's verdicts (or of 0,
+for a criterion with the good answer no), the mean is a sum over verdicts, and labels of some can correct it.
 
-The key of a unit is the hash of the question and of all that is shown. Equal keys are one statement, in two metrics or
-in two runs: it is labelled once.
+The key of a unit is the hash of the question and all texts shown. Equal keys, in two metrics or two runs, are one
+statement, which is labelled once.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _Key = TypeVar("_Key")
 
 
 class UnitPlace(NamedTuple):
-    """Which verdict of a run."""
+    """Location of a verdict in a run."""
 
     sample_id: str
     metric: str
@@ -45,7 +45,7 @@ class UnitPlace(NamedTuple):
 
 
 class _SampleUnits(NamedTuple):
-    """The counted verdicts of one sample: keys, labels of the judge, probabilities of 1 (NaN without a judge)."""
+    """Counted verdicts of one sample: keys, judge's labels, and probabilities of 1 (NaN without a judge)."""
 
     sample_id: str
     cluster: int
@@ -55,7 +55,7 @@ class _SampleUnits(NamedTuple):
 
 
 class UnitFrame:
-    """The counted verdicts of one metric, in the order of the run, and of which samples they are."""
+    """Counted verdicts of one metric with their samples, in the order of the run."""
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
@@ -63,7 +63,7 @@ class UnitFrame:
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
     def add(self, evaluation: Evaluation, cluster: int, keys: Sequence[str]) -> None:
-        """Count the verdicts of one more sample, of this cluster: all if it was scored, none otherwise."""
+        """Add the verdicts of a scored sample of this cluster. Other samples add none."""
         if not isinstance(evaluation.outcome, Scored):
             return
         verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
@@ -78,7 +78,7 @@ class UnitFrame:
             self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
-        """The frame of these samples alone, each with the number of its cluster."""
+        """Return the frame reduced to these samples, with these cluster numbers."""
         part = UnitFrame(self.metric)
         part._shares = self._shares
         samples = (sample for sample in self._samples if sample.sample_id in clusters)
@@ -87,12 +87,12 @@ class UnitFrame:
 
     @cached_property
     def share_of(self) -> ShareOf | None:
-        """Which verdicts its scores are shares of; None where they are something else."""
+        """Verdicts counted by the scores, or None if the scores are not shares."""
         return next((name for name in ("ones", "zeros") if self._samples and name in self._shares), None)
 
     @cached_property
     def places(self) -> list[UnitPlace]:
-        """Where the units stand in the run."""
+        """Locations of the units in the run."""
         samples = ((sample.sample_id, len(sample.keys)) for sample in self._samples)
         return [UnitPlace(name, self.metric, position) for name, count in samples for position in range(count)]
 
@@ -108,22 +108,22 @@ class UnitFrame:
 
     @cached_property
     def p_yes(self) -> Floats:
-        """Probabilities of 1 (units,), NaN where a label follows without a judge."""
+        """Probabilities of 1 (units,), NaN for a label without a judge."""
         return np.array([p_yes for sample in self._samples for p_yes in sample.p_yes], dtype=np.float64)
 
     @cached_property
     def weights(self) -> Floats:
-        """Shares of the units (units,) in the mean of the metric, 1 in all."""
+        """Weights of the units (units,) in the mean of the metric, with sum 1."""
         return np.repeat(1 / (self._sizes * float(len(self._sizes))), self._sizes)
 
     @cached_property
     def clusters(self) -> Indices:
-        """Number of each unit's cluster (units,): its sample, or the group of that, as all frames of a run count."""
+        """Cluster number of each unit (units,), its sample or group, numbered alike in all frames of a run."""
         return np.repeat(np.array([sample.cluster for sample in self._samples], dtype=np.intp), self._sizes)
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
-        """Indices of the units that a judge was asked about, by their keys."""
+        """Indices of the units with a judge's verdict, by key."""
         indices: dict[str, list[int]] = {}
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
             indices.setdefault(self.keys[index], []).append(index)
@@ -135,9 +135,9 @@ class UnitFrame:
 
 
 def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """The frame of each of the metrics, by default of all that a person can label verdicts of.
+    """Return the frame of each metric, by default of all with verdicts that can be labelled.
 
-    Raises RunDirectoryError for a run whose samples are not those that were scored.
+    Raises RunDirectoryError if the run's samples do not match its scores.
     """
     rubrics = run.manifest.rubrics
     frames = {
@@ -159,7 +159,7 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
 
 
 def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
-    """Where each statement stands first in the run, by its key."""
+    """Return the first location of each statement by key."""
     places: dict[str, UnitPlace] = {}
     for frame in frames:
         places |= {key: frame.places[units[0]] for key, units in frame.by_key.items() if key not in places}
@@ -167,15 +167,15 @@ def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
 
 
 def verdicts_at(run: Run, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
-    """The verdicts of the run at these places, by the keys of the places."""
+    """Return the verdicts at these locations, by key."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {keys[place]: row for place, row in rows if place in keys}
 
 
 def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """The frames of the metrics whose means labels can correct; of the named ones all that a judge gave labels for.
+    """Return the frames of the metrics that labels can correct, or of all named metrics with judge verdicts.
 
-    Raises InputError for a named metric that has none, and where there is none at all.
+    Raises InputError for a named metric without verdicts, and if no metric is left.
     """
     frames = unit_frames(run, metrics)
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
@@ -190,17 +190,17 @@ def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
 
 
 class Evidence:
-    """What a person is asked and shown of the verdicts of a run."""
+    """Question and texts shown to an annotator for the verdicts of a run."""
 
     def __init__(self, run: Run) -> None:
         self._criteria = run.manifest.criteria
         self._metrics: dict[str, Metric] = dict(self._criteria)
         for name in run.summary.metrics.keys() - self._criteria.keys():
-            with suppress(InputError):  # of a package that is not installed
+            with suppress(InputError):  # from a package that is not installed
                 self._metrics[name] = catalog.get(name)
 
     def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """The question, and what a person compares the unit with, without the unit itself; None for what has no part.
+        """Return the question and the texts to compare the unit with, None if unused. Omits the unit.
 
         Its keys are asks, user_input, contexts, reference, response.
         """
@@ -226,7 +226,9 @@ class Evidence:
         }
 
     def key(self, sample: Sample, verdict: VerdictRow) -> str:
-        """The hash (hexadecimal, 32 digits) of the question and of all that is shown, whatever the metric is called."""
+        """Return the hash (32 hexadecimal digits) of the question and all texts shown, independent of the metric's
+        name.
+        """
         criterion = self._criteria.get(verdict.metric)
         asks = criterion.question if criterion else catalog.question_of(verdict.metric)
         shown = {**self.shown(sample, verdict), "asks": asks}

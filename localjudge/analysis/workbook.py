@@ -1,7 +1,7 @@
-"""Excel workbooks (.xlsx) of rows to be filled in, through openpyxl: the extra `localjudge[xlsx]`.
+"""Excel workbooks (.xlsx) of rows to fill in, with openpyxl (the extra `localjudge[xlsx]`).
 
-Texts are written as texts, whatever they look like: `=1+1`, `#N/A`, `007` and `2024-01-05` stay what they are, even if
-somebody edits the cell. Characters that XML cannot hold are written as ECMA-376-1 says (22.9.2.19: `_x000D_`).
+Texts remain texts, even after editing: `=1+1`, `#N/A`, `007` and `2024-01-05`. Characters invalid in XML are escaped
+as in ECMA-376-1 (22.9.2.19: `_x000D_`).
 """
 
 import io
@@ -20,14 +20,14 @@ from localjudge.errors import DataError, InputError
 from localjudge.words import printable
 
 LONGEST_CELL = 32_767
-"""Most characters (UTF-16 units) in a cell."""
+"""Maximum characters (UTF-16 units) in a cell."""
 _TEXT_FORMAT = 255
-"""Most characters that older versions of Excel show of a cell whose format is text."""
+"""Maximum characters that older versions of Excel show in a cell formatted as text."""
 _WIDEST = 60
 _MOST_ROWS, _MOST_COLUMNS = 2**20, 256
-"""What is read of a worksheet: Excel has no more rows, and no sheet of labels as many columns."""
+"""Limits on reading a worksheet: Excel's number of rows, and more columns than any label sheet has."""
 _UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-_ESCAPE = re.compile("_x(00[01][0-9A-Fa-f]|005[Ff]|[Ff]{3}[EeFf])_")  # of others openpyxl takes away the first half
+_ESCAPE = re.compile("_x(00[01][0-9A-Fa-f]|005[Ff]|[Ff]{3}[EeFf])_")  # openpyxl drops the first half of other escapes
 
 
 def _openpyxl() -> Any:
@@ -40,10 +40,10 @@ def _openpyxl() -> Any:
 
 
 def workbook(rows: Sequence[Mapping[str, Any]], labels: str, whole: Collection[str]) -> bytes:
-    """A workbook of rows with the same columns, whose column `labels` takes 1 and 0.
+    """Return a workbook of rows with the same columns. The column `labels` accepts 1 and 0.
 
-    Raises InputError without openpyxl, and for a text that no cell can hold in a column that has to stay `whole`; in
-    another column it is cut, with a mark.
+    Raises InputError without openpyxl, and for a text too long for a cell in a `whole` column. In other columns such a
+    text is cut and marked.
     """
     package = _openpyxl()
     book = package.Workbook(write_only=True)
@@ -78,12 +78,12 @@ def _cell(package: Any, sheet: Any, value: Any, *, label: bool, header: bool = F
     cell.number_format = "@" if is_text and not is_long else "General"
     cell.quotePrefix = is_text and is_long
     cell.value = value
-    cell.data_type = "s" if is_text else "n"  # openpyxl finds formulas and errors in texts
+    cell.data_type = "s" if is_text else "n"  # openpyxl would detect formulas and errors in texts
     return cell
 
 
 def is_too_long(value: object) -> bool:
-    """Whether a value is a text that no cell of Excel can hold."""
+    """Return whether the value is a text too long for an Excel cell."""
     return isinstance(value, str) and len(_units(value)) > 2 * LONGEST_CELL
 
 
@@ -104,15 +104,15 @@ def _fitting(row: Mapping[str, Any], column: str, whole: Collection[str]) -> Any
 
 
 def workbook_rows(file: Path, labels: str) -> list[RawRow]:
-    """The rows of the one worksheet that has the column `labels`; a row's place is its number there.
+    """Read the rows of the only worksheet with the column `labels`. A row's place is its number in the sheet.
 
-    Values are what cells show: of a formula, what it gave when it was saved. Raises DataError for a file that is not a
-    sound workbook, or has no or several such worksheets; InputError without openpyxl.
+    Values are the displayed ones; a formula has its saved result. Raises DataError for an invalid workbook, or unless
+    exactly one worksheet has the column, and InputError without openpyxl.
     """
     package, name = _openpyxl(), shown_name(str(file))
     try:
         with open(file, "rb") as stream, zipfile.ZipFile(stream) as packed, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # openpyxl names what it does not read
+            warnings.simplefilter("ignore")  # openpyxl warns of unsupported content
             check_expansion(name, file.stat().st_size, sum(part.file_size for part in packed.infolist()))
             book = package.load_workbook(stream, read_only=True, data_only=True)
             tables = {sheet.title: rows for sheet in book.worksheets if (rows := _rows(sheet, name, labels))}
@@ -121,7 +121,7 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
         raise
     except OSError as error:
         raise DataError(f"{name} cannot be read: {error.strerror or error}", hint="name a file") from error
-    except Exception as error:  # openpyxl trusts the file, and raises anything for a damaged one
+    except Exception as error:  # openpyxl raises arbitrary errors for a damaged file
         problem = f"{name} cannot be read as an Excel workbook: {printable(str(error)):.200}"
         raise DataError(problem, hint="save it once more, as .xlsx or as CSV") from error
     if len(tables) != 1:
@@ -133,8 +133,8 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
 
 
 def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
-    """The rows below the header, the first that is not empty; none if it lacks the column of labels."""
-    sheet.reset_dimensions()  # a file may be wrong about them
+    """Return the rows below the header (the first non-empty row), or none if it lacks the label column."""
+    sheet.reset_dimensions()  # the file's own may be wrong
     cells = enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS, values_only=True), 1)
     filled = ((number, row) for number, row in cells if _is_filled(number, row, name))
     columns = [str("" if cell is None else cell).strip() for cell in next(filled, (0, ()))[1]]
@@ -147,7 +147,7 @@ def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
         cells_of = zip(columns, row, strict=True)
         values |= {column: _unescaped(cell) for column, cell in cells_of if column and cell is not None}
         rows.append(RawRow(Place(name, row=number), values))
-        values = {}  # the first row has all columns, also those that nobody filled in
+        values = {}  # the first row has all columns, even empty ones
     return rows
 
 
