@@ -1,24 +1,23 @@
-"""How well a judge agrees with people: its order, its decisions and its probabilities, each measured apart.
+"""Agreement of a judge with human labels, separately for its ranking, decisions and probabilities.
 
-    labels         0  0  1  1      what people said
-    scores         .1 .6 .4 .9     what the judge gives as the probability of 1
+    labels         0  0  1  1      human labels
+    scores         .1 .6 .4 .9     the judge's probability of 1
     decisions      0  1  0  1      scores >= threshold
 
     order          roc_auc                                    does 1 get higher scores than 0?
     decisions      balanced_accuracy, cohen_kappa, bias       are the labels right?
     probabilities  calibration_error, calibration_line        does 0.8 mean eight of ten?
 
-Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
-where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_intervals` do. A result
-has the shape of the weights without their last axis: one number, or (m,). All raise ValueError for no rows, unequal
-lengths or other labels, and DataError where labels of one kind leave the number without a meaning.
+Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,) with default 1, or
+(m, n) for m weightings of the same rows, like the resamples of `statistic_intervals`. Results have the shape of the
+weights without the last axis: one number, or (m,). All raise ValueError for no rows, unequal lengths or other labels,
+and DataError if labels of one kind make the statistic undefined.
 
-A threshold that is chosen on labels looks better on them than it is. So clusters (rows about one document help to guess
-each other) are dealt into folds at random, and each fold is decided by the threshold of the others; what is kept is
-chosen on all rows (M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36,
-111-147).
+A threshold chosen on labels is too optimistic on them. So clusters (rows of one document are dependent) are dealt into
+folds at random, and each fold uses the threshold of the other folds. The final threshold is chosen on all rows (M.
+Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147).
 
-The invariant: a seed and the rows fix every number; neither the order of the rows nor the names of clusters move any.
+Invariant: seed and rows determine every number, independent of the row order and the names of clusters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +32,7 @@ from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, can
 THRESHOLD_FOLDS = 10
 _BINS = 10
 _LEAST_IN_A_BIN = 10
-# A probability of exactly 0 or 1 has no logit: 1e-6 stands for it, the least that a float32 softmax tells from 0 or 1.
+# A probability of 0 or 1 has no logit, so it is moved by 1e-6, the smallest distance that a float32 softmax resolves.
 _LEAST = 1e-6
 _STEPS = 100
 _ENOUGH = 1e-10
@@ -42,7 +41,7 @@ _OTHER_LABELS = "add rows that people labelled the other way"
 
 
 def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Probability that a random 1 scores above a random 0; a tie counts half.
+    """Return the probability that a random 1 scores above a random 0. A tie counts half.
 
     Source: J. A. Hanley and B. J. McNeil (1982), Radiology 143, 29-36.
     """
@@ -55,14 +54,14 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
 
 
 def _shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
-    """Shares of the rows that are decided 1 rightly and wrongly, and 0 wrongly and rightly: TP, FP, FN, TN."""
+    """Return the shares of true and false positives, and of false and true negatives: TP, FP, FN, TN."""
     y_true, decided, weight = rows
     cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
     return [_mean(cell, weight) for cell in cells]
 
 
 def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Mean of the share of 1s and the share of 0s that were decided rightly.
+    """Return the mean of sensitivity and specificity.
 
     Source: K. H. Brodersen et al. (2010), The balanced accuracy and its posterior distribution, ICPR, 3121-3124.
     """
@@ -71,13 +70,13 @@ def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLik
 
 
 def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
+    """Return the share of rows decided 1 minus the share labelled 1, which is the error of a mean of decisions."""
     _, fp, fn, _ = _shares(_rows(labels, decisions, weights))
     return fp - fn
 
 
 def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Agreement beyond chance, (observed - expected) / (1 - expected).
+    """Return the agreement beyond chance, (observed - expected) / (1 - expected).
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
@@ -90,11 +89,12 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
 
 
 def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
-    """Agreement beyond chance of any number of annotators, on the labels 0 and 1 that each unit has.
+    """Return the agreement beyond chance of any number of annotators, for labels 0 and 1 of each unit.
 
         alpha = 1 - (n - 1) sum_u d_u / (m_u - 1) / (n_0 n_1)
 
-    n labels of units with two or more, n_0 and n_1 of each kind; unit u has m_u, and d_u pairs of them differ.
+    n is the number of labels of units with two or more, n_0 and n_1 the number of each kind. Unit u has m_u labels, and
+    d_u pairs of them differ.
 
         00 11 01 01 01 00 00 00 01 00    n = 20, n_0 = 14, n_1 = 6, four pairs differ: 1 - 19 4 / (14 6) = .095
 
@@ -110,12 +110,12 @@ def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
 
 
 def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Root of the mean squared distance between mean score and share of 1s over bins of equal numbers of rows.
+    """Return the root mean squared distance between mean score and share of 1s over equal-mass bins.
 
-    Of each bin's square, the variance of its share of 1s is taken off, ybar (1 - ybar) / (n - 1), which is what chance
-    alone adds to it; a sum below 0 counts as 0. With weights, n is the bin's effective number of rows (L. Kish (1965),
-    Survey Sampling), (sum w)^2 / (sum w^2). Rows of a bin count as independent. Source: A. Kumar, P. Liang and T. Ma
-    (2019), Verified uncertainty calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
+    The chance variance of a bin's share of 1s, ybar (1 - ybar) / (n - 1), is subtracted from its square. A negative sum
+    counts as 0. With weights, n is the bin's effective number of rows (L. Kish (1965), Survey Sampling), (sum w)^2 /
+    (sum w^2). Rows of a bin count as independent. Source: A. Kumar, P. Liang and T. Ma (2019), Verified uncertainty
+    calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
     """
     y_true, y_score, weight = _rows(labels, scores, weights)
     group = equal_mass_bins(y_score)
@@ -123,7 +123,7 @@ def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike |
     share = _sums(weight * y_true, group) / mass
     gap = _sums(weight * y_score, group) / mass - share
     several = mass**2 - squares
-    # A bin of one row has no variance that could be estimated: its numerator is 0, too.
+    # The variance of a bin of one row cannot be estimated. Its numerator is also 0.
     variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(mass), where=several > 0)
     square = (mass * (gap**2 - variance)).sum(axis=-1) / mass.sum(axis=-1)
     root: Floats = np.sqrt(np.maximum(square, 0))
@@ -131,9 +131,9 @@ def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike |
 
 
 def equal_mass_bins(scores: ArrayLike) -> Indices:
-    """The number of each row's bin, in the order of the scores: bins of about equal numbers of rows, at least ten.
+    """Return each row's bin number, ascending with the score. Bins have about equal numbers of rows, at least ten.
 
-    Equal scores are in one bin, so where many are equal there are fewer bins.
+    Equal scores share a bin, so many equal scores give fewer bins.
     """
     y_score = np.asarray(scores, dtype=np.float64)
     number = max(1, min(_BINS, len(y_score) // _LEAST_IN_A_BIN))
@@ -142,18 +142,18 @@ def equal_mass_bins(scores: ArrayLike) -> Indices:
 
 
 class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score): 0 and 1 for a calibrated judge; both a number, or (m,)."""
+    """logit P(label = 1) = intercept + slope * logit(score). A calibrated judge has 0 and 1. Numbers, or (m,)."""
 
     slope: Floats
     intercept: Floats
 
 
 def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> CalibrationLine:
-    """Slope and intercept of the logistic regression of the labels on the scores' logits, by Newton's method.
+    """Return slope and intercept of the logistic regression of the labels on the scores' logits, by Newton's method.
 
-    A slope below 1 means scores too near 0 and 1. Raises DataError where one threshold splits the labels without error,
-    or all scores are equal: the likelihood then has no greatest value (A. Albert and J. A. Anderson (1984), Biometrika
-    71, 1-10). Source: D. R. Cox (1958), Biometrika 45, 562-565.
+    A slope below 1 means overconfident scores. Raises DataError if one threshold separates the labels, or all scores
+    are equal, because the likelihood then has no maximum (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
+    Source: D. R. Cox (1958), Biometrika 45, 562-565.
     """
     y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
     clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
@@ -170,10 +170,10 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
 
 
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
-    """The logistic regressions (m, p) of labels (n,) on columns (p, n), one for each of the weights (m, n).
+    """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the weights (m, n).
 
-    By Newton's method from `start` (p,). A step that would lower the likelihood is halved; a line that has come to rest
-    is left alone, so that it does not depend on the others. Raises LinAlgError where columns repeat each other.
+    Uses Newton's method from `start` (p,), and halves a step that would lower the likelihood. A converged regression is
+    not updated further, so it does not depend on the others. Raises LinAlgError for linearly dependent columns.
     """
     lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
@@ -185,7 +185,7 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
         for place, column in enumerate(columns):
             linear += tried[:, [place]] * column
         least = np.exp(-np.abs(linear))
-        # log(1 + e^z), by parts that cannot overflow, which are many times faster than `logaddexp`.
+        # log(1 + e^z) in parts that cannot overflow, many times faster than `logaddexp`.
         surprise = np.maximum(linear, 0) + np.log1p(least)
         reached = (weight * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
@@ -204,16 +204,16 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
 
 
 def _mean(values: ArrayLike, weights: Floats) -> Floats:
-    """Weighted mean of values (n,), for each row of weights (..., n)."""
+    """Return the weighted mean of values (n,) for each row of weights (..., n)."""
     mean: Floats = (weights * np.asarray(values)).sum(axis=-1) / weights.sum(axis=-1)
     return mean
 
 
 def _sums(values: Floats, group: Indices) -> Floats:
-    """Sum of the values (..., n) of each group that has any, in the order of the groups' numbers."""
+    """Return the sums of the values (..., n) by non-empty group, in order of group number."""
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    # `take` keeps the values of a weighing together, so that they are added in one order however many weighings come.
+    # `take` keeps the values of one weighting contiguous, so the order of addition does not depend on their number.
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
@@ -227,7 +227,7 @@ def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
-    """The rows. Raises DataError where all labels are equal."""
+    """Return the rows. Raises DataError if all labels are equal."""
     rows = _rows(labels, scores, weights)
     if rows[0].min() == rows[0].max():
         problem = f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured"
@@ -236,10 +236,9 @@ def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | No
 
 
 def best_threshold(rows: LabelledScores) -> float:
-    """The threshold of the greatest balanced accuracy: 1 from it on, halfway between two neighbouring scores.
+    """Return the threshold with the greatest balanced accuracy, a midpoint between two adjacent scores.
 
-    Of several that are equally good, the one nearest to 0.5, and of two equally near ones the lower. Raises DataError
-    where all labels or all scores are equal: no threshold parts them.
+    On ties it is the one nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
     """
     labels, scores, weights = rows.arrays()
     distinct, place = np.unique(scores, return_inverse=True)
@@ -257,9 +256,9 @@ def best_threshold(rows: LabelledScores) -> float:
 
 
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
-    """Each row (n,) decided by a threshold that was chosen without its cluster; and the threshold of each fold.
+    """Return the decision on each row (n,) by a threshold chosen without its cluster, and the threshold of each fold.
 
-    Raises DataError for a single cluster, and as `best_threshold` does on the rows of all folds but one.
+    Raises DataError for a single cluster, and like `best_threshold` on the rows of all folds but one.
     """
     labels, scores, weights = rows.arrays()
     groups = canonical_groups([labels, scores, weights], rows.clusters)

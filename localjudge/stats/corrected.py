@@ -1,35 +1,34 @@
-"""A judge's mean, corrected by the labels that people gave to a part of its verdicts, and which verdicts to label.
+"""Prediction-powered means: a judge's mean corrected by human labels of some verdicts, and how to draw those verdicts.
 
-The headline of a metric is a mean over N samples of a share of units, so a unit of a sample that has m of them weighs
-w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge's label, H the one of people:
+The headline of a metric is a mean over N samples of a share of units. A unit of a sample with m units has the weight
+w = 1 / (m N), and so does a judge's error on it. L is the judge's label, H the human label:
 
     judged     p     = sum w L        over all units: the headline
-    truth      theta = E[sum w H]     what people would say, for samples drawn like these: what is estimated
+    truth      theta = E[sum w H]     the estimand: the human mean for samples from the same population
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
-A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
-to what they stand for together in their stratum (Hajek, 1971), which is known; strata are of alike p_yes. lambda, in
-[0, 1], is the slope of H on L within the strata ("power tuning"). With L = 0 and one stratum it is the mean of the
-labels alone, and the judge is worth the labels that would make that interval as narrow: as n labels give a width in
-proportion to 1 / sqrt(n), those are n (width of the labels alone / width)^2 - n.
+A labelled unit drawn with probability pi represents w / pi (Horvitz and Thompson, 1952). These weights are scaled to
+the known total of their stratum (Hajek, 1971). Strata group similar p_yes. lambda, in [0, 1], is the slope of H on L
+within the strata ("power tuning"). With L = 0 and one stratum the estimate is the labels-only mean. Interval width is
+proportional to 1 / sqrt(n), so the judge saves n (width of labels only / width)^2 - n labels.
 
-To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
-what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
-v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
-t has as many degrees of freedom as clusters have labels, less the strata. The limits are taken on the logit, as means
-near 0 and 1 are skewed. Where no error was seen there may be one: the variance has one labelled unit more, which the
-judge has wrong as likely as not. The intervals of a run are those of a planned look at its labels, with the confidence
-of `localjudge.stats.looks`. A difference of two means is the sum of the differences of what each cluster adds.
+To first order the estimate is a sum over independent clusters (a sample, or a group of samples). A unit adds its share
+and the mean correction of its stratum, w (lambda L + mean q), with q = H - lambda L. A labelled unit also adds its
+deviation v (q - mean q). The variance is the sum of squares (S. L. Lohr, 2022, Sampling, 9.3). The degrees of freedom
+of Student's t are the number of labelled clusters minus the number of strata. Limits are on the logit scale, because
+means near 0 and 1 are skewed. To allow for unseen errors, the variance includes one more labelled unit that the judge
+gets wrong with probability 1/2. A run's intervals are those of a planned look, with its confidence
+(`localjudge.stats.looks`). The difference of two means is the sum of the differences of the clusters' contributions.
 
-Units are drawn with probabilities in proportion to their weight times how unsure the judge is of them, sqrt(p (1 - p)),
-with p a tenth of the way from p_yes to 1/2, as a judge may be sure and wrong (T. Zrnic and E. J. Candes, 2024, Active
-statistical inference, arXiv:2403.03208). They lie next to each other on a circle, arcs of these lengths, alike ones
-together; points that the golden ratio spreads over the circle from a random start on fall on those that are labelled:
-any number of them is a systematic sample (W. G. Madow, 1949, On the theory of systematic sampling II, Annals of
-Mathematical Statistics 20, 333-354), so one may stop or go on at any time. After k points, which leave k gaps between
-them, an arc of length s was hit with the probability sum min(s, gap).
+Units are drawn with probability proportional to their weight times the judge's uncertainty sqrt(p (1 - p)), with p
+moved a tenth of the way from p_yes to 1/2 because a confident judge may be wrong (T. Zrnic and E. J. Candes, 2024,
+Active statistical inference, arXiv:2403.03208). Units are arcs of these lengths on a circle, similar ones adjacent.
+Points spaced by the golden ratio from a random start select the arcs that they hit. Any number of them is a systematic
+sample (W. G. Madow, 1949, On the theory of systematic sampling II, Annals of Mathematical Statistics 20, 333-354), so
+labelling may stop or continue at any time. After k points, with k gaps between them, an arc of length s was hit with
+probability sum min(s, gap).
 
-`scripts/coverage-table --corrected` shows how often the intervals hold the truth, and how many labels are saved.
+`scripts/coverage-table --corrected` shows the coverage of the intervals and the number of labels saved.
 
 Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
 arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
@@ -48,7 +47,7 @@ from localjudge.stats.interval import CONFIDENCE, Floats, Indices, two_sided_qua
 Flags = npt.NDArray[np.bool_]
 
 FEWEST_CLUSTERS = 10
-"""Samples (or groups of samples) that need labels for an interval: of fewer, no t is a good approximation."""
+"""Minimum labelled samples (or groups) for an interval. Below it, t is a poor approximation."""
 _FEWEST_OF_STRATUM = 5
 STRATA = 5
 _DOUBT = 0.1
@@ -56,15 +55,15 @@ _ROUNDING = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
 MOST_POINTS = 1 << 22
-"""How many points a drawing may have: they hit all units whose shares are above 3e-7."""
+"""Maximum points of a drawing. They hit all units with shares above 3e-7."""
 
 
 class JudgedUnits(NamedTuple):
-    """Units of one metric, all arrays (units,): those that make up its mean, and those that people labelled.
+    """Units of one metric as arrays (units,), some of them labelled.
 
-    `weights` are the shares of units in the mean, 1 in all. `drawn` is what a labelled unit stands for, w / pi, and 0
-    where there is no label. Strata next to each other by number are alike; `clusters` are numbers from 0 on. The truth
-    of `certain` units follows without a judge: `human` says it, `drawn` is the weight, and their stratum is the first.
+    `weights` are the shares of units in the mean, with sum 1. `drawn` is w / pi for a labelled unit and 0 for others.
+    Strata with adjacent numbers are similar. `clusters` are numbers from 0. The truth of `certain` units is known
+    without a judge: it is in `human`, `drawn` is the weight, and they form the first stratum.
     """
 
     judged: Floats
@@ -77,12 +76,12 @@ class JudgedUnits(NamedTuple):
 
     @property
     def labelled(self) -> Flags:
-        """Which units have a label that somebody gave."""
+        """Mask of units with a human label."""
         return (self.drawn > 0) & ~self.certain
 
 
 class PredictionPowered(NamedTuple):
-    """The corrected mean, its limits (None where too few clusters have labels), lambda, and how many have labels."""
+    """Corrected mean, limits (None for too few labelled clusters), lambda, and the number of labelled clusters."""
 
     mean: float
     limits: tuple[float, float] | None
@@ -91,9 +90,9 @@ class PredictionPowered(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """A mean, lambda, what each cluster adds to its deviation (clusters,), and how many of them have labels.
+    """Mean, lambda, contribution of each cluster to the deviation (clusters,), and number of labelled clusters.
 
-    `unseen` is the square that one labelled unit more would add, `strata` the number of those that have labels.
+    `unseen` is the square of one additional labelled unit, `strata` the number of labelled strata.
     """
 
     mean: float
@@ -104,7 +103,7 @@ class _Estimate(NamedTuple):
     strata: int
 
     def half_width(self, confidence: float | None) -> float | None:
-        """Half of the interval of a normal mean; None without a confidence, or if too few clusters have labels."""
+        """Return half the interval width of a normal mean, or None without a confidence or enough labelled clusters."""
         if confidence is None or self.clusters < FEWEST_CLUSTERS:
             return None
         clusters = len(self.contributions)
@@ -113,15 +112,16 @@ class _Estimate(NamedTuple):
 
 
 def prediction_powered(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
-    """The prediction-powered mean, formulas above; labels that agree with the judge leave the judge's mean.
+    """Return the prediction-powered mean (formulas above), equal to the judge's mean if all labels agree with the
+    judge.
 
-    `confidence` is that of one look (`localjudge.stats.looks`): None gives no interval.
+    `confidence` is the confidence of one look (`localjudge.stats.looks`). None gives no interval.
 
-        judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 say 1 0 0 0, each stands for 1/4
+        judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 have labels 1 0 0 0 and weight 1/4 each
         lambda   H mean .25, L mean .5: (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
         theta    .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
 
-    Raises DataError for no label.
+    Raises DataError without labels.
     """
     estimate = _estimate(units)
     half_width, least = estimate.half_width(confidence), math.sqrt(estimate.unseen) / 2
@@ -130,14 +130,14 @@ def prediction_powered(units: JudgedUnits, confidence: float | None = CONFIDENCE
 
 
 def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
-    """The mean of the labels, without the judge. Raises DataError for no label."""
+    """Return the mean of the labels, without the judge. Raises DataError without labels."""
     nothing = np.where(units.certain, units.judged, 0.0)
     strata = np.where(units.certain, 0, units.certain.any())
     return prediction_powered(units._replace(judged=nothing, strata=strata), confidence)
 
 
 def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
-    """How many labels more would make the interval of the labels alone as narrow as the corrected; None without any."""
+    """Return the number of extra labels for a labels-only interval of the same width, or None without intervals."""
     if corrected.limits is None or alone.limits is None:
         return None
     width, width_alone = (high - low for low, high in (corrected.limits, alone.limits))
@@ -145,9 +145,10 @@ def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels:
 
 
 def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
-    """The smallest interval around those of several estimates, and the middle of their means; the rest of the first.
+    """Return the smallest interval around all intervals, and the midpoint of the means. The rest is of the first
+    estimate.
 
-    One for each annotator, where annotators contradict each other: the interval of each lies inside.
+    Used for annotators who contradict each other, with one estimate each.
     """
     means, limits = [each.mean for each in estimates], [each.limits for each in estimates if each.limits]
     around = None
@@ -159,12 +160,12 @@ def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
 def corrected_difference(
     before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
 ) -> PredictionPowered:
-    """The corrected mean of `after` minus that of `before`; clusters have the same numbers in both.
+    """Return the corrected mean of `after` minus that of `before`. Clusters have the same numbers in both.
 
-    A unit that both have, with one label, adds to it only what the judges and the weights make different: where no
-    cluster differs the difference is exact. Its `power` is that of `after`.
+    A shared unit with one label contributes only the difference in judged labels and weights. If no cluster differs,
+    the difference is exact. `power` is from `after`.
 
-    Raises DataError for no label in one of them.
+    Raises DataError if either has no labels.
     """
     old, new = _estimate(before), _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
@@ -200,13 +201,13 @@ def _estimate(units: JudgedUnits) -> _Estimate:
         power=power,
         contributions=_contributions(units, strata, v, q, power),
         clusters=len(np.unique(units.clusters[labelled])),
-        unseen=float((v[labelled] ** 2).mean()),  # of one labelled unit more, as heavy as those there are
+        unseen=float((v[labelled] ** 2).mean()),  # one more labelled unit of the same mean square weight
         strata=len(np.unique(strata[labelled])),
     )
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:
-    """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
+    """Number the strata from 0 and merge any with too few labels into the next, or the last into the one before."""
     labels = _sums(units.labelled.astype(np.float64), units.strata)
     first = int(units.certain.any())
     number, seen, new = first, 0.0, [0] * first
@@ -221,22 +222,22 @@ def _merged_strata(units: JudgedUnits) -> Indices:
 
 
 def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, power: float) -> Floats:
-    """What each cluster adds to a deviation: its own part, and how its labelled units differ from their stratum.
+    """Return the contribution of each cluster: its own part, and the deviations of its labelled units.
 
-    A stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
+    The weight of a stratum is known, so only deviations from its mean vary.
     """
     average = _means(q, v, strata)
     own = units.weights * (power * units.judged + average)
     own = own - own.sum() * units.weights
     labelled = units.drawn > 0
     counts = _sums(labelled.astype(np.float64), strata)
-    # Around a mean that was taken from k labels, squares are too small by (k - 1) / k.
+    # Squares around the mean of k labels are too small by (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
     return _sums(own + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
 
 
 def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
-    """The limits around the logit of a mean, which is taken to be no nearer to 0 and 1 than half a unit.
+    """Return the limits around the logit of a mean, which is clipped to half a unit from 0 and 1.
 
     Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse sinh transformation, American Statistician
     55, 200-202.
@@ -248,7 +249,7 @@ def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
 
 
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
-    """The weighted mean of its stratum for each unit, 0 where none has a weight."""
+    """Return the weighted mean of its stratum for each unit, 0 for a stratum without weight."""
     total = _sums(weights, strata)
     means: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
     return means[strata]
@@ -259,28 +260,31 @@ def _sums(values: Floats, group: Indices) -> Floats:
 
 
 def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
-    """Number of the stratum of each score (units,), ascending and about equally large; equal scores are together."""
+    """Return the stratum number of each score (units,), ascending and about equal in size.
+
+    Equal scores share a stratum.
+    """
     edges = np.quantile(scores, np.arange(1, strata) / strata)
     return np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1].reshape(-1)
 
 
 def uncertainty(p_yes: Floats) -> Floats:
-    """How far off the judge may be about units of these probabilities of 1: sqrt(p (1 - p)), p nearer to 1/2."""
+    """Return the judge's uncertainty at these probabilities of 1: sqrt(p (1 - p)), with p moved towards 1/2."""
     p = p_yes + _DOUBT * (0.5 - p_yes)
     return np.sqrt(p * (1 - p))
 
 
 class DrawnUnits(NamedTuple):
-    """Indices of the drawn units in the order of drawing, and after how many points each was hit, from 1 on."""
+    """Indices of the units in drawing order, and the number of points until each was hit (from 1)."""
 
     taken: Indices
     turns: Indices
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units (or all) of these sizes (units,), above 0; those of a stratum lie together on the circle.
+    """Draw `count` units, or all, with these positive sizes (units,). Units of a stratum are adjacent on the circle.
 
-    Fewer where MOST_POINTS points do not hit as many.
+    Returns fewer if MOST_POINTS points do not hit enough units.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     start, size = generator.random(), len(sizes)
@@ -298,7 +302,7 @@ def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
-    """With which probability units with these shares (units,) of all sizes are hit by this number of points.
+    """Return the probability that `turns` points hit each unit, with these shares (units,) of the total size.
 
     One point hits a share of 0.2 with that probability. Two, 0.618 apart, leave gaps of 0.382 and 0.618: a share of 0.2
     is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.

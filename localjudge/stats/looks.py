@@ -1,16 +1,16 @@
-"""How often people may look at a mean while they label: an interval at planned numbers of labels only.
+"""Repeated looks at a mean during labelling, with intervals at planned numbers of labels only.
 
-An ordinary 95 % interval that is computed again after each few labels misses the truth at some look in 12 to 17 % of
-runs. So the error is spent over planned looks, most of it at 50 labels. Between two looks the labels of the last one
-count; labels of all statements are the last look, which spends what is left.
+An ordinary 95 % interval, recomputed every few labels, misses the truth at some look in 12 to 17 % of runs. So the
+error is spent over planned looks, most of it at 50 labels. Between two looks only the labels of the last look count.
+The last look has labels of all statements and spends the remaining error.
 
     labels   20   30   50   100   150   200   300   500  1,000  2,000  5,000  10,000
     spent   .05   .3  3.5  4.05  4.35  4.57  4.73  4.84   4.91   4.95   4.98     5.0 %
 
-For a mean of n independent labels the deviations at two looks are normal with a correlation of sqrt(n_1 / n_2), and
-labels drawn without replacement from a sample correlate more. The error of a look is P(|Z| > c) with the c for which
-the first deviation beyond any c so far is as probable as the error that the look may spend; Student's t then has
-the same error. `scripts/coverage-table --corrected` computes the errors, and how often a run misses the truth.
+For a mean of n independent labels the deviations at two looks are normal with correlation sqrt(n_1 / n_2). Labels drawn
+without replacement from a sample correlate more. The error of a look is P(|Z| > c), with c chosen so that the
+probability of a first deviation beyond c at this look equals the error that it may spend. Student's t then uses the
+same error. `scripts/coverage-table --corrected` computes the errors and the rate at which a run misses the truth.
 
 Sources: P. Armitage, C. K. McPherson and B. C. Rowe (1969), Repeated significance tests on accumulating data, JRSS A
 132, 235-244; S. J. Pocock (1977), Group sequential methods in the design and analysis of clinical trials, Biometrika
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 
 class PlannedLook(NamedTuple):
-    """A number of labels, the error of an interval there, and its error if no more labels can follow."""
+    """Number of labels, error of an interval there, and error if no labels can follow."""
 
     labels: int
     error: float
@@ -47,9 +47,9 @@ PLANNED = (
 
 
 class Look(NamedTuple):
-    """How many labels count, the number at the next look (None after the last), and 1 - the error of an interval.
+    """Number of labels that count, number at the next look (None after the last), and confidence of an interval.
 
-    Below the first look all labels count, and there is no confidence in any interval.
+    Before the first look all labels count, but there is no interval.
     """
 
     labels: int
@@ -58,10 +58,10 @@ class Look(NamedTuple):
 
 
 def look_at(labels: int, statements: int) -> Look:
-    """The look at this number of labels of so many statements.
+    """Return the look at this number of labels for this number of statements.
 
     63 of 300     50 count, the next look is at 100
-    63 of 63      all count, with the error that is left before a look at 100
+    63 of 63      all count, with the remaining error before a look at 100
     """
     if labels >= statements:
         last = next((look for look in PLANNED if look.labels >= statements), PLANNED[-1])

@@ -1,41 +1,42 @@
-"""What changed between two runs over the same samples.
+"""Paired differences between two runs over the same samples.
 
     before  1.0  0.5  0.0  1.0
     after   1.0  1.0  0.5  0.0        differences 0, +0.5, +0.5, -1: two improved, one worsened, one tied
 
-A sample's difficulty cancels in its difference. The interval of the mean d of n differences is Student's t, with
-standard deviation s, made longer on the side to which they are skewed, and on both where nearly all are equal:
+A sample's difficulty cancels in its difference. The interval of the mean d of n differences is Student's t with
+standard deviation s, extended on the skewed side, and on both sides if nearly all differences are equal:
 
     low   d - t s / sqrt(n) + min(0, k) - g (1 + d)     k = (1 + 2 t^2) u / (6 n s^2),   u the third central moment
     high  d + t s / sqrt(n) + max(0, k) + g (1 - d)     g = (1 - 0.025^(1/n)) / 4^(m n / (n - m))
 
-k moves the limits of t for skewness (N. J. Johnson, 1978, Modified t tests and confidence intervals for asymmetrical
+k shifts the limits of t for skewness (N. J. Johnson, 1978, Modified t tests and confidence intervals for asymmetrical
 populations, Journal of the American Statistical Association 73, 536-544), but never shortens an arm. s and u are the
-unbiased estimates. g is for the m pairs that differ from the commonest difference, mostly 0: if there are none, up to a
-share 1 - 0.025^(1/n) of other pairs may have gone unseen (C. J. Clopper and E. S. Pearson, 1934, Biometrika 26,
-404-413), any of which may be -1 or +1. What is left of that after m pairs was chosen by simulation, as was the method:
+unbiased estimates. g depends on the m pairs that differ from the most common difference, usually 0. With m = 0, a share
+of up to 1 - 0.025^(1/n) of other pairs may be unobserved (C. J. Clopper and E. S. Pearson, 1934, Biometrika 26,
+404-413), any of which may be -1 or +1. The decrease with m was chosen by simulation, as was the method:
 `scripts/coverage-table --paired`.
 
-With clusters (samples that share a document) n counts clusters, and s and u are those of d plus n - 1 times what d
-loses without one of them: the jackknife, which of single pairs gives the pairs themselves (R. G. Miller, 1974, The
-jackknife: a review, Biometrika 61, 1-15). Neither the order of the pairs nor the names of clusters move a number, and
-exchanging the runs turns the interval round.
+With clusters (samples that share a document) n counts clusters. s and u are then of the jackknife values: d plus n - 1
+times the decrease of d without one cluster. For clusters of one pair these equal the pairs (R. G. Miller, 1974, The
+jackknife: a review, Biometrika 61, 1-15). Results do not depend on the order of pairs or the names of clusters.
+Exchanging the runs mirrors the interval.
 
-A gate on a mean or a difference is decided on its interval: passed if all that the truth may be keeps it, failed if
-nothing does, and otherwise undecided. An arm shrinks with the square root of the number of samples, so
+A gate on a mean or a difference is decided on its interval: passed if every value meets the gate, failed if no value
+does, otherwise undecided. An arm shrinks with the square root of the sample size, so
 
     samples needed = n * (arm / |mean - threshold|)^2
 
-would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2),
-with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do. Those of a confidence
-sequence shrink faster at first, too, and a run ends at its first decision: the exponent is then 1.6, chosen by
-simulation (`scripts/coverage-table --until`). The arm a of a mean that n labels correct is made of what samples leave
-open, about the arm s of the judge's own interval, and of what labels do. With c and c' for the normal quantiles of the
-looks at n and at n' labels (`localjudge.stats.looks`), and 1.96 for that of s, the first look with
+would decide it at the same mean (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2), with the arm
+that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer samples may suffice. The arms of a confidence
+sequence also shrink faster at first, and a run ends at its first decision, so the exponent is 1.6, chosen by simulation
+(`scripts/coverage-table --until`). The arm a of a mean corrected by n labels combines the uncertainty of the samples,
+about the arm s of the judge's interval, with the uncertainty of the labels. With c and c' for the normal quantiles of
+the looks at n and n' labels (`localjudge.stats.looks`), and 1.96 for s, the first look with
 
     c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
 
-would decide it. If s alone reaches the threshold there is none: then only more samples would, with as many labels each.
+would decide it. If s already reaches the threshold there is no such look. Then the gate needs more samples, with the
+same number of labels each.
 """
 
 import math
@@ -51,7 +52,7 @@ from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_qua
 from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import sequence_interval
 
-# A mean of decimal scores misses a decimal threshold by its last bits.
+# A mean of decimal scores may differ from a decimal threshold in its last bits.
 _ON_THRESHOLD = 1e-9
 _SEQUENCE_EXPONENT = 1.6
 WIDTH_EXPONENT = 2.1
@@ -61,7 +62,7 @@ Comparison = Literal[">=", ">", "<=", "<"]
 
 
 class Decision(NamedTuple):
-    """The outcome; if undecided, how many samples would do in all, None if the mean stands on the threshold itself."""
+    """Outcome, and if undecided the total sample size that would decide it (None if the mean is the threshold)."""
 
     outcome: Literal["pass", "fail", "undecided"]
     samples_needed: int | None = None
@@ -86,15 +87,15 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 def samples_needed(
     interval: Interval, length: float, wanted: float, sequence_exponent: float = _SEQUENCE_EXPONENT
 ) -> int:
-    """How many samples in all would make so long a part of the interval as short as is wanted, formula above."""
+    """Return the total sample size that would shrink this length of the interval to the wanted one, formula above."""
     exponent = sequence_exponent if interval.method == sequence.METHOD else 2.0
     return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
 
 
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
-    """How many labels in all would decide an undecided gate, formula above; None where no number of labels would.
+    """Return the total number of labels that would decide the gate (formula above), or None if no number would.
 
-    `labels` of the `statements` count for the corrected interval, `judge` is that without them.
+    `labels` of the `statements` count for the corrected interval. `judge` is the interval without them.
     """
     below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements)
 
@@ -105,7 +106,7 @@ def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels
     of_labels = max(0.0, square(_arm(corrected, below), look.confidence) - of_samples) * labels
     while look.next is not None:
         look = look_at(look.next, statements)
-        left = 0.0 if look.next is None else of_labels / look.labels  # nothing if all statements have a label
+        left = 0.0 if look.next is None else of_labels / look.labels  # 0 if all statements have a label
         if of_samples + left < square(distance, look.confidence):
             return look.labels
     return None
@@ -115,7 +116,7 @@ def _arm(interval: Interval, below: bool) -> float:
     return interval.mean - interval.low if below else interval.high - interval.mean
 
 
-# The last bits of a sum depend on the order in which it was taken; no score moves by so little.
+# The last bits of a sum depend on the order of addition. Scores never change by less than this.
 _TIE = 1e-9
 _TIE_DIGITS = 9
 _GUARD_DECAY = 4.0
@@ -123,7 +124,7 @@ _POWER = 0.8
 
 
 class PairedDifference(NamedTuple):
-    """Interval of the mean difference, after minus before, and how many samples went up, down or nowhere."""
+    """Interval of the mean difference, after minus before, and the number of improved, worsened and tied samples."""
 
     difference: Interval
     improved: int
@@ -134,11 +135,11 @@ class PairedDifference(NamedTuple):
 def paired_difference(
     before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None, largest_draw: int | None = None
 ) -> PairedDifference:
-    """Compare two scores per sample, (n,) each in [0, 1] and in the same order.
+    """Compare two scores per sample, each (n,) in [0, 1] and in the same order.
 
-    `clusters` (n,) names what each sample belongs to, in any comparable type. Where scores decided how many samples
-    there are, `largest_draw` is the size of the largest cluster of all data, and the interval is a confidence sequence.
-    Raises ValueError for no samples, unequal lengths or values out of range.
+    `clusters` (n,) contains each sample's cluster, of any comparable type. If scores determined the sample size,
+    `largest_draw` is the size of the largest cluster of all data, and the interval is a confidence sequence. Raises
+    ValueError for no samples, unequal lengths or values out of range.
     """
     first, second = means.checked_values(before), means.checked_values(after)
     if first.shape != second.shape:
@@ -158,7 +159,7 @@ def paired_difference(
 
 
 def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
-    """How far the interval of the mean reaches below and above it."""
+    """Return the lengths of the interval below and above the mean."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
     values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
@@ -178,7 +179,7 @@ def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
 
 
 def smallest_detectable_difference(interval: Interval) -> float:
-    """Smallest true difference whose interval would leave out 0 in 80 % of cases, for samples like these.
+    """Return the smallest true difference with an interval that excludes 0 in 80 % of cases, for similar samples.
 
         (1 + z_power / z_confidence) * h,   h = the longer arm of the interval;   1.43 h for 95 % and 80 %
 
