@@ -1,10 +1,10 @@
-"""What every test may rely on: no internet, and a state directory of its own. And the tiers of tests.
+"""Fixtures for all tests (no internet, a separate state directory) and the tiers of tests.
 
-unit     opens no model, under a minute in all          scripts/test -m unit
-engine   marked so: opens a model, or takes seconds     scripts/test              unit and engine
-slow     minutes                                        scripts/test -m slow
+unit     opens no model, under a minute in all     scripts/test -m unit
+engine   marked; opens a model, or takes seconds   scripts/test (unit and engine)
+slow     marked; takes minutes                     scripts/test -m slow
 
-A test that hangs fails: a unit test after the limit in pyproject.toml, others after `LIMIT_SECONDS`.
+A unit test fails after the limit in pyproject.toml, any other after `LIMIT_SECONDS`.
 """
 
 import os
@@ -20,12 +20,12 @@ import localjudge
 
 ScriptedRun = Callable[..., localjudge.Run]
 LIMIT_SECONDS = {"engine": 600, "slow": 3600}
-"""Ten times what the longest tests take, as the machine may do other things."""
+"""Ten times the duration of the longest tests."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test without a tier is a unit test. A slow one in a module of the engine's runs only where `-m` says slow."""
+    """Mark tests without a tier as unit tests. Slow tests in engine modules run only with `-m slow`."""
     for item in items:
         tier = next((tier for tier in ("slow", "engine") if item.get_closest_marker(tier)), "unit")
         item.add_marker(pytest.mark.timeout(LIMIT_SECONDS[tier]) if tier in LIMIT_SECONDS else tier)
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A unit test that opens a model in this process, or whose fixtures do, fails: mark it `engine`."""
+    """Fail a unit test that opens a model, directly or in its fixtures."""
     if not item.get_closest_marker("unit"):
         return (yield)
     from localjudge.engine.llamacpp.model import llama_cpp
@@ -52,13 +52,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tests that are skipped for one reason are one line of the summary, wherever they are."""
+    """Report all tests skipped for one reason in one line of the summary."""
     return _skipped_anywhere((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """So are modules."""
+    """Do the same for skipped modules."""
     return _skipped_anywhere((yield))
 
 
@@ -73,7 +73,7 @@ def _skipped_anywhere(report: _Report) -> _Report:
 
 @pytest.fixture(autouse=True)
 def no_internet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that opens an internet connection fails."""
+    """Fail a test that opens an internet connection."""
     connect = socket.socket.connect
 
     def refuse(self: socket.socket, address: Any) -> None:
@@ -86,7 +86,7 @@ def no_internet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Checksums and self-checks of the tests stay out of the user's state directory."""
+    """Keep checksums and self-checks out of the user's state directory."""
     folder = tmp_path_factory.mktemp("localjudge-home")
     before = os.environ.get("LOCALJUDGE_HOME")
     os.environ["LOCALJUDGE_HOME"] = str(folder)
@@ -99,7 +99,7 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def nothing_examined(state_directory: Path) -> Iterator[None]:
-    """What a test's doctor found stands in no table of another test."""
+    """Forget the doctor's results of earlier tests."""
     yield
     shutil.rmtree(state_directory / "examined", ignore_errors=True)
 
@@ -125,7 +125,7 @@ def _named_folder(variable: str, what: str) -> Path:
 
 @pytest.fixture
 def scripted_run(tmp_path: Path) -> ScriptedRun:
-    """Makes a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`, other units 1."""
+    """Create a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`; other units get 1."""
 
     def run(
         name: str, rows: Sequence[Mapping[str, Any]], script: Mapping[str, float | str], **options: Any

@@ -1,5 +1,3 @@
-"""What Python's users see: help, progress, and runs that show themselves."""
-
 import copy
 import csv
 import inspect
@@ -30,7 +28,7 @@ def evaluated(out: Path, **options: Any) -> Run:
 
 
 def test_every_setting_is_an_argument_that_help_explains() -> None:
-    """As declared arguments, so that editors offer them; but `criteria`, which are metrics in Python."""
+    """Declared, so that editors complete them; except `criteria`, which Python passes as metrics."""
     parameters = inspect.signature(localjudge.evaluate).parameters
     assert RunSettings.model_fields.keys() - {"criteria"} <= parameters.keys()
     words = " ".join((localjudge.evaluate.__doc__ or "").split())
@@ -42,7 +40,7 @@ def test_every_setting_is_an_argument_that_help_explains() -> None:
 
 
 class _Terminal(io.StringIO):
-    """Where stderr goes, and that it is a terminal."""
+    """Stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -58,10 +56,10 @@ class _Terminal(io.StringIO):
         (False, _Terminal, "", ""),
     ],
 )
-def test_progress_is_shown_on_terminals_and_in_notebooks_unless_it_is_wanted_or_not(
+def test_progress_is_shown_on_terminals_and_in_notebooks_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: bool | None, stream: Any, shell: str, heard: str
 ) -> None:
-    """Stderr is red in notebooks. Without the widgets that a bar needs, lines are written."""
+    """Notebooks show stderr in red. Without widgets for a bar, lines are printed."""
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=type(shell or "None", (), {})))
     monkeypatch.setattr("localjudge.result.find_spec", lambda _name: None)
     streams = {"stdout": io.StringIO(), "stderr": stream()}
@@ -86,16 +84,14 @@ def test_a_run_is_read_like_a_mapping_of_its_metrics(tmp_path: Path) -> None:
         run["recall"]
 
 
-def test_the_gates_that_help_shows_can_be_decided(tmp_path: Path) -> None:
-    """Help named gates of the form `delta(...)`, which were refused."""
+def test_the_example_gates_of_help_are_valid(tmp_path: Path) -> None:
     gates = re.findall(r'"(\S+>=\S+)"', inspect.getdoc(Run.check) or "")
     assert len(gates) == 2
     run = evaluated(tmp_path, metrics=["context_recall"])
     assert len(run.check(gates, baseline=run).decisions) == 2
 
 
-def test_a_sample_with_texts_for_contexts_says_how_a_context_is_written() -> None:
-    """The hint named the fields of the sample, which were right."""
+def test_a_sample_with_plain_text_contexts_has_a_hint_on_contexts() -> None:
     with pytest.raises(localjudge.InputError, match=r"retrieved_contexts\.0") as caught:
         Sample(id="a", retrieved_contexts=["It rains."])  # type: ignore[arg-type]
     assert "{'text': 'It rains.'}" in str(caught.value.hint)
@@ -103,7 +99,6 @@ def test_a_sample_with_texts_for_contexts_says_how_a_context_is_written() -> Non
 
 
 def test_a_run_has_every_method_of_a_mapping(tmp_path: Path) -> None:
-    """A run had only `keys()` and `[]`: `run.items()` was an AttributeError."""
     run = evaluated(tmp_path, metrics=["context_recall"])
     assert isinstance(run, Mapping)
     assert run.items() == {"context_recall": run["context_recall"]}.items()
@@ -111,8 +106,8 @@ def test_a_run_has_every_method_of_a_mapping(tmp_path: Path) -> None:
     assert (run.get("context_recall"), run.get("faithfulness")) == (run["context_recall"], None)
 
 
-def test_runs_of_one_directory_are_equal_whatever_opened_them(tmp_path: Path) -> None:
-    """`localjudge.Run` and `record.run.Run` of one directory were unequal, in sets also."""
+def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
+    """`localjudge.Run` and `record.run.Run`, also in sets."""
     run, same = evaluated(tmp_path / "a", metrics=["context_recall"]), record.Run.open(tmp_path / "a")
     assert (run == same, same == run, len({run, same})) == (True, True, 1)
     other = evaluated(tmp_path / "b", metrics=["context_recall"])
@@ -120,10 +115,8 @@ def test_runs_of_one_directory_are_equal_whatever_opened_them(tmp_path: Path) ->
     assert run != dict(run)
 
 
-def test_what_no_terminal_shows_is_logged_and_kept_with_the_run(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Columns that are not used, and metrics that are left out."""
+def test_notes_are_logged_and_kept_with_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Unused columns and omitted metrics."""
     row = {"question": "Where?", "contexts": ["Rain."], "gold_standard": "It rains.", "zone": "z"}
     with caplog.at_level("INFO", logger="localjudge"):
         run = localjudge.evaluate([row], engine=ScriptedEngine({}, default=1.0), out=tmp_path, progress=False)
@@ -134,12 +127,12 @@ def test_what_no_terminal_shows_is_logged_and_kept_with_the_run(
 
 
 class Words:
-    """A metric of one's own, without a judge: the share of the reference's words that the contexts hold."""
+    """A metric without a judge: share of the reference's words in the contexts."""
 
     name, version, required_fields = "words", 1, frozenset({"reference", "retrieved_contexts"})
 
     def steps(self, sample: Sample, _sentences: Sentences) -> Steps:
-        """Count them."""
+        """Count the words."""
         yield from ()
         contexts = " ".join(context.text or "" for context in sample.retrieved_contexts or ())
         words = (sample.reference or "").split()
@@ -149,8 +142,8 @@ class Words:
 KIND = Criterion(name="kind", question="Is it kind?")
 
 
-def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
-    """One alone needs no list; what is bundled, or in a file, is found by its name."""
+def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
+    """A single metric needs no list. Names find bundled metrics and files."""
     row = {**ROW, "retrieved_contexts": ["It rains."], "response": "It rains.", "user_input": "?"}
     engine = ScriptedEngine({}, default=1.0)
     words, refuses = Words(), "refuses"
@@ -166,7 +159,7 @@ def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
         run.rescore(engine=engine)
 
 
-def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = evaluated(tmp_path / "run", metrics=["context_recall"])
     stricter = run.rescore(
@@ -197,7 +190,6 @@ def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path, monkeypat
 
 
 def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
-    """`assert run.check([...])` never failed."""
     run = evaluated(tmp_path, metrics=["context_recall"])
     assert not run.check(["context_recall>=0.9"], undecided="fail")
     assert run.check(["context_recall<=1"])
@@ -219,10 +211,8 @@ def test_a_notebook_shows_tables(tmp_path: Path) -> None:
     assert "&lt;script&gt;\\x1b[2J" in hostile._repr_html_()
 
 
-def test_a_run_that_is_left_nowhere_is_there_as_long_as_it_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pickle or a deep copy of it lost its verdicts with the first; a pickle is refused."""
+def test_a_temporary_run_lives_as_long_as_its_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pickle or copy would lose the verdicts with the original; pickling is refused."""
     monkeypatch.chdir(tmp_path)
     run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)
     folder = run.directory.parent

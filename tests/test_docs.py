@@ -1,10 +1,10 @@
-"""README and the pages of docs/ tell the truth: their commands run, and print what is shown.
+"""README and docs/ are correct: their commands run and print the shown output.
 
-A `console` block is a list of commands behind `$ ` with their output. A line `...` in the output stands for any lines,
-and three dots at the end of a line for the rest of it. The commands of a page are run by a shell, in order, in one
-fresh folder with the bundled example as `data.jsonl` and the reference judge as `model.gguf`; a page's `python` blocks
-are one program in a folder of its own. Of the commands that set up, which `.ci/run` runs, the job at the end is run
-here. Blocks in other languages are not run; that the options they name exist is checked.
+A `console` block has commands after `$ ` with their output. A line `...` stands for any lines, and three dots at the
+end of a line for the rest of it. A shell runs the commands of a page in order in a fresh folder with the bundled
+example as `data.jsonl` and the reference judge as `model.gguf`. The `python` blocks of a page are one program in a
+separate folder. Of installation commands, which `.ci/run` tests, only the final job runs here. Other blocks do not run,
+but their options must exist.
 """
 
 import os
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
-"""What users read."""
+"""Pages for users."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
 OPTIONS_OF_OTHERS = {
     *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
@@ -48,19 +48,19 @@ OPTIONS_OF_OTHERS = {
 
 
 class Example(NamedTuple):
-    """A command of a page and what is shown as its output."""
+    """A command of a page with its shown output."""
 
     command: str
     output: str
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """All fenced blocks of a language, in order."""
+    """Return all fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def examples(text: str) -> list[Example]:
-    """Commands of all console blocks, in order."""
+    """Return the commands of all console blocks."""
     found: list[Example] = []
     for block in blocks(text, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -70,9 +70,9 @@ def examples(text: str) -> list[Example]:
 
 
 def pattern(output: str) -> str:
-    """Regular expression for shown output, in which dots stand for what is left out.
+    """Return the regular expression for shown output.
 
-    Other kinds of CPU round differently: there the signature is another, and a probability may differ in its digits.
+    Other CPUs round differently, so signatures and digits of probabilities may differ.
     """
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", output, flags=re.MULTILINE)]
     shown = r"(?:.*\n)*?".join(parts)
@@ -82,17 +82,17 @@ def pattern(output: str) -> str:
 
 
 def without_trailing_space(text: str) -> str:
-    """Tables are padded to the width of the terminal, and some end with an empty line."""
+    """Strip the padding of tables."""
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
 
 
 def setting_up(name: str) -> list[str]:
-    """The commands of a page that install the project."""
+    """Return the commands of a page that install the project."""
     return [example.command for example in examples(TEXTS[name]) if "pip install" in example.command]
 
 
 def runnable(example: Example) -> Example | None:
-    """The example as it is run here: of a command that sets up, the job at its end; None if it has none."""
+    """Return the example as it runs here: only the final job of an installation, or None."""
     if "pip install" not in example.command:
         return example
     job = example.command.rpartition(" && ")[2]
@@ -100,7 +100,7 @@ def runnable(example: Example) -> Example | None:
 
 
 def folder_of(place: Path) -> Path:
-    """A folder like a copy of the repository after its set-up, with the example's data and a model."""
+    """Create a folder like an installed checkout, with example data and a model."""
     (place / "localjudge").symlink_to(ROOT / "localjudge")
     (place / "model.gguf").symlink_to(ROOT / "models" / "reference-judge.gguf")
     shutil.copy(ROOT / "localjudge" / "dataset" / "demo.jsonl", place / "data.jsonl")
@@ -112,8 +112,8 @@ def folder_of(place: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if examples(TEXTS[name])])
-def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -> None:
-    """In the order of the page: later commands use what earlier ones left."""
+def test_commands_print_the_shown_output(name: str, tmp_path: Path) -> None:
+    """In order, because later commands use earlier files."""
     folder = folder_of(tmp_path)
     run = [example for example in map(runnable, examples(TEXTS[name])) if example]
     problems = [problem for example in run for problem in _differences(example, folder)]
@@ -121,7 +121,7 @@ def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -
 
 
 def _differences(example: Example, folder: Path) -> Iterator[str]:
-    """What is wrong with the command, in words; nothing if all is well."""
+    """Describe the differences between shown and actual output."""
     done = _run(["/bin/sh", "-c", example.command], folder)
     shown, printed = without_trailing_space(example.output), without_trailing_space(done.stdout)
     if done.returncode != 0:
@@ -131,7 +131,7 @@ def _differences(example: Example, folder: Path) -> Iterator[str]:
 
 
 def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command in the folder, whose environment is active, with a text as its standard input."""
+    """Run a command in the folder with the active environment and this standard input."""
     active = {**os.environ, "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}"}
     return subprocess.run(
         command, cwd=folder, env=active, input=given, stdout=PIPE, stderr=STDOUT, text=True, check=False
@@ -139,14 +139,14 @@ def _run(command: list[str], folder: Path, given: str = "") -> subprocess.Comple
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name], "python")])
-def test_the_python_of_a_page_runs(name: str, tmp_path: Path) -> None:
+def test_python_blocks_run(name: str, tmp_path: Path) -> None:
     """From top to bottom, as one program."""
     done = _run([sys.executable, "-"], folder_of(tmp_path), "\n".join(blocks(TEXTS[name], "python")))
     assert done.returncode == 0, done.stdout
 
 
-def test_a_package_that_holds_a_judge_is_named_with_the_version_that_is_registered() -> None:
-    """Wherever it is told how to install it, and where it is done before a change lands."""
+def test_judge_packages_are_named_with_the_registered_version() -> None:
+    """In installation commands and in CI."""
     wanted = {requirement_of(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     named = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
@@ -155,8 +155,8 @@ def test_a_package_that_holds_a_judge_is_named_with_the_version_that_is_register
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_links_inside_the_project_lead_somewhere(name: str) -> None:
-    """To a file that is there, and to a heading that it has."""
+def test_links_inside_the_project_work(name: str) -> None:
+    """Files and headings exist."""
     assert [target for target in _links(TEXTS[name]) if not _is_there((ROOT / name).parent, name, target)] == []
 
 
@@ -171,22 +171,21 @@ def _is_there(folder: Path, name: str, target: str) -> bool:
 
 
 def anchors(text: str) -> list[str]:
-    """What GitHub calls the headings of a page: small letters, blanks as hyphens, no other marks."""
+    """Return GitHub's anchors of a page's headings."""
     without_blocks = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", without_blocks, flags=re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_files_that_are_named_are_there(name: str) -> None:
-    """Paths inside the project, as `localjudge/types.py`; a reader goes there next."""
+def test_mentioned_files_exist(name: str) -> None:
+    """Paths in the project, such as `localjudge/types.py`."""
     named = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name])
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_options_that_are_named_exist(name: str) -> None:
-    """Also in blocks that are not run."""
+def test_mentioned_options_exist(name: str) -> None:
     commands = [command_line.get_command(click.Context(command_line), name) for name in COMMANDS]
     ours = {option for command in commands if command for one in command.params for option in one.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXTS[name]))
@@ -194,14 +193,14 @@ def test_options_that_are_named_exist(name: str) -> None:
 
 
 def test_every_metric_is_on_the_page_of_metrics() -> None:
-    """And all that can be named there: `name@k` stands for one metric for each k."""
+    """`name@k` stands for one metric per k."""
     named = set(re.findall(r"`([\w@]+)(?:\([^`]*\))?`", TEXTS["docs/metrics.md"]))
     assert set(filter(catalog.is_ours, catalog.names())) <= named
     assert {name for name in catalog.names() if name.endswith("@k")} <= named
 
 
-def test_every_name_of_a_column_is_on_the_page_of_data() -> None:
-    """Field by field: the names in the rows of a field, of both tables, are those that are taken for it."""
+def test_every_column_name_is_on_the_page_of_data() -> None:
+    """For each field, both tables list exactly the accepted names."""
     rows: dict[str, set[str]] = {}
     for field, row in re.findall(r"^\| `(\w+)` \|(.*)$", TEXTS["docs/data.md"], flags=re.MULTILINE):
         names = re.sub(r"\(.*?\)", "", row)
@@ -210,8 +209,8 @@ def test_every_name_of_a_column_is_on_the_page_of_data() -> None:
     assert len(rows) == 6
 
 
-def test_the_picture_of_the_rooms_is_the_layers_that_are_enforced() -> None:
-    """In their order; those in parentheses need not be there."""
+def test_the_layer_diagram_matches_the_enforced_layers() -> None:
+    """In order; layers in parentheses are optional."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
     picture = TEXTS["ARCHITECTURE.md"].split("```")[3].strip().splitlines()

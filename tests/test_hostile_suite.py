@@ -1,4 +1,4 @@
-"""A suite that came with somebody else's repository: what each of its keys cannot reach, and what a manifest cannot."""
+"""A suite or manifest from an untrusted repository cannot reach files outside."""
 
 import json
 import os
@@ -41,7 +41,7 @@ sys.addaudithook(_note)
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of the user's, beside the stranger's repository, in which we are. Whatever is opened there is noted."""
+    """A folder of the user next to the repository, which is the working directory. Opened files are recorded."""
     repository, outside = tmp_path / "repository", tmp_path / "outside"
     for file in SECRETS:
         (outside / file).parent.mkdir(parents=True, exist_ok=True)
@@ -57,13 +57,13 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def written(**says: Any) -> None:
-    """The suite of the repository."""
+    """Write the suite of the repository."""
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**SUITE, **says}.items()]
     Path("localjudge.toml").write_text("".join(lines), encoding="utf-8")
 
 
 def refusal_of_suite() -> str:
-    """What is said of the suite and of a run with it; "" if it is done."""
+    """Return the error of the suite or of a run with it; "" on success."""
     try:
         suite = read_suite("localjudge.toml", named=False)
         run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
@@ -74,13 +74,13 @@ def refusal_of_suite() -> str:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Return the content of every file below a folder."""
     return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
 @pytest.mark.parametrize(("key", "place"), CASES)
 def test_no_key_reads_or_writes_outside(outside: Path, key: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is there or is not: nothing is opened, nothing is changed, and no word of it is in the error."""
+    """For existing and missing paths; no error quotes a file there."""
     monkeypatch.setenv("HOME", str(outside))
     before = tree(outside)
     for file in ("words.txt", "profile", "new"):
@@ -95,7 +95,7 @@ def test_no_key_reads_or_writes_outside(outside: Path, key: str, place: str, mon
     assert tree(outside) == before
 
 
-def test_the_watch_sees_what_is_opened(outside: Path) -> None:
+def test_control_opened_files_are_recorded(outside: Path) -> None:
     (outside / "words.txt").read_text(encoding="utf-8")
     assert _opened == [str(outside / "words.txt")]
 
@@ -103,8 +103,8 @@ def test_the_watch_sees_what_is_opened(outside: Path) -> None:
 @pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].names == "written"])
 @pytest.mark.parametrize("value", [".git/hooks/new", ".hidden", "a/../b", "..", "/", "~", "a\0b", "a" * 5000])
-def test_nothing_hidden_is_written(key: str, value: str) -> None:
-    """What is hidden is the user's and not the repository's, as .git is."""
+def test_hidden_files_are_not_written(key: str, value: str) -> None:
+    """Hidden folders such as .git belong to the user."""
     Path(".git/hooks").mkdir(parents=True)
     before = tree(Path())
     written(**{key: value})
@@ -112,15 +112,15 @@ def test_nothing_hidden_is_written(key: str, value: str) -> None:
     assert tree(Path()).keys() - before.keys() == {"localjudge.toml"}
 
 
-def test_the_file_of_a_run_that_was_killed_may_be_replaced(outside: Path) -> None:
-    """It is what stands there while the run goes on."""
+def test_the_file_of_a_killed_run_may_be_replaced(outside: Path) -> None:
+    """A marker is written while the run goes on."""
     Path("table.md").write_text(UNFINISHED_MARKDOWN, encoding="utf-8")
     Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
     written(markdown="table.md", junit="gates.xml")
     assert read_suite("localjudge.toml", named=False).arguments["markdown"] == "table.md"
 
 
-def test_a_link_inside_a_folder_leads_nowhere(outside: Path) -> None:
+def test_a_link_to_outside_is_refused(outside: Path) -> None:
     Path("house").mkdir()
     Path("house/profile.toml").symlink_to(outside / "words.txt")
     written(profile="house")
@@ -129,15 +129,15 @@ def test_a_link_inside_a_folder_leads_nowhere(outside: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["x = " + "[" * 100_000, ".".join(["mapping"] * 5_000) + " = 1"])
-def test_a_suite_that_is_nested_too_deep_is_refused(outside: Path, text: str) -> None:
+def test_a_too_deeply_nested_suite_is_refused(outside: Path, text: str) -> None:
     Path("localjudge.toml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="nested"):
         read_suite("localjudge.toml")
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str) -> None:
-    """It holds words: a profile of one's own is its files, a prompt its text."""
+def test_settings_of_a_manifest_are_never_read_as_paths(outside: Path, name: str) -> None:
+    """The manifest stores the content of profiles and prompts."""
     engine = localjudge.ScriptedEngine({})
     run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run")
     words, profile = str(outside / "words.txt"), str(outside / "profile")

@@ -12,7 +12,6 @@ from localjudge.errors import ModelError
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty state directory."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     return tmp_path / "home"
@@ -20,7 +19,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Any file: the registry does not look inside."""
+    """Any file, as the registry does not read its content."""
     path = tmp_path / "model.gguf"
     path.write_bytes(b"weights")
     return path
@@ -35,7 +34,7 @@ def register(home: Path, model: Path, digest: str) -> None:
     (home / "registry.toml").write_text(row, encoding="utf-8")
 
 
-def test_a_path_is_a_judge_called_after_its_file(home: Path, model: Path) -> None:
+def test_a_path_is_a_judge_named_after_its_file(home: Path, model: Path) -> None:
     file = model_registry.find(str(model))
     assert (file.name, file.path, file.size, file.sha256) == ("model", model, 7, sha256(b"weights"))
 
@@ -68,7 +67,7 @@ def test_a_pinned_file_that_changed_is_refused_with_both_checksums(home: Path, m
 
 
 def test_a_checksum_is_remembered_for_an_unchanged_file(home: Path, model: Path) -> None:
-    """Hashing 8 GB takes half a minute: what is remembered is used."""
+    """Hashing 8 GB takes half a minute."""
     model_registry.find(str(model))
     sums = json.loads((home / "sha256.json").read_text(encoding="utf-8"))
     (home / "sha256.json").write_text(json.dumps(dict.fromkeys(sums, "0" * 64)), encoding="utf-8")
@@ -76,14 +75,14 @@ def test_a_checksum_is_remembered_for_an_unchanged_file(home: Path, model: Path)
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", "null", '"text"'])
-def test_a_damaged_memory_of_checksums_is_forgotten(home: Path, model: Path, damage: str) -> None:
+def test_a_damaged_checksum_cache_is_ignored(home: Path, model: Path, damage: str) -> None:
     (home / "sha256.json").write_text(damage, encoding="utf-8")
     assert model_registry.find(str(model)).sha256 == sha256(b"weights")
 
 
 @pytest.mark.parametrize("name", ["nobody", "x" * 5_000, "a\0b", "no/such/folder/x.gguf"])
-def test_an_unknown_name_is_an_error_that_names_the_registered_judges(home: Path, name: str) -> None:
-    """Names that no file can have included."""
+def test_an_unknown_name_is_refused_with_the_registered_names(home: Path, name: str) -> None:
+    """Including names that are no valid paths."""
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
     assert "reference" in (caught.value.hint or "")
@@ -91,13 +90,13 @@ def test_an_unknown_name_is_an_error_that_names_the_registered_judges(home: Path
         model_registry.find(str(home))
 
 
-def test_a_registered_part_of_a_model_does_not_end_the_list_of_models(home: Path, parts: list[Path]) -> None:
+def test_an_incomplete_registered_model_does_not_break_the_list(home: Path, parts: list[Path]) -> None:
     register(home, parts[1], "0" * 64)
     assert model_registry.known_checksums([parts[1], home / "gone.gguf"]) == {}
     assert "is part 2" in {entry.where: entry.reason for entry in inventory().skipped}["mine"]
 
 
-def test_a_registered_file_that_is_gone_is_named(home: Path, model: Path) -> None:
+def test_a_missing_registered_file_is_named(home: Path, model: Path) -> None:
     register(home, model, sha256(b"weights"))
     model.unlink()
     with pytest.raises(ModelError, match=r"'mine' is missing: .*model\.gguf"):
@@ -109,7 +108,7 @@ def test_a_registered_file_that_is_gone_is_named(home: Path, model: Path) -> Non
     ["[[model]", '[[model]]\nname = "x"', 'model = "x"', '[[model]]\nname = "x"\ncolour = "red"'],
     ids=["not TOML", "a key is missing", "not a table", "an unknown key"],
 )
-def test_a_registry_that_cannot_be_read_is_named(home: Path, content: str) -> None:
+def test_an_unreadable_registry_is_named(home: Path, content: str) -> None:
     (home / "registry.toml").write_text(content, encoding="utf-8")
     with pytest.raises(ModelError, match=r"registry .*registry\.toml cannot be read"):
         model_registry.find("reference")
@@ -123,13 +122,13 @@ def parts(tmp_path: Path) -> list[Path]:
     return parts
 
 
-def test_a_model_in_parts_has_the_checksum_and_size_of_all_together(home: Path, parts: list[Path]) -> None:
+def test_a_split_model_has_the_checksum_and_size_of_all_parts(home: Path, parts: list[Path]) -> None:
     file = model_registry.find(str(parts[0]))
     assert file.sha256 == sha256(b"\0\0\0\0\1\1\1\1\2\2\2\2")
     assert file.size == 12
 
 
-def test_parts_that_are_missing_are_named_and_a_later_part_points_to_the_first(home: Path, parts: list[Path]) -> None:
+def test_missing_parts_are_named_and_a_later_part_points_to_the_first(home: Path, parts: list[Path]) -> None:
     with pytest.raises(ModelError, match="is part 2 of a model in 3 files") as caught:
         model_registry.find(str(parts[1]))
     assert str(parts[0]) in (caught.value.hint or "")
@@ -138,8 +137,8 @@ def test_parts_that_are_missing_are_named_and_a_later_part_points_to_the_first(h
         model_registry.find(str(parts[0]))
 
 
-def test_a_changed_file_is_read_again_though_its_time_was_set_back(home: Path, model: Path) -> None:
-    """As many bytes, the same inode, the same time of change; at its end, and in its middle."""
+def test_a_changed_file_with_its_old_time_is_hashed_again(home: Path, model: Path) -> None:
+    """Same size, inode and modification time; changed at the end or in the middle."""
     model.write_bytes(b"w" * 300_000)
     for place in (299_999, 150_000):
         model_registry.find(str(model))

@@ -1,4 +1,4 @@
-"""Nothing leaves the machine: the main job, watched by strace, in a namespace that has no network."""
+"""The main job, observed by strace, makes no connection and runs without a network."""
 
 import re
 import shutil
@@ -14,14 +14,14 @@ INTERNET_SOCKET = re.compile(r"socket\(AF_INET6?,|connect\([^)]*AF_INET6?")
 
 
 def works(*command: str) -> bool:
-    """The system lets us run this."""
+    """Return whether the system permits the command."""
     if shutil.which(command[0]) is None:
         return False
     return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
 
 
-def test_the_main_job_makes_no_internet_socket_and_needs_no_network(tmp_path: Path) -> None:
-    """`localjudge run --demo` from start to end: no call for an internet socket by it or any child."""
+def test_the_main_job_opens_no_internet_socket(tmp_path: Path) -> None:
+    """No process of `localjudge run --demo` opens one."""
     log = tmp_path / "strace.log"
     strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
     namespace = ["unshare", "-rn"]
@@ -38,8 +38,8 @@ def test_the_main_job_makes_no_internet_socket_and_needs_no_network(tmp_path: Pa
         pytest.skip("watched by strace, but NOT in a network namespace: unshare -rn is not allowed here")
 
 
-def test_a_run_with_a_file_loads_nothing_that_connects(tmp_path: Path) -> None:
-    """What could is imported for a judge that is named by an address, and not before."""
+def test_a_run_with_a_model_file_imports_no_network_module(tmp_path: Path) -> None:
+    """They are imported only for a judge behind an address."""
     program = (
         "import sys, localjudge.engine.opening, localjudge.run.judges\n"
         "assert 'http.client' not in sys.modules\n"
@@ -50,8 +50,7 @@ def test_a_run_with_a_file_loads_nothing_that_connects(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_watch_sees_an_internet_socket(tmp_path: Path) -> None:
-    """The check above can fail: it does for a program that opens one."""
+def test_control_an_internet_socket_is_detected(tmp_path: Path) -> None:
     log = tmp_path / "strace.log"
     strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
     if not works(*strace):

@@ -1,5 +1,3 @@
-"""An open judge: the numbers of a run without a directory, and the same model for a run with one."""
-
 import copy
 import pickle
 import tempfile
@@ -26,19 +24,17 @@ SCRIPT = {"It rains.": 0.9, "It is red.": 0.2, "The sun shines.": 0.7}
 
 @pytest.fixture
 def engine() -> ScriptedEngine:
-    """Answers to the three statements."""
     return ScriptedEngine(SCRIPT)
 
 
 @pytest.fixture
 def judge(engine: ScriptedEngine) -> Iterator[Judge]:
-    """An open judge on it."""
     with Judge.open(engine=engine) as opened:
         yield opened
 
 
-def test_its_numbers_are_those_of_a_run(judge: Judge, tmp_path: Path) -> None:
-    """Row for row: scores 1/2 and 1/1, and the verdicts behind them."""
+def test_scores_equal_a_run_with_directory(judge: Judge, tmp_path: Path) -> None:
+    """Scores 1/2 and 1/1, with equal verdicts."""
     run = localjudge.evaluate(
         ROWS, metrics=["context_recall"], engine=ScriptedEngine(SCRIPT), out=tmp_path / "run", progress=False
     )
@@ -47,7 +43,7 @@ def test_its_numbers_are_those_of_a_run(judge: Judge, tmp_path: Path) -> None:
     assert [row.score for row in run.scores] == [0.5, 1]
 
 
-def test_nothing_is_asked_twice_and_nothing_stays(
+def test_answers_are_reused_and_temporary_files_removed(
     judge: Judge, engine: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -60,7 +56,9 @@ def test_nothing_is_asked_twice_and_nothing_stays(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_takes_what_it_remembers_and_says_so(judge: Judge, engine: ScriptedEngine, tmp_path: Path) -> None:
+def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
+    judge: Judge, engine: ScriptedEngine, tmp_path: Path
+) -> None:
     judge.evaluate(ROWS[:1], ["context_recall"])
     run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
     assert len(engine.asked) == 3
@@ -68,10 +66,8 @@ def test_a_run_takes_what_it_remembers_and_says_so(judge: Judge, engine: Scripte
     assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
-def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
-    engine: ScriptedEngine, tmp_path: Path
-) -> None:
-    """At .8 the sun does not shine; at .1 even red is."""
+def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, tmp_path: Path) -> None:
+    """Thresholds .8 and .1 change the label of one statement each."""
     with Judge.open(engine=engine, threshold=0.8) as judge:
         assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 0]
         how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}
@@ -81,18 +77,18 @@ def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
     assert [row.score for row in mild.scores] == [1, 1]
 
 
-def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, tmp_path: Path) -> None:
+def test_loading_options_cannot_change_while_the_judge_is_open(judge: Judge, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="n_ctx cannot be changed while the judge is open"):
         localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")
 
 
 def test_the_profile_cannot_change_while_the_judge_is_open(judge: Judge) -> None:
-    """The model is opened with the begin token of its profile, which another profile then kept without a word."""
+    """The profile determines the begin token, which is set on opening."""
     with pytest.raises(InputError, match="profile cannot be changed while the judge is open"):
         localjudge.evaluate(ROWS, judge=judge, profile="qwen3-reranker", out=False)
 
 
-def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
+def test_a_closed_judge_raises_an_error(engine: ScriptedEngine) -> None:
     judge = Judge.open(engine=engine)
     judge.close()
     judge.close()
@@ -102,7 +98,7 @@ def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
 
 
 def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
-    """A null field is undefined; a sentence that the engine cannot answer fails, and is asked again the next time."""
+    """A null field is undefined; a failed sentence is judged again next time."""
     [undefined] = judge.evaluate(
         [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"]
     ).scores
@@ -116,8 +112,8 @@ def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
     assert len(failing.asked) == 2
 
 
-def test_threads_wait_for_each_other_whatever_they_use(tmp_path: Path) -> None:
-    """Eight at once: the engine never sees two of them, and each gets what one gets."""
+def test_threads_use_an_open_judge_in_turn(tmp_path: Path) -> None:
+    """Eight threads get the results of one, and the engine sees one at a time."""
     busy = threading.Lock()
 
     def answer(request: VerdictRequest) -> float:
@@ -147,7 +143,7 @@ def test_threads_wait_for_each_other_whatever_they_use(tmp_path: Path) -> None:
 
 
 def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
-    """The run has its numbers; `close` returns after it, and what comes then is refused."""
+    """The run finishes; later calls are refused."""
     asked, go_on = threading.Event(), threading.Event()
 
     def answer(_: VerdictRequest) -> float:
@@ -185,7 +181,7 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
     ],
     ids=["scores", "evaluate", "close"],
 )
-def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Callable[[Judge], object]) -> None:
+def test_an_engine_that_uses_its_own_judge_gets_an_error(use: Callable[[Judge], object]) -> None:
     def answer(_: VerdictRequest) -> float:
         use(own)
         return 1.0
@@ -201,8 +197,8 @@ def test_an_open_judge_cannot_be_pickled(judge: Judge, copied: Callable[[Judge],
         copied(judge)
 
 
-def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for two answers, the first of three is forgotten and asked again."""
+def test_remembered_answers_are_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two answers, the first of three is judged again."""
     monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
     with Judge.open(engine=engine) as judge:
         judge.evaluate(ROWS, ["context_recall"])

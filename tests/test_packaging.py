@@ -1,5 +1,3 @@
-"""The wheel holds every bundled grammar and model, and no file that git ignores."""
-
 import hashlib
 import re
 import subprocess
@@ -19,13 +17,13 @@ BARE_NAME = re.compile(r"(?:pipx?3?|uv|uvx|poetry|pdm|conda)\s(?:[^\n.,;:&|]*\s)
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, str]:
-    """The wheel's list of files from outside the package: where each stands, and where it goes."""
+    """Source and target of each file that the wheel adds from outside the package."""
     included: dict[str, str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return included
 
 
-def test_nobody_is_told_to_install_us_by_bare_name() -> None:
-    """On the package index that name holds something of somebody else."""
+def test_no_text_recommends_installing_by_bare_name() -> None:
+    """That name on the package index belongs to another project."""
     places = [ROOT, *(ROOT / folder for folder in ("localjudge", "scripts", "grammars", "models", "docs", ".ci"))]
     files = {path for place in places[1:] for path in place.rglob("*")} | set(ROOT.glob("*"))
     texts = [path for path in files if path.is_file() and path.suffix in TEXTS]
@@ -35,12 +33,11 @@ def test_nobody_is_told_to_install_us_by_bare_name() -> None:
 
 
 def test_every_grammar_is_shipped(shipped: dict[str, str]) -> None:
-    """A grammar that is missing in the wheel breaks an installed localjudge only."""
     assert {f"grammars/{path.name}" for path in (ROOT / "grammars").glob("*.json")} <= set(shipped)
 
 
 def test_every_bundled_model_is_shipped(shipped: dict[str, str]) -> None:
-    """The registry and each file that it names relative to itself; one in another package is not ours to ship."""
+    """The registry and the files it names by relative paths. Other packages ship theirs."""
     registry = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))
     bundled = {f"models/{model['file']}" for model in registry["model"] if "file" in model and "package" not in model}
     assert {"models/registry.toml", *bundled} <= set(shipped)
@@ -53,15 +50,14 @@ def test_the_bundled_judge_is_the_pinned_one() -> None:
     assert (len(content), hashlib.sha256(content).hexdigest()) == (row["size"], row["sha256"])
 
 
-def test_files_are_listed_one_by_one_and_keep_their_place(shipped: dict[str, str]) -> None:
-    """A folder listed whole would ship whatever lies in it."""
+def test_shipped_files_are_listed_individually_with_their_paths(shipped: dict[str, str]) -> None:
+    """A whole folder could ship stray files."""
     for source, target in shipped.items():
         assert (ROOT / source).is_file()
         assert target == f"localjudge/{source}"
 
 
 def test_shipped_files_are_not_ignored_by_git(shipped: dict[str, str]) -> None:
-    """What ships is what is committed."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     ignored = subprocess.run(

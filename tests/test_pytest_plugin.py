@@ -1,5 +1,3 @@
-"""The pytest plugin in sessions of its own: what passes, what a failure shows, what is left, what it costs."""
-
 import os
 import subprocess
 import sys
@@ -27,13 +25,13 @@ SAMPLE = 'S = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of tests whose judge answers what it is told."""
+    """Test files with a scripted judge."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     return tmp_path
 
 
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Pytest on the folder, in a process of its own, with the plugin and no other."""
+    """Run pytest on the folder in a subprocess, with only this plugin."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "localjudge.pytest_plugin", "-p", "no:cacheprovider"]
     outside = {name: value for name, value in os.environ.items() if name != "CI"}  # which makes summaries longer
     environment = {**outside, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
@@ -42,8 +40,8 @@ def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_session_of_assertions(folder: Path) -> None:
-    """1 of 2 sentences: .5 passes at .5, fails at .8 with the one that missed, at most .2 with the one that held."""
+def test_assertions_pass_and_fail_with_their_statements(folder: Path) -> None:
+    """1 of 2 sentences: .5 passes at .5; at .8 it fails with the unsupported one, at most .2 with the supported one."""
     tests = """
 def test_passes(assert_score):
     assert assert_score(S, "faithfulness", at_least=0.5) == 0.5
@@ -92,7 +90,7 @@ def test_missed_gate(assert_gates):
 
 
 def test_runs_are_not_written_through_a_link(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A repository with a link `runs` had the texts of its tests written to wherever that leads."""
+    """A repository could link `runs` to any folder."""
     outside = tmp_path_factory.mktemp("outside")
     (folder / "runs").symlink_to(outside)
     test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
@@ -102,15 +100,15 @@ def test_runs_are_not_written_through_a_link(folder: Path, tmp_path_factory: pyt
     assert "runs is a link" in done.stdout
 
 
-def test_no_directory_if_none_is_wanted(folder: Path) -> None:
+def test_no_run_directory_without_the_option(folder: Path) -> None:
     test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
     (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")
     assert session(folder, "--localjudge-out", "").returncode == 0
     assert not (folder / "runs").exists()
 
 
-def test_a_typo_fails_its_own_test_alone(folder: Path) -> None:
-    """And shows the line of the test: no frame of ours. What was asserted beside it is left as ever."""
+def test_a_typo_fails_only_its_own_test(folder: Path) -> None:
+    """The traceback ends at the line of the test."""
     tests = """
 def test_it(assert_score):
     assert_score(S, "faithfulness", at_least=0.5)
@@ -138,7 +136,7 @@ def test_other(assert_score):
 
 
 def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
-    """It was found, not named."""
+    """Because the user did not name it."""
     (tmp_path / "words.txt").write_text("Geheimrat\n", encoding="utf-8")
     folder = tmp_path / "repository"
     folder.mkdir()
@@ -149,7 +147,7 @@ def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     assert "suite.py:" not in done.stdout, done.stdout
 
 
-def test_workers_of_xdist_leave_a_run_each(folder: Path) -> None:
+def test_each_xdist_worker_writes_a_run(folder: Path) -> None:
     for name in ("one", "two"):
         test = (
             f'def test_{name}(assert_score):\n    assert_score({{**S, "id": "{name}"}}, "faithfulness", at_least=0.5)\n'
@@ -162,8 +160,8 @@ def test_workers_of_xdist_leave_a_run_each(folder: Path) -> None:
     assert sum(localjudge.Run.open(run / "asserted-1").summary.samples for run in runs) == 2
 
 
-def test_a_session_that_does_not_use_it_imports_and_writes_nothing(tmp_path: Path) -> None:
-    """What costs time is the import of pydantic, NumPy and the model library: none of them is there."""
+def test_an_unused_plugin_imports_and_writes_nothing(tmp_path: Path) -> None:
+    """pydantic, NumPy and the model library take time to import."""
     test = """
 import sys
 

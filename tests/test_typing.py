@@ -1,4 +1,4 @@
-"""The calls that the documentation shows, for type checkers: mypy reads this file, and the tests run it."""
+"""Documented calls, checked by mypy and run by the tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KIND = localjudge.Criterion(name="kind", question="Is it kind?")
 
 
 class Halves:
-    """A metric with plain class attributes."""
+    """Metric with plain class attributes."""
 
     name = "halves"
     version = 1
@@ -28,7 +28,7 @@ class Halves:
 
 @dataclass(frozen=True)
 class Part(Halves):
-    """A metric with attributes of each object."""
+    """Metric with instance attributes."""
 
     name: str = "part"
     version: int = 1
@@ -48,13 +48,13 @@ def test_metrics_of_all_kinds_go_together() -> None:
 @pytest.mark.parametrize(
     "metric", [KIND, *(catalog.example(name) for name in catalog.our_names())], ids=lambda metric: metric.name
 )
-def test_no_metric_declares_a_class_variable_that_the_protocol_has(metric: Metric) -> None:
+def test_metrics_declare_no_class_variables_of_the_protocol(metric: Metric) -> None:
     """Pyright refuses `metrics=[Criterion(...)]` if the class declares `version: ClassVar[int]`."""
     hints: dict[str, Any] = get_type_hints(type(metric))
     assert not [name for name in ("name", "version", "required_fields") if get_origin(hints.get(name)) is ClassVar]
 
 
-def test_a_type_checker_refuses_what_is_no_data() -> None:
-    """`data: object` took everything: mypy fails here if the comment is not needed."""
+def test_a_type_checker_refuses_other_types_as_data() -> None:
+    """Mypy reports an unused ignore comment if `data` accepts any object."""
     with pytest.raises(localjudge.InputError):
         localjudge.evaluate(3)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""A folder that `scripts/wheelhouse` made installs and judges where there is no network, for a new user.
+"""A folder from `scripts/wheelhouse` installs and judges offline for a new user.
 
-The slow tests compile llama.cpp, which takes ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel of it, and
-download packages from the index that pip uses. The others use made-up folders.
+The slow tests compile llama.cpp for ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel, and download
+packages from pip's index. The others use fake folders.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ASIDE = ["unshare", "-rn"]
-"""A name space without a network, that no other right is needed for."""
+"""A namespace without a network, which needs no privileges."""
 GIVEN_WHEEL = "LOCALJUDGE_TEST_LLAMA_WHEEL"
 
 
@@ -25,7 +25,7 @@ def can_be_set_aside() -> bool:
 
 
 def make(folder: Path, *options: str) -> str:
-    """Run the script; what it printed."""
+    """Run the script and return its output."""
     given = os.environ.get(GIVEN_WHEEL)
     llama = ["--llama-wheel", given] if given else []
     script = [sys.executable, str(ROOT / "scripts" / "wheelhouse"), str(folder), *llama, *options]
@@ -34,7 +34,7 @@ def make(folder: Path, *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole folder, with a judge that is the bundled one under another name: any GGUF file would be carried so."""
+    """A complete folder with the bundled judge under another name."""
     made = tmp_path_factory.mktemp("wheelhouse") / "carried"
     judge = f"house={ROOT / 'models' / 'reference-judge.gguf'}"
     make(made, "--judge", judge)
@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_a_folder_installs_and_judges_for_a_new_user_without_a_network(folder: Path, tmp_path: Path) -> None:
-    """The environment is empty, the home is new: nothing of this user's helps."""
+def test_a_folder_installs_and_judges_offline_for_a_new_user(folder: Path, tmp_path: Path) -> None:
+    """With an empty environment and a new home directory."""
     if not can_be_set_aside():
         pytest.skip("NOT CHECKED: unshare -rn is not allowed here")
     bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
@@ -66,7 +66,7 @@ def test_a_folder_installs_and_judges_for_a_new_user_without_a_network(folder: P
 
 @pytest.fixture
 def carried(tmp_path: Path) -> Path:
-    """A folder as the install script checks it, for this machine and no packages."""
+    """A minimal folder for this machine, without packages."""
     folder = tmp_path / "carried"
     shutil.copytree(ROOT / "scripts" / "carried_in", folder, ignore=shutil.ignore_patterns("__pycache__"))
     version = "{}.{}".format(*sys.version_info)
@@ -83,7 +83,7 @@ def sign(folder: Path) -> None:
 
 
 def install(folder: Path) -> str:
-    """What the install script says; it has no packages to install here, so it must end before it makes anything."""
+    """Return the output of the install script, which must stop before installing."""
     environment = folder.parent / "env"
     command = ["sh", str(folder / "install"), str(environment), "--python", sys.executable]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -111,9 +111,7 @@ def test_a_changed_missing_or_added_file_is_named_and_nothing_installed(carried:
         ("python", "3.0", "is not Python 3.0"),
     ],
 )
-def test_a_machine_that_the_folder_is_not_for_is_refused_with_the_reason(
-    word: str, value: str, reason: str, carried: Path
-) -> None:
+def test_another_kind_of_machine_is_refused_with_the_reason(word: str, value: str, reason: str, carried: Path) -> None:
     needs = dict(line.split(" ", 1) for line in (carried / "needs").read_text(encoding="utf-8").splitlines())
     (carried / "needs").write_text("".join(f"{k} {v}\n" for k, v in {**needs, word: value}.items()), encoding="utf-8")
     sign(carried)

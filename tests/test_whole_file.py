@@ -1,5 +1,3 @@
-"""A file is written whole and for its owner alone, or stays as it was."""
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ def open_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def test_it_is_private_whatever_the_umask_and_whatever_was_there(tmp_path: Path, open_umask: None) -> None:
+def test_a_file_is_private_under_any_umask(tmp_path: Path, open_umask: None) -> None:
     file = tmp_path / "scores.csv"
     file.write_bytes(b"old")
     file.chmod(0o644)
@@ -27,7 +25,7 @@ def test_it_is_private_whatever_the_umask_and_whatever_was_there(tmp_path: Path,
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"abc", 0o600)
 
 
-def test_what_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_only_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "scores.csv"
     file.write_bytes(b"old")
 
@@ -40,8 +38,7 @@ def test_what_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"scores.csv": b"old"}
 
 
-def test_a_killed_process_leaves_the_old_file_and_the_next_writing_removes_its_part(tmp_path: Path) -> None:
-    """A report that was killed left a hidden file with texts beside it for ever."""
+def test_a_killed_write_leaves_the_old_file_and_the_next_write_cleans_up(tmp_path: Path) -> None:
     file = tmp_path / "scores.csv"
     file.write_bytes(b"old")
     code = (
@@ -65,7 +62,7 @@ def test_a_killed_process_leaves_the_old_file_and_the_next_writing_removes_its_p
 
 
 def test_a_link_is_replaced_and_a_pipe_is_written_through(tmp_path: Path) -> None:
-    """A link may lead to another's file; `>(gzip)` of a shell is a pipe."""
+    """A link may point to a foreign file; a shell's `>(gzip)` is a pipe."""
     (tmp_path / "victim").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     write_whole(tmp_path / "link", [b"new"])
@@ -79,7 +76,7 @@ def test_a_link_is_replaced_and_a_pipe_is_written_through(tmp_path: Path) -> Non
     assert Path("/dev/null").is_char_device()
 
 
-def test_why_it_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_write_error_has_its_reason(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no/file cannot be written: No such file"):
         write_output(tmp_path / "no" / "file", [b"x"])
     with pytest.raises(InputError, match="Is a directory"):

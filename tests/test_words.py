@@ -1,5 +1,3 @@
-"""Options are called as whoever reads of them gives them; names are suggested; no text acts on the terminal."""
-
 import json
 import re
 import unicodedata
@@ -36,14 +34,16 @@ NAMES = ("context_recall", "matrix_recall", "document_recall", "context_relevanc
         ),
     ],
 )
-def test_an_option_is_spelled_as_it_is_given(setting: tuple[Any, ...], in_python: str, typed: str) -> None:
+def test_an_option_is_spelled_for_python_or_the_command_line(
+    setting: tuple[Any, ...], in_python: str, typed: str
+) -> None:
     assert option(*setting) == in_python
     with as_typed():
         assert option(*setting) == typed
     assert option(*setting) == in_python
 
 
-def test_a_bare_name_and_a_command_are_spelled_likewise() -> None:
+def test_names_and_commands_are_spelled_for_python_or_the_command_line() -> None:
     command = ("verify", "my runs/a", "judge", "b.gguf")
     assert (option_name("criteria"), option_name("prompts")) == ("criteria", "prompts")
     assert call(*command) == "Run.open('my runs/a').verify(judge='b.gguf')"
@@ -95,8 +95,8 @@ def test_the_same_error_on_the_command_line_names_flags(
     assert option("out") == "out=..."
 
 
-def test_what_is_written_to_a_run_is_the_same_whoever_began_it(tmp_path: Path) -> None:
-    """A reason why there is no verdict names an option, and it is in `scores.jsonl`."""
+def test_files_of_a_run_are_the_same_from_python_and_the_command_line(tmp_path: Path) -> None:
+    """A reason in `scores.jsonl` may name an option."""
     engine = {"engine": ScriptedEngine({}, default=1.0, capacity=10), "metrics": ["context_recall"]}
     evaluate(**engine, out=tmp_path / "python")
     with as_typed():
@@ -116,21 +116,21 @@ def test_what_is_written_to_a_run_is_the_same_whoever_began_it(tmp_path: Path) -
         ("recall", "did you mean recall@k, context_recall, matrix_recall?"),
     ],
 )
-def test_only_what_is_alike_is_suggested(name: str, hint: str) -> None:
+def test_only_similar_names_are_suggested(name: str, hint: str) -> None:
     assert suggestion(name, NAMES, "the metrics") == hint
     rows = [f"row-{number}" for number in range(1_000)]
     assert suggestion("nope", rows, "its samples").endswith(", row-19 and 980 more")
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
-def test_what_is_printed_holds_no_control_character(text: str) -> None:
-    """Of all of Unicode: no control (Cc), no surrogate (Cs), no line or paragraph separator."""
+def test_printed_text_has_no_control_characters(text: str) -> None:
+    """Neither controls (Cc), surrogates (Cs), nor line and paragraph separators."""
     assert not {unicodedata.category(character) for character in printable(text)} & {"Cc", "Cs", "Zl", "Zp"}
     printable(text).encode()
 
 
 @pytest.mark.parametrize("text", ["Größe 5 %", "日本語。", "مرحبا", "👩‍👩‍👧 family", "a\\nb"])
-def test_ordinary_text_of_any_script_is_left_as_it_is(text: str) -> None:
+def test_ordinary_text_of_any_script_is_unchanged(text: str) -> None:
     assert printable(text) == text
     assert printable(f"{text}\x1b[31m\n\x9b\u202e") == f"{text}\\x1b[31m\\n\\x9b\\u202e"
     assert printable_lines(f"{text}\ntwo\x07") == f"{text}\ntwo\\x07"
@@ -151,5 +151,5 @@ def test_ordinary_text_of_any_script_is_left_as_it_is(text: str) -> None:
         (60_000, "17 hours"),
     ],
 )
-def test_an_estimate_is_said_no_more_exactly_than_it_is_known(seconds: float, text: str) -> None:
+def test_estimates_are_rounded(seconds: float, text: str) -> None:
     assert roughly(seconds) == f"about {text}"

@@ -1,5 +1,3 @@
-"""What is wrong with an argument is said in an error of localjudge, with what to do, and never in one of its inside."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A run to ask about."""
+    """A finished run."""
     return localjudge.evaluate([ROW], metrics=["faithfulness"], engine=rain(), out=tmp_path / "run", progress=False)
 
 
@@ -33,7 +31,7 @@ def kind(**words: Any) -> Criterion:
 
 
 class Half:
-    """A part of a metric."""
+    """Part of a metric."""
 
     name = "half"
 
@@ -42,14 +40,14 @@ class Half:
 
 
 class Own(Half):
-    """A metric with wrong parts."""
+    """Metric with wrong parts."""
 
     def __init__(self, **parts: Any) -> None:
         vars(self).update({"name": "own", "version": 1, "required_fields": frozenset[str](), **parts})
 
 
 class Whole(Half):
-    """A metric called like one of ours."""
+    """Metric with the name of a bundled one."""
 
     name, version, required_fields = "faithfulness", 1, frozenset[str]()
 
@@ -130,8 +128,7 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
     assert len(raised.value.message) < 250
 
 
-def test_errors_are_python_s_own_as_well(run: Run, tmp_path: Path) -> None:
-    """`except TypeError` and `except FileNotFoundError` missed them."""
+def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: evaluate(thresold=0.5), TypeError),
         (lambda: run.compare(run, moved="5"), TypeError),  # type: ignore[arg-type]
@@ -145,8 +142,7 @@ def test_errors_are_python_s_own_as_well(run: Run, tmp_path: Path) -> None:
         assert isinstance(raised.value, localjudge.InputError)
 
 
-def test_a_tilde_is_the_home_directory_wherever_a_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`out="~/run"` made a folder called `~`."""
+def test_a_tilde_in_a_run_path_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     evaluate(out="~/run")
