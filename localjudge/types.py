@@ -1,10 +1,10 @@
-"""The nouns of the project, as frozen values.
+"""The core types of the project, as frozen values.
 
     Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict ──metric──> Outcome
 
-A metric turns a sample into *tasks* (one unit of text, one question about it). The judge words each task as a
-*verdict request*: a path of prompt nodes and a grammar. The engine, which knows tokens and nothing of retrieval, gives
-an *answer*. The run applies the threshold and hands the metric its *verdicts*; the metric does the arithmetic.
+A metric turns a sample into *tasks* (one unit of text, one question about it). The judge formulates each task as a
+*verdict request*: a path of prompt nodes and a grammar. The engine handles only tokens and returns an *answer*. The run
+applies the threshold, and the metric computes its outcome from the *verdicts*.
 """
 
 import html
@@ -26,7 +26,7 @@ Against = int | AgainstText | None
 
 
 class Record(BaseModel):
-    """A value: frozen, compared by content, with no unknown keys."""
+    """A frozen value, compared by content, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class Record(BaseModel):
 
 
 class UserValue(Record):
-    """A value that users make themselves. Raises InputError for what it cannot be."""
+    """A value created by users. Raises InputError for invalid content."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -53,7 +53,7 @@ class UserValue(Record):
 
 
 def _html(value: object) -> str:
-    """A table of a value's fields or of a mapping's entries; of anything else its text, which acts on nothing."""
+    """Return a table of a record's fields or a mapping's entries, or any other value as escaped text."""
     if isinstance(value, Record):
         return value._repr_html_()
     if isinstance(value, Mapping):
@@ -64,7 +64,7 @@ def _html(value: object) -> str:
 
 
 class Context(UserValue):
-    """One retrieved or ground-truth passage; of some nothing but the id is known, and `text` is then None."""
+    """One retrieved or ground-truth passage. `text` is None if only the id is known."""
 
     text: str | None = None
     id: str | None = None
@@ -79,7 +79,7 @@ class Context(UserValue):
 
 
 class Sample(UserValue):
-    """One row of data. Only `id` is required; a field is None when the row does not give it."""
+    """One row of data. Only `id` is required; a missing field is None."""
 
     id: str
     user_input: str | None = None
@@ -90,7 +90,7 @@ class Sample(UserValue):
 
 
 class Span(Record):
-    """A verbatim piece of a text: `text == given[start:end]`, counted in Unicode code points."""
+    """A verbatim part of a text: `text == given[start:end]`, counted in Unicode code points."""
 
     start: int
     end: int
@@ -98,15 +98,15 @@ class Span(Record):
 
     @classmethod
     def whole(cls, text: str) -> Self:
-        """All of a text."""
+        """Return the span of the whole text."""
         return cls(start=0, end=len(text), text=text)
 
 
 class Unit(Record):
-    """The piece of a sample that one verdict is about, and where in the sample it stands.
+    """The part of a sample that one verdict judges, with its location.
 
-    It is held `against` the retrieved context of this index, the reference, the response, the contexts that its own
-    marks cite, or what its metric shows all units (mostly all contexts) if None.
+    It is compared `against` the retrieved context with this index, the reference, the response, or the contexts that it
+    cites. None means the texts that its metric shows for all units, usually all contexts.
     """
 
     kind: UnitKind
@@ -131,7 +131,7 @@ class Relevance(Record):
     unit: Unit
     user_input: str
     contexts: tuple[str, ...] = ()
-    """What was retrieved, and the sentence with it; empty for a chunk."""
+    """Retrieved contexts, including the one with the sentence. Empty for a chunk."""
 
 
 class Usefulness(Record):
@@ -143,7 +143,7 @@ class Usefulness(Record):
 
 
 class Sufficiency(Record):
-    """Do the contexts hold all that an answer to the unit (the question) needs?"""
+    """Do the contexts contain everything that an answer to the unit (the question) needs?"""
 
     unit: Unit
     contexts: tuple[str, ...]
@@ -158,9 +158,9 @@ class Refusal(Record):
 
 
 class CustomQuestion(Record):
-    """The user's own question about the unit, in the words of a criterion, and the texts that it shows.
+    """A user's question about the unit, in the words of a criterion, with the texts that it shows.
 
-    With `levels`, the descriptions of the levels 1, 2 ... in their order, the answer is one of them; else yes or no.
+    With `levels`, descriptions of the levels 1, 2 ... in order, the answer is one of them. Otherwise it is yes or no.
     """
 
     unit: Unit
@@ -174,7 +174,7 @@ class CustomQuestion(Record):
 
 
 class AnsweredQuestion(Record):
-    """An example of an own question: what is shown, and the answer as the judge would write it."""
+    """An example of a custom question: the texts, and the answer as the judge would write it."""
 
     asked: CustomQuestion
     answer: str
@@ -184,21 +184,22 @@ Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | CustomQues
 
 
 class Piece(NamedTuple):
-    """Prompt text. Only `trusted` text (ours, or the model's chat template) may form control tokens."""
+    """Prompt text. Only `trusted` text (built-in, or of the model's chat template) may form control tokens."""
 
     text: str
     trusted: bool
 
 
 RenderChat = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str]
-"""Renders a model's chat template: the messages (`role`, `content`) and its other arguments to a prompt, up to where
-the answer begins. Raises ModelError if the template cannot be rendered with them."""
+"""Renders a model's chat template: from the messages (`role`, `content`) and other arguments to a prompt, up to the
+start of the answer. Raises ModelError if the template cannot be rendered with them.
+"""
 
 
 class ChatEnds(NamedTuple):
-    """What a chat template puts before and after the user's message, up to where the answer begins.
+    """Text of a chat template before and after the user's message, up to the start of the answer.
 
-    `render` gives any other conversation; None for an engine that knows no more than the ends.
+    `render` renders any other conversation. None for an engine that knows only the ends.
     """
 
     head: str
@@ -208,27 +209,28 @@ class ChatEnds(NamedTuple):
 
 
 class Grammar(Record):
-    """The valid answers: a regular expression, and the value in [0, 1] that each value literal stands for.
+    """The valid answers: a regular expression, and the value in [0, 1] of each value literal.
 
-    A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Where an answer is neither
-    forced nor a value, it is text of a reason: the string under the key "reason", or the group `reason` of the pattern.
+    A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Text that is neither forced
+    nor a value is a reason: the string under the key "reason", or the group `reason` of the pattern.
     """
 
     name: str
     pattern: str
     labels: dict[str, int | float]
     verdicts: int = Field(default=1, ge=1)
-    """How many verdicts one answer holds."""
+    """Number of verdicts in one answer."""
     reason_tokens: int = Field(default=0, ge=0)
-    """The most tokens of a reason; 0 where the answers hold none."""
+    """Maximum tokens of a reason, 0 without reasons."""
     reason_end: str = '"'
-    """The character that ends a reason, which cannot hold it."""
+    """Character that ends a reason and cannot occur in it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
-    """The JSON schema that the pattern was made of, for an engine that takes no patterns. It says nothing that the
-    pattern does not, so it is in no key and in no run's files: None in what is read from there."""
+    """JSON schema equivalent to the pattern, for an engine that does not support patterns. Because it is redundant, it
+    is in no key and no file of a run, and None in a grammar read from there.
+    """
 
     def __eq__(self, other: object) -> bool:
-        """Equal patterns and labels are the same answers, whether or not their schema is at hand."""
+        """Compare patterns and labels. The schema is ignored."""
         return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
@@ -236,18 +238,18 @@ class Grammar(Record):
 
 
 Node = tuple[Piece, ...]
-"""One step of a prompt's path."""
+"""One node in a prompt's path."""
 
 
 class VerdictRequest(NamedTuple):
-    """What the engine is asked: a path of prompt nodes, root first, and the grammar of the answer.
+    """A request to the engine: a path of prompt nodes, root first, and the grammar of the answer.
 
-    Requests that begin with equal nodes share their evaluation. Where one node ends and the next begins is decided
-    by the prompt profile alone, whether or not anything is shared, because the cut points move the logits.
+    Requests with equal first nodes share their evaluation. The prompt profile determines the cuts between nodes,
+    independent of sharing, because they affect the logits.
 
-    `explanation` is how the answer goes on once the verdict is read, which it cannot move: the same beginning, then a
-    reason. Where one answer holds several verdicts, each is asked for by a request of its own that differs in `entry`
-    alone, which of them is asked for: the answer is decoded once, and each verdict is a function of its own request.
+    `explanation` continues the answer with a reason after the verdict is read, without affecting it. An answer with
+    several verdicts is decoded once. Each verdict has a request, which differs only in `entry`, the index of the
+    verdict, and each verdict is a function of its request.
     """
 
     path: tuple[Node, ...]
@@ -257,15 +259,15 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """The valid answers as JSON: what the request has in addition to its path and its entry."""
+        """The valid answers as JSON: everything in the request except path and entry."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
 class Answer(Record):
-    """What the model gave: the expected value of the valid answers, and how much of its probability was legal.
+    """Answer of the model: the expected value over the valid answers, and their total probability.
 
-    Of yes and no, with the values 1 and 0, the expected value is the probability of yes.
+    For yes and no, with the values 1 and 0, the expected value is the probability of yes.
     """
 
     p_yes: float = Field(ge=0, le=1)
@@ -275,16 +277,16 @@ class Answer(Record):
 
 
 class JudgeVote(NamedTuple):
-    """What one judge of a combined run said about a unit: its probability of 1, None where it gave none."""
+    """Probability of 1 that one judge of a combined run gave a unit, None without an answer."""
 
     judge: str
     p_yes: float | None
 
 
 class NoAnswer(Record):
-    """Why there is no valid answer; `legal_mass` where the model gave one, and too little of its probability to it.
+    """Reason for a missing valid answer. `legal_mass` is set if the valid answers had too little probability.
 
-    `votes` are those of the judges of a combined run, and not part of a stored answer.
+    `votes` are of the judges of a combined run, and not part of a stored answer.
     """
 
     error: str
@@ -293,7 +295,7 @@ class NoAnswer(Record):
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
+    """An answer with its label. `p_yes` is None for a label without a model call (without contexts)."""
 
     label: Label
     p_yes: float | None = None
@@ -304,22 +306,25 @@ class Verdict(Record):
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none."""
+    """Label 1 from `threshold` on, or from the metric's entry in `thresholds`.
+
+    Below `min_legal_mass` there is no answer.
+    """
 
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
 
     def of(self, metric: str) -> "VerdictRule":
-        """The rule of one metric, whose `threshold` is its own."""
+        """Return the rule of one metric, with its own `threshold`."""
         return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 
 class JudgeCard(Record):
-    """Who judged, as every result says it. `size` in bytes; `caution` must accompany every number.
+    """Description of the judge in every result. `size` is in bytes. `caution` must accompany every number.
 
-    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
-    run together. `examined` is what `doctor` found it fit for, where the card is shown; in no file of a run.
+    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for a combined run. `examined`
+    is the result of `doctor`, if the card is shown with it, and in no file of a run.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -341,7 +346,7 @@ class JudgeCard(Record):
 
 
 class Scored(Record):
-    """A number in [0, 1] and, where it is a ratio, what was divided by what."""
+    """A number in [0, 1], with numerator and denominator if it is a ratio."""
 
     value: float = Field(ge=0, le=1)
     numerator: float | None = Field(default=None, allow_inf_nan=False)
@@ -350,19 +355,19 @@ class Scored(Record):
 
     @classmethod
     def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
-        """Share of labels that are 1. Raises ZeroDivisionError for no labels: decide that case before."""
+        """Return the share of labels that are 1. Raises ZeroDivisionError without labels; handle that case first."""
         counted = list(labels)
         return cls(value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail)
 
 
 class Undefined(Record):
-    """The metric has no value for this sample, and why."""
+    """The metric has no value for this sample, with the reason."""
 
     reason: str
 
 
 class Failed(Record):
-    """The metric should have a value for this sample and could not get it, and why."""
+    """The metric's value for this sample could not be computed, with the reason."""
 
     reason: str
 
@@ -371,11 +376,11 @@ Outcome = Scored | Undefined | Failed
 
 
 def known_texts(contexts: Sequence[Context] | None) -> list[str] | None:
-    """Texts of the contexts for other programs; None for a missing field, and where nothing is known but ids."""
+    """Return the texts of the contexts for other programs, or None for a missing field or ids without texts."""
     texts = [context.text for context in contexts or () if context.text is not None]
     return None if contexts is None or len(texts) < len(contexts) else texts
 
 
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
-    """Texts of the contexts, in their order, empty for one that has none; nothing for a missing field."""
+    """Return the texts of the contexts in order, "" for one without text, () for a missing field."""
     return tuple(context.text or "" for context in contexts or ())

@@ -1,13 +1,13 @@
-"""A run's directory on disk: private, held by one process at a time, no file ever half there; read as a stranger's.
+"""Run directories: private, locked by one writing process, with atomic writes, and read as untrusted input.
 
-    run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
-    NAME.part       a file being written; renamed to NAME once it is whole and on the disk
+    run.lock        advisory lock of the writing process, released when the process ends
+    NAME.part       a file being written; renamed to NAME once it is complete and synced
 
-    bound           every file is a regular file and not a link, 64 GiB; manifest.json and summary.json 16 MiB;
-                    a row of the others, and a value of run.sqlite, 64 MiB
+    limits          every file is a regular file and not a link, at most 64 GiB; manifest.json and summary.json 16 MiB;
+                    a row of other files, and a value of run.sqlite, 64 MiB
 
-What is beyond a bound, not JSON, or not of the shape that localjudge writes is a RunDirectoryError of one line; so is a
-number that is not finite. A link could show other files of the one who opens the run, or be written through.
+Exceeding a limit, invalid JSON, an unexpected shape and non-finite numbers raise a RunDirectoryError of one line. Links
+are refused because they could expose or overwrite other files of the user who opens the run.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ _LOCK = "run.lock"
 _PART = ".part"
 _POLL_SECONDS = 0.01
 _PATIENCE_SECONDS = 1
-"""How long a process waits for another without a word."""
+"""Maximum silent wait for another process."""
 _SHOWN = 200
 _log = logging.getLogger(__name__)
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -51,7 +51,7 @@ _Row = TypeVar("_Row")
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises RunDirectoryError for anything else, and never waits for a writer."""
+    """Open a regular file for reading. Raises RunDirectoryError for anything else, and never blocks on a pipe."""
     refuse_irregular(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
@@ -68,14 +68,14 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raise RunDirectoryError if there is something at the path that is not a regular file, such as a link."""
+    """Raise RunDirectoryError if the path exists and is not a regular file, such as a link."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         kind = "a link" if path.is_symlink() else "not a regular file"
         raise RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds. Raises RunDirectoryError if it holds anything else, or too much."""
+    """Read the JSON object in a file. Raises RunDirectoryError for other or too much content."""
     with open_regular(path) as file:
         content = file.read(MOST_BYTES_OF_OBJECT + 1)
     if len(content) > MOST_BYTES_OF_OBJECT:
@@ -84,7 +84,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
-    """The JSON object that is written there. Raises RunDirectoryError if something else is."""
+    """Parse a JSON object. Raises RunDirectoryError for anything else."""
     try:
         value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
     except (ValueError, RecursionError) as error:
@@ -97,7 +97,10 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
-    """Rows of a JSONL file between two places, each with its own. Raises RunDirectoryError for one of another kind."""
+    """Yield the rows of a JSONL file between two offsets, each with its offset.
+
+    Raises RunDirectoryError for an invalid row.
+    """
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0
@@ -108,7 +111,7 @@ def placed_rows(
 
 
 def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
-    """Return the row that a line of JSON holds. Raises RunDirectoryError for one of another kind."""
+    """Parse a row from a line of JSON. Raises RunDirectoryError for an invalid row."""
     if len(line) > MOST_BYTES_OF_VALUE:
         raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
     try:
@@ -119,7 +122,7 @@ def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
 
 
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:
-    """The value as a record of the kind. Raises RunDirectoryError that names the first field that cannot be."""
+    """Validate the value as a record. Raises RunDirectoryError with the name of the first invalid field."""
     try:
         return kind.model_validate(value)
     except (ValidationError, InputError) as error:
@@ -128,19 +131,19 @@ def validated(kind: type[_Model], value: Any, where: str) -> _Model:
 
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:
-    """The error for what is larger than anything that localjudge reads."""
+    """Return the error for content beyond a limit."""
     return RunDirectoryError(f"{where} holds more than localjudge reads ({bound})", hint="is it the file of a run?")
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong with a value, in one line: `metrics.faithfulness.mean: Input should be ...`."""
+    """Return the first validation error in one line: `metrics.faithfulness.mean: Input should be ...`."""
     problem = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, problem["loc"]))
     return excerpt(f"{place}: {problem['msg']}" if place else problem["msg"])
 
 
 def excerpt(value: object) -> str:
-    """A value from a file, safe to print and not longer than a message should be."""
+    """Return a value from a file, safe to print and shortened for a message."""
     text = str(value)
     return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
@@ -155,9 +158,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_finit
 
 
 class RunDirectory:
-    """A directory made if it is not there and locked for this process; close it to let others in.
+    """A directory, created if missing and locked for this process. Close it to release the lock.
 
-    Raises RunDirectoryError if it cannot be written, is held by another process or holds something other than a run.
+    Raises RunDirectoryError if it is not writable, is locked by another process or contains something other than a run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -171,31 +174,31 @@ class RunDirectory:
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace the file `name` as a whole: readers see the old one or the new one.
+        """Replace the file `name` atomically.
 
-        One that is not `durable` may be lost or half there when the machine itself loses power.
+        Unless `durable`, a power failure may lose or truncate it.
         """
         with closing(PartFile(self.path / name)) as part:
             part.write([text])
             part.finish(durable=durable)
 
     def remove(self, name: str) -> None:
-        """Remove the file `name` if it is there."""
+        """Remove the file `name` if it exists."""
         with _translated_errors(self.path):
             (self.path / name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let other processes in."""
+        """Release the lock."""
         os.close(self._lock)
 
 
 def part_path(file: Path) -> Path:
-    """Where a file is as long as it is not whole."""
+    """Return the path of the incomplete file."""
     return file.with_name(f"{file.name}{_PART}")
 
 
 class PartFile:
-    """A file that is written piece by piece, and takes its name when it is finished: until then the old one stays."""
+    """A file written in pieces. It replaces the old file only when finished."""
 
     def __init__(self, file: Path) -> None:
         self._name = file
@@ -208,7 +211,7 @@ class PartFile:
         self._file = os.fdopen(descriptor, "wb")
 
     def write(self, pieces: Iterable[str]) -> None:
-        """Write some more, and hand it to the system: a process that ends from here on leaves it behind."""
+        """Write pieces and flush them to the system, so that they survive the end of this process."""
         with _translated_errors(self._name.parent):
             for piece in pieces:
                 content = piece.encode()
@@ -217,13 +220,13 @@ class PartFile:
             self._file.flush()
 
     def finish(self, *, durable: bool = True) -> None:
-        """Replace the file of that name by what was written, once that is on the disk."""
+        """Sync the written content and replace the file with it."""
         with _translated_errors(self._name.parent):
             if durable:
                 os.fsync(self._file.fileno())
             self._file.close()  # Windows cannot rename an open file
             self._path.replace(self._name)
-            if durable and sys.platform != "win32":  # where a directory cannot be opened, and need not be
+            if durable and sys.platform != "win32":  # Windows cannot sync a directory, and needs no sync
                 descriptor = os.open(self._name.parent, os.O_RDONLY)
                 try:
                     os.fsync(descriptor)
@@ -231,13 +234,13 @@ class PartFile:
                     os.close(descriptor)
 
     def close(self) -> None:
-        """Write no more. What was not finished stays a part, for the next writing to replace."""
+        """Stop writing. An unfinished part remains for the next writer to replace."""
         with _translated_errors(self._name.parent):
             self._file.close()
 
 
 def refuse_held(path: Path) -> None:
-    """Raise RunDirectoryError if another process is writing into the directory. Nothing is made."""
+    """Raise RunDirectoryError if another process is writing into the directory. Creates no file."""
     if (path / _LOCK).exists():
         with _translated_errors(path):
             os.close(_locked(path / _LOCK))
@@ -245,7 +248,7 @@ def refuse_held(path: Path) -> None:
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Nobody else writes into the directory in this block; waits until nobody does. Raises OSError."""
+    """Lock the directory for this block, waiting for other writers. Raises OSError."""
     descriptor = _locked(directory / _LOCK, waiting=True)
     try:
         yield

@@ -1,17 +1,17 @@
-"""The human labels of a run's statements: `labels.jsonl` in its directory, one row for each decision, never rewritten.
+"""Human labels of a run's statements: `labels.jsonl` in its directory, append-only, one row per decision.
 
     {"key": "9f...", "human": 1, "labeller": "user", "when": "2026-11-22T09:14:03+00:00", "way": "terminal", ...}
 
-A decision is about what the annotator was shown, and `key` is the hash of that: 1, 0, or "?" for a statement that
-cannot be decided; null withdraws an earlier decision. A drawing (`draw`) of statements (hash `frame`) asked for it, as
-a `share` of all their sizes, at its `turn`; null for all four: a label that no drawing asked for. `drawn_by` is the
-directory of the run that drew it, null for this one.
+`key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, or "?" for an undecidable
+statement; null withdraws an earlier decision. It belongs to a drawing (`draw`) of statements (hash `frame`), with its
+`share` of their total size and its `turn`; all four are null for a label without a drawing. `drawn_by` is the directory
+of the run that drew it, null for this one.
 
-The rows are a chain: `previous` is the sha256 of the row before without its line end, 64 zeros in the first row. So a
-changed, removed or moved row contradicts the next one. The chain does not protect the last row, and anybody can write a
-new chain: `verify` records its head (`record/verification.py`), and compares it later.
+The rows form a chain: `previous` is the sha256 of the previous row without its line end, 64 zeros in the first row. A
+changed, removed or moved row contradicts the next one. The chain does not protect the last row or against a complete
+rewrite, so `verify` records its head (`record/verification.py`) and compares it later.
 
-The numbers of the run do not depend on this file: its manifest does not sign it.
+The numbers of the run do not depend on this file, and its manifest does not sign it.
 """
 
 import getpass
@@ -34,7 +34,7 @@ from localjudge.types import Label, Record
 
 LABELS = "labels.jsonl"
 START = "0" * 64
-"""What the first row names as the one before."""
+"""`previous` of the first row."""
 Way = Literal["terminal", "sheet", "page"]
 Decision = Label | Literal["?"] | None
 
@@ -50,7 +50,7 @@ def _moment(when: str) -> str:
 
 
 class LabelRow(Record):
-    """One decision of an annotator about one statement, named by the first verdict in the run that is about it."""
+    """One decision of an annotator on a statement, identified by its first verdict in the run."""
 
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
@@ -69,7 +69,7 @@ class LabelRow(Record):
 
     @property
     def moment(self) -> datetime:
-        """When it was decided."""
+        """Time of the decision."""
         return datetime.fromisoformat(self.when)
 
 
@@ -78,10 +78,10 @@ class _ChainedRow(LabelRow):
 
 
 class LabelFile(NamedTuple):
-    """The rows of a file of labels, and the sha256 of each.
+    """The rows of a label file, and the sha256 of each.
 
-    `broken` is the number, from 1 on, of the first row that does not follow the one before. `size` counts the bytes of
-    whole rows, and the last row has a line end if `is_ended`.
+    `broken` is the number (from 1) of the first row that does not follow the previous one. `size` is the number of
+    bytes of complete rows. `is_ended` tells whether the last row has a line end.
     """
 
     rows: tuple[LabelRow, ...] = ()
@@ -92,7 +92,7 @@ class LabelFile(NamedTuple):
 
     @property
     def head(self) -> str:
-        """What the next row has to name."""
+        """`previous` of the next row."""
         return self.digests[-1] if self.digests else START
 
 
@@ -100,12 +100,12 @@ _ROWS = TypeAdapter(_ChainedRow)
 
 
 def now(*, precise: bool = False) -> str:
-    """Return the time in UTC to the second, as the files of a run have it; of labels to the microsecond."""
+    """Return the time in UTC to the second, as in the files of a run, or to the microsecond, as in labels."""
     return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 
 def user_name() -> str:
-    """Who labels where no name is given: the user of this machine."""
+    """Return the default annotator: the user of this machine."""
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):  # a container without such a user
@@ -113,9 +113,9 @@ def user_name() -> str:
 
 
 def label_file(directory: Path) -> LabelFile:
-    """Read the labels in a directory, in the order of the file. A last row that a kill cut off is left out.
+    """Read the labels in a directory in file order, without an incomplete last row.
 
-    Raises RunDirectoryError for a row that localjudge does not write.
+    Raises RunDirectoryError for an invalid row.
     """
     path = directory / LABELS
     if not os.path.lexists(path):
@@ -142,13 +142,13 @@ def _is_cut_off(line: bytes) -> bool:
         json.loads(line)
     except (ValueError, RecursionError):
         return True
-    return False  # whole, without a line end
+    return False  # complete, without a line end
 
 
 def stored_labels(directory: Path) -> list[LabelRow]:
-    """Return all decisions in the order of the file; none for a run without labels.
+    """Return all decisions in file order, or [] for a run without labels.
 
-    Raises RunDirectoryError for a row that localjudge does not write, and for one that does not follow the row before.
+    Raises RunDirectoryError for an invalid row, or one that does not follow the previous row.
     """
     labels = label_file(directory)
     _require_chain(directory, labels)
@@ -163,9 +163,9 @@ def _require_chain(directory: Path, labels: LabelFile) -> None:
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
-    """Append decisions, all or none, private and on the disk; one process at a time.
+    """Append decisions, all or none, privately and synced, under the lock.
 
-    Raises InputError (RunDirectoryError for a broken chain or a hard link, OutOfResource) if they cannot be written.
+    Raises InputError if they cannot be written: RunDirectoryError for a broken chain or a hard link, OutOfResource.
     """
     path = directory / LABELS
     try:
@@ -176,7 +176,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
             with open(descriptor, "ab", buffering=0) as file:
                 if os.fstat(descriptor).st_nlink > 1:
                     raise RunDirectoryError(f"{path} is a hard link", hint="put a copy in its place")
-                file.truncate(before.size)  # what a kill cut off
+                file.truncate(before.size)  # an incomplete last row
                 try:
                     content = memoryview(_chained(rows, before))
                     while content:

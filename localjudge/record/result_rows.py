@@ -55,7 +55,7 @@ Amount = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Fie
 """Keeps integers as integers, so that a row is rewritten unchanged."""
 Status = Literal["scored", "undefined", "failed"]
 
-# Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
+# Some readers break lines at these characters, and some terminals interpret them, so JSON escapes them.
 _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
