@@ -1,1 +1,1 @@
-"""What people read: tables and views of a run, in which user text cannot act on the terminal."""
+"""Tables, views and pages of a run, with user text made safe for the terminal."""

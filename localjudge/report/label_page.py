@@ -1,13 +1,13 @@
-"""Writes statements to label as one private page, for a person who has no terminal.
+"""Write statements to label as one private page, for annotators without a terminal.
 
     label.html        the template: a start, one statement at a time, an end
-    shared_words.js   marks the words that a statement shares with the texts that it is compared with
-    decisions.js      what was decided: kept in the browser's storage, and downloaded as labels-NAME.jsonl
+    shared_words.js   marks words that a statement shares with the texts to compare
+    decisions.js      decisions: kept in the browser's storage, and downloaded as labels-NAME.jsonl
     label.js          keys and buttons
 
-The page holds what a person is shown and which label it becomes, nothing that a judge or another person said. The
-downloaded file has a row for each answer: label_id, draw, sample_id, metric, position, text, human (1, 0, or null for
-"cannot tell" and for an answer that was taken back), labeller, when (ISO 8601, UTC).
+The page contains the evidence and possible labels, but no verdict or label of others. The downloaded file has a row for
+each answer: label_id, draw, sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and for a
+withdrawn answer), labeller, when (ISO 8601, UTC).
 """
 
 import hashlib
@@ -24,13 +24,13 @@ _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text")
 
 
 def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
-    """Write the page with the rows in their order. The same rows and title give the same bytes.
+    """Write the page with the rows in order. The same rows and title give the same bytes.
 
-    A row has the columns of a sheet; contexts is a list of texts. The first row may name the annotator. An earlier page
-    is replaced. Raises InputError for another file of that name, and for one that cannot be written.
+    A row has the columns of a sheet; `contexts` is a list of texts. The first row may name the annotator. Replaces an
+    earlier page. Raises InputError for another file of that name, or if it cannot be written.
     """
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
-    # Under this key a browser keeps the decisions: of this annotator, the same labels of the same draw in their order.
+    # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.
     labeller = rows[0].get("labeller") if rows else None
     names = [labeller or "", *(f"{row['draw']}\n{row['label_id']}" for row in shown)]
     digest = hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()

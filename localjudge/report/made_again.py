@@ -1,7 +1,7 @@
-"""Whether the report in a run's directory is the page that the run gives, byte for byte.
+"""Check that the report in a run's directory equals the page generated from the run, byte for byte.
 
-The page names what it was made of beside the run (`html_page.ReportInputs`), and is made again of that. Its lines on
-verifications and on the examination of the judge are not of the run: they are taken as they are.
+The page records its inputs beside the run (`html_page.ReportInputs`) and is generated again from them. Its lines on
+verifications and on the examination of the judge are taken from the page, because they do not depend on the run.
 """
 
 import os
@@ -21,7 +21,7 @@ _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</scrip
 
 
 def check_report(run: Run) -> ReportCheck:
-    """Make the report in the directory of a run again, and compare it; say why where it cannot be made."""
+    """Generate the run's report again and compare it, or return why it cannot be generated."""
     path = run.directory / REPORT
     if not os.path.lexists(path):
         return ReportCheck(note="none in the directory of the run")
@@ -48,7 +48,10 @@ def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
 
 
 def _inputs_in(path: Path) -> ReportInputs:
-    """What the page says it was made of. Raises RunDirectoryError or ValidationError where it does not."""
+    """Return the inputs recorded in the page.
+
+    Raises RunDirectoryError or ValidationError if they are missing or invalid.
+    """
     with open_regular(path) as file:
         config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
     content = decoded_object(config[1], path) if config else {}

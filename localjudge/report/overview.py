@@ -1,12 +1,12 @@
-"""What the page of a run says before and after its samples: values of its template.
+"""Template values for the parts of a run's page around the samples.
 
     the finding    In an average answer, about 69 % of the sentences are supported by the documents (59 to 78).
                    A person checked 50 statements of this run.
-    each mean      corrected by labels, where they suffice; under it the judge alone and the labels alone
+    each mean      corrected by labels if there are enough, then the judge only and the labels only
     each gate      in words, and as a mark on the scale of its metric
-    how            date, judge, labels, verification: what an auditor asks for, and every machine word
+    how            date, judge, labels, verification: details for an auditor, including all technical terms
 
-A mean counts each sample once: of the sentences in all answers another share may be supported.
+A mean counts each sample once. The share over the sentences of all answers may differ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from localjudge.report.terminal import number
 from localjudge.words import numbered
 
 _BINS = 10
-"""Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
+"""Bins of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
 _MOST_SENTENCES = 3
 _RUNS = ("the baseline", "this run")
 _OUTCOMES = {"pass": "passed", "fail": "failed", "undecided": "undecided"}
@@ -36,7 +36,7 @@ Values = dict[str, Any]
 
 
 class MeanRow(NamedTuple):
-    """A mean with its interval on the page, what it is called in the table, and what has to be said of it."""
+    """A mean with its interval, its name in the table, and a note."""
 
     name: str
     mean: float | None
@@ -51,7 +51,7 @@ def overview(
     verification: LastVerification | None = None,
     examined: str | None = None,
 ) -> Values:
-    """The values of the template that stand for the run, its labels, its gates and its comparison."""
+    """Return the template values of the run, its labels, gates and comparison."""
     environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]
@@ -88,19 +88,19 @@ def _samples(run: Run) -> str:
 
 
 def _ended(run: Run) -> str:
-    """Why a run ended that could stop early; nothing of another."""
+    """Return why a run ended that could stop early, "" for others."""
     stopped = run.summary.stopped or ""
     return stopped.partition(": ")[2] if run.part else stopped
 
 
 def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
-    """Of each metric its rows of means, the first without a mean where too many failed or nothing was scored."""
+    """Yield the rows of means of each metric. The first has no mean if too many samples failed or none was scored."""
     distributions = {name: [0] * _BINS for name in run.summary.metrics}
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
     withheld = run.summary.failed_beyond(run.max_failed)
-    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark then crosses the words of another
+    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # so that no mark crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
         judge = MeanRow("judge alone", summary.mean, summary.ci95)
@@ -123,7 +123,7 @@ def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Itera
 
 
 def is_judged(name: str) -> bool:
-    """Whether a judge is asked for the metric, as far as is known."""
+    """Return whether the metric uses a judge. Unknown metrics count as judged."""
     metric = catalog.ours(name)
     return metric is None or bool(catalog.tasks_of([metric]))
 
@@ -140,7 +140,10 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
 
 
 def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
-    """The mean of a metric as a clause, in the metric's own words: `about 9 % of the answers decline ... (2 to 22)`."""
+    """Return the mean of a metric as a clause, in the metric's words: `about 9 % of the answers decline ...
+
+    (2 to 22)`.
+    """
     words = getattr(catalog.ours(name), "headline", None)
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
@@ -148,7 +151,7 @@ def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
 
 
 def _meaning(name: str, run: Run) -> str:
-    """What the metric tells, as a question; nothing of a metric whose words are not known."""
+    """Return the question that the metric answers, or "" for an unknown metric."""
     if words := getattr(catalog.ours(name), "headline", None):
         question = words.format("how many")
         lower = " Lower is better." if catalog.lower_is_better(name) else ""
@@ -162,7 +165,7 @@ def _bound(gate: Gate) -> str:
 
 
 def gate_in_words(gate: Gate) -> str:
-    """`context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
+    """Return `context recall is at least 0.8`, `context recall is at most 0.02 lower than in the baseline`."""
     name = gate.metric.replace("_", " ") if catalog.is_ours(gate.metric) else gate.metric
     if not gate.delta:
         return f"{name} is {_bound(gate)}"

@@ -1,8 +1,8 @@
-"""A page in one private file that loads nothing and sends nothing, written whole or not at all.
+"""Self-contained private HTML pages, written atomically, that load and send no data.
 
-frame.html    what every page has; a template of `page/` extends it, and user text in it is escaped
-*.css, *.js   its only style and its only script, allowed by their sha256 in its Content-Security-Policy
-config        JSON for the script, as ASCII without `<`: no text of a user ends the element that holds it
+frame.html    common part of all pages; templates in `page/` extend it and escape user text
+*.css, *.js   the only style and script, allowed by their sha256 in the Content-Security-Policy
+config        JSON for the script, as ASCII without `<`, so that user text cannot end its element
 """
 
 import base64
@@ -29,7 +29,10 @@ _BEGINNING = (
 
 
 def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> Iterator[str]:
-    """The page in parts, as they are drawn; files in the order in which they stand in it. `values` has `config`."""
+    """Yield the parts of the page as they are rendered.
+
+    Styles and scripts appear in the given order. `values` has `config`.
+    """
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
     )
@@ -52,7 +55,7 @@ def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], 
 
 
 def _policy(style: str, script: str) -> str:
-    """The Content-Security-Policy: nothing but this style and this script, and no markup made of strings."""
+    """Return a Content-Security-Policy that allows only this style and script, and no markup from strings."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
     style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
     return (
@@ -62,7 +65,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def write_page(path: Path, parts: Iterable[str], *, kind: str) -> None:
-    """Write the page, which may replace an earlier one. Raises InputError for another file of that name."""
+    """Write the page, replacing an earlier one. Raises InputError for another file of that name."""
     if path.is_dir():
         raise InputError(f"{path} is a directory", hint="name a file")
     if os.path.lexists(path):

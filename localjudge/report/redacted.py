@@ -1,13 +1,13 @@
-"""A run without its words, for those who may see its numbers and not its texts.
+"""Export a run without texts, for readers who may see only its numbers.
 
     {"row": "run", "signature": ..., "data": ..., "judge": ..., "files": ..., "summary": ...}      first
     {"row": "score", "sample": "danube", "metric": "context_recall", "score": 0.5, ...}            each score
     {"row": "verdict", "sample": "danube", ..., "start": 0, "end": 41, "p_yes": 0.9, "label": 1}   each verdict
 
-Only what is named here goes out: numbers, fixed words of ours, hashes. A text of a user, a model or a file never does;
-a metric with a name that is not ours is called by its place, `metric-2`. Ids are HMAC-SHA256 with a salt as the key,
-and so is each judged text, so that anybody with the salt can say which it was. Without a salt ids stand as they are and
-no text is hashed: the hash of a short text can be guessed. The same run and salt give the same bytes.
+The export is an allowlist: numbers, fixed words of localjudge, and hashes, but no text of a user, a model or a file. A
+metric that is not built in is called by its position, `metric-2`. Ids and judged texts are HMAC-SHA256 hashes with a
+salt as the key, so holders of the salt can identify them. Without a salt ids remain readable and texts are not hashed,
+because the hash of a short text can be guessed. The same run and salt give the same bytes.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from localjudge.resources import write_output
 
 REDACTED_VERSION = 1
 SALT = "salt.key"
-"""The run's own salt, in its directory."""
+"""File of the run's salt, in its directory."""
 _LEAST_SALT, _NEW_SALT, _MOST_SALT = 16, 32, 1 << 20
 _DIGITS = 32
 _HASH = re.compile(r"[0-9a-f]{8,64}")
@@ -43,9 +43,9 @@ _Kind = Literal["salt", "sample", "text", "file", "data"]
 
 
 def salt_of(run: Run) -> bytes:
-    """The run's own salt, which is made here if there is none.
+    """Return the run's salt, which is created if missing.
 
-    Raises InputError for one of fewer than 16 bytes, which could be guessed, and where it cannot be written.
+    Raises InputError for a salt under 16 bytes, which could be guessed, and if it cannot be written.
     """
     file = run.directory / SALT
     if not os.path.lexists(file):
@@ -61,7 +61,7 @@ def salt_of(run: Run) -> bytes:
 
 
 def still_tells(salt: bytes) -> list[str]:
-    """What a redacted file tells without any text, a line each, for a reader who is about to hand it out."""
+    """Return what a redacted file reveals without any text, one line each, as advice before sharing it."""
     ids = "the ids of the samples stand in it as they are, and checksums by which data can be recognised"
     lines = [
         "it still tells how many samples there are and in which order, how many sentences each has and how long they "
@@ -72,7 +72,7 @@ def still_tells(salt: bytes) -> list[str]:
 
 
 def redacted_lines(run: Run, salt: bytes = b"") -> Iterator[str]:
-    """The lines of the redacted file. Raises RunDirectoryError for a run that cannot be read."""
+    """Yield the lines of the redacted file. Raises RunDirectoryError for an unreadable run."""
     redaction = _Redaction(run, salt)
     yield json_line(redaction.head())
     yield from (json_line(redaction.score(row)) for row in run.iter_scores())
@@ -96,7 +96,7 @@ class _Redaction:
         }
 
     def head(self) -> dict[str, Any]:
-        """What the run rests on and came to; with a salt no signature of the data, which would confirm a guess."""
+        """Return the run's inputs and results. With a salt it omits the data signature, which could confirm a guess."""
         directory, summary, data = self._run.directory, self._run.summary, self._run.manifest.data
         signature = self._run.manifest.signature
         return {
@@ -125,12 +125,12 @@ class _Redaction:
         }
 
     def _corrected(self, name: str) -> dict[str, Any]:
-        """The mean as labels correct it, with its interval and the number of labels; nothing without labels."""
+        """Return the corrected mean, its interval and the number of labels, or {} without labels."""
         corrected = self._labels.corrected.get(name) if self._labels else None
         return {"corrected": corrected.model_dump(include={"mean", "ci95", "labels"})} if corrected else {}
 
     def score(self, row: ScoreRow) -> dict[str, Any]:
-        """A row of `scores.jsonl` without its detail."""
+        """Return a row of `scores.jsonl` without its detail."""
         return {
             "row": "score",
             "sample": self._sample(row.sample_id),
@@ -139,7 +139,7 @@ class _Redaction:
         }
 
     def verdict(self, row: VerdictRow) -> dict[str, Any]:
-        """A row of `verdicts.jsonl` without text, reason, error and what each judge of a combined run gave."""
+        """Return a row of `verdicts.jsonl` without text, reason, error and the votes of a combined run."""
         kept = ("unit", "index", "source", "source_index", "start", "end", "p_yes", "label", "window", "against")
         return {
             "row": "verdict",
@@ -151,7 +151,7 @@ class _Redaction:
         }
 
     def _judge(self) -> dict[str, Any]:
-        """The models without what their names or paths could say, and how their verdicts become those of the run."""
+        """Return the models without revealing names or paths, and the rule for combining their verdicts."""
         judge = self._run.manifest.judge
         thresholds = judge.thresholds
         return {
@@ -167,7 +167,7 @@ class _Redaction:
         return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id
 
     def _hashed(self, kind: _Kind, sha256: Any) -> str | None:
-        """A hash of what holds texts: with a salt it is hashed once more, so that nobody can try texts on it."""
+        """Return a hash of texts, hashed again with the salt so that texts cannot be tried against it."""
         digest = _only(_HASH, sha256)
         return _keyed(self._salt, kind, digest) if digest and self._salt else digest
 
@@ -181,5 +181,5 @@ def _of_model(engine: EngineIdentity) -> dict[str, Any]:
 
 
 def _only(pattern: re.Pattern[str], value: Any) -> str | None:
-    """The value if it can be nothing else than what the pattern is of."""
+    """Return the value if it matches the pattern completely, else None."""
     return value if isinstance(value, str) and pattern.fullmatch(value) else None

@@ -1,11 +1,11 @@
-"""One sample of a run: its texts, what was asked about it, and the verdicts.
+"""Views of one sample of a run: its texts, questions and verdicts.
 
     eiffel-tower: context_recall 2/3 = 0.667
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units that were judged by a few single contexts are shown as the matrix that they are, one for each text.
-Contexts are counted from 1, as citations count them.
+Units judged against a few single contexts are shown as a matrix, one for each text. Contexts are counted from 1, like
+citations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +23,15 @@ from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 _MOST_COLUMNS = 6
-"""Of a matrix: columns 9 wide, which leave 24 of 80 for the sentence. One with more is shown as a list."""
+"""Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence.
+
+Larger ones are shown as a list.
+"""
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 
 
 def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None) -> View:
-    """Each score with the verdicts that it was made of, for all metrics, or for one."""
+    """Return each score with its verdicts, for all metrics or one."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
@@ -43,7 +46,7 @@ def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], me
 
 
 def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
-    """A list of the units, or the matrices of sentences by contexts; the reference may be one more column."""
+    """Yield a list of the units, or matrices of sentences by contexts, possibly with the reference as a column."""
     columns = {verdict.against for verdict in verdicts}
     if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
         yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
@@ -80,7 +83,7 @@ def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
 
 
 def outcome_of(score: ScoreRow) -> str:
-    """`2/3 = 0.667`, or `undefined: ...` with the reason."""
+    """Return `2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
     fraction = ""
@@ -90,7 +93,7 @@ def outcome_of(score: ScoreRow) -> str:
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
-    """What a verdict was judged by, its window, what each judge gave, the reason; or why there is none."""
+    """Return details of a verdict: what it was judged by, its window, votes and reason, or why it is missing."""
     if verdict.against is None or verdict.error is not None:
         return _remark(verdict)
     column = verdict.against
@@ -105,14 +108,14 @@ def _remark(verdict: VerdictRow) -> str | None:
 
 
 def line_of(verdict: VerdictRow) -> str:
-    """Label (or why there is none), probability and text, for messages without a table."""
+    """Return label (or why it is missing), probability and text, for messages without a table."""
     label = verdict.error if verdict.label is None else verdict.label
     p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
     return printable(f"  {label}{p_yes} {verdict.text}")
 
 
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
-    """The sample's texts, its scores and units, and who judged them. Raises InputError if there is none."""
+    """Return the sample's texts, scores and units, and the judge. Raises InputError for an unknown sample."""
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
@@ -125,7 +128,7 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:
-    """Every prompt of one metric on the sample, whole, as the judge was asked."""
+    """Return all prompts of one metric on the sample, as sent to the judge."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     titles = [f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)]
     return View(
@@ -135,9 +138,9 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> View:
 
 
 def find_sample(run: Run, named: str) -> Sample:
-    """The sample of that id; else the one in that row of the data, from 1 on; else the one whose id begins like that.
+    """Find a sample by id, else by row number in the data (from 1), else by the start of its id.
 
-    Raises InputError for none and for several, with ids that are like it.
+    Raises InputError for no match or several, with similar ids.
     """
     store = run.directory / STORE
     if (sample := stored_sample(store, named)) is not None:

@@ -1,7 +1,7 @@
-"""What people are told of a run: its summary, its slices, its worst samples, its differences from another, its gates.
+"""Tables and remarks on a run: summary, slices, worst samples, comparison, gates.
 
-A mean is shown only if no more samples failed than are allowed. A sample is as bad as the mean, over the metrics, of
-how far its scores are from the best possible (where lower is better, that is 0).
+A mean is hidden if more samples failed than allowed. The badness of a sample is the mean, over the metrics, of the
+distance of its score from the best possible (0 if lower is better).
 """
 
 import heapq
@@ -37,7 +37,7 @@ ALWAYS_VALID = "the intervals are confidence sequences: they hold whenever a run
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
 _HARDLY_DECIDED = 0.5
-"""From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
+"""Share of verdicts near the threshold from which the judge is reported as possibly guessing."""
 _DIGITS = 3
 _MOST_REASONS = 5
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
@@ -50,9 +50,10 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None, texts: bool = True) -> Table:
-    """Table, remarks and signature of a run, or of one of its metrics: means corrected by the labels, or by its own.
+    """Return table, remarks and signature of a run or one metric, with means corrected by the given or the run's
+    labels.
 
-    Without `texts` it contains no text and no id of a sample.
+    Without `texts` it contains no text and no sample id.
     """
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
@@ -68,7 +69,7 @@ def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | Non
 
 
 def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
-    """The mean of a metric; of a corrected one what the judge and the labels say alone under it."""
+    """Yield the mean of a metric, and below a corrected one the means by the judge and by the labels only."""
     summary = run.summary.metrics[name]
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
@@ -86,7 +87,7 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
 
 
 def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
-    """What labels do for each mean, or what is missing, a line each; then who gave them, and what to be careful of."""
+    """Yield a line on the labels of each mean, or what is missing, then the annotators and warnings."""
     for name, corrected in labels.corrected.items():
         if metric not in (None, name):
             continue
@@ -110,7 +111,7 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
 
 
 def summary_values(run: Run) -> dict[str, Any]:
-    """The summary for programs, with the judge as `Run.judge` has it, and if there are labels what they make of it."""
+    """Return the summary for programs, with the judge as in `Run.judge`, and corrected means if there are labels."""
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
     if run.origins:
@@ -124,9 +125,9 @@ def summary_values(run: Run) -> dict[str, Any]:
 
 
 def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
-    """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there.
+    """Return the metrics, or one, by the values of a column. A slice with too many failed samples has no mean.
 
-    Counts that are all 0 have no column: names have its room.
+    Omits count columns that are all 0, to leave room for names.
     """
     parts = [summary for part in slices.slices for summary in part.metrics.values()]
     counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
@@ -155,12 +156,12 @@ def _value(value: str | None) -> str:
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
-    """Mean and interval, and a dash for what there is not or what is not to be shown."""
+    """Return mean and interval, with a dash for a missing or hidden value."""
     return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
 
 
 def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
-    """What a reader has to know in addition to the table, a line each: warnings, who judged and how decidedly."""
+    """Yield the lines below the table: warnings, the judge and its decidedness."""
     withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in _metrics(run, metric).items():
         yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
@@ -193,7 +194,7 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
 
 
 def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
-    """Yield a line for each reason of undefined and failed samples, with its count. Numbers make no other reason.
+    """Yield a line for each reason of undefined and failed samples, with its count, ignoring differences in numbers.
 
     Without `texts` only built-in reasons for undefined samples are listed: others may contain a text.
     """
@@ -213,7 +214,7 @@ def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> 
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
-    """What has to be said about the numbers of a metric: one group, failures."""
+    """Yield caveats on the numbers of a metric: a single group, failures."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
             "warning: all samples are in one group, which gives no interval: name a column with several "
@@ -226,7 +227,7 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
 
 
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
-    """Of each calibration that decides the metrics, or one: which, how good the judge was then, and on how many."""
+    """Yield a line for each calibration in use: name, measured quality of the judge, number of labels."""
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in run.manifest.environment.settings.calibration:
         if decided := [name for name in names if question_of(name) == calibration.question]:
@@ -239,7 +240,7 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
-    """How decided the judge was, on one line."""
+    """Return the decidedness of the judge on one line."""
     near = "no verdict has a probability of 1"
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
@@ -261,7 +262,7 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
 
 
 def estimate_view(estimate: Estimate) -> Table:
-    """One line for each thing that a run takes."""
+    """Return the expected costs of a run, one line each."""
     rows = [
         ("samples", f"{estimate.samples:,}"),
         ("metrics", ", ".join(estimate.metrics)),
@@ -291,7 +292,7 @@ def estimate_view(estimate: Estimate) -> Table:
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """The counts in the metric's words with the first unit that lowers the score, or as the metric `explain`s it."""
+    """Return the counts in the metric's words and the first unit that lowers the score, or the metric's `explain`."""
     detail = score.detail or ""
     if score.status != "scored":
         return detail
@@ -310,7 +311,7 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
 
 
 def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:
-    """Row in the data from 1 on, question and farthest score of the `count` worst samples that could be better."""
+    """Return data row (from 1), question and worst score of the `count` worst samples with room for improvement."""
     scores = worst_scores(run.iter_scores(), metrics, count)
     store, names = run.directory / STORE, {score.sample_id for score in scores}
     rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
@@ -319,7 +320,7 @@ def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[
 
 
 def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: int) -> list[ScoreRow]:
-    """Of each of the worst samples, the score that is farthest from the best. One pass, few rows are held."""
+    """Return the worst score of each of the worst samples. Reads once, and holds few rows in memory."""
     best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
 
     def distance(score: ScoreRow) -> float:
@@ -338,7 +339,7 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
 
 
 def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
-    """The samples to look at first, by all metrics or by one."""
+    """Return the samples to examine first, by all metrics or one."""
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
         return Table(notes=["no sample failed, and none could be better"])
@@ -354,7 +355,7 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:
-    """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
+    """Return both tables, changes by a column, remarks, warnings, judges, signatures and the largest changes."""
     scores = []
     for name, change in comparison.metrics.items():
         scores.append((name, *score_cells(change.headline or change.scores)))
@@ -373,7 +374,7 @@ def comparison_view(comparison: compare.RunComparison) -> View:
 
 
 def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
-    """A table for each metric, and what their intervals do not say; `compared` have a score in both runs."""
+    """Yield a table for each metric with caveats on its intervals. `compared` samples have a score in both runs."""
     column = excerpt(changes.column)
     for metric in changes.slices[0].metrics if changes.slices else ():
         parts = [(part, part.metrics[metric]) for part in changes.slices]
@@ -386,7 +387,7 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
-    """What stands under the `SCORE_HEADINGS`; a dash for what there is not."""
+    """Return the cells under `SCORE_HEADINGS`, with a dash for a missing value."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
     interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
@@ -394,7 +395,7 @@ def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tu
 
 
 def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
-    """Samples that are better, worse, the same, missing; verdicts that went up and down, dashes without any."""
+    """Return the numbers of better, worse, tied and missing samples, and of flipped verdicts or dashes."""
     scores, verdicts = change.scores, change.verdicts
     better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
     if catalog.lower_is_better(name):
@@ -404,7 +405,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
-    """What has to be said about the tables, a line each."""
+    """Yield the lines below the tables."""
     for name, change in comparison.metrics.items():
         remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
         yield from (f"{name}: {remark}" for remark in remarks)
@@ -416,7 +417,7 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
 
 
 def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
-    """How many samples were paired and by what, what intervals hold for, and warnings; `runs` as `change_remarks`."""
+    """Yield how samples were paired, the scope of the intervals, and warnings. For `runs` see `change_remarks`."""
     samples = comparison.samples
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
@@ -433,7 +434,7 @@ def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = 
 def change_remarks(
     name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS, *, same_judge: bool = True
 ) -> Iterator[str]:
-    """What the differences of a metric allow to say; `runs` are what baseline and new run are called there."""
+    """Yield caveats on the differences of a metric. `runs` are the names of baseline and new run."""
     interval = change.interval
     if interval is None:
         yield change.withheld or "no sample has a score in both runs"
@@ -484,12 +485,12 @@ def _moved(metric: str, sample: compare.SampleChange) -> Table:
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
+    """Return one row for each gate: outcome, gate, reason."""
     rows = [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
     return Table(("outcome", "gate", "why"), rows, names=3)
 
 
 def reason_of(decision: GateDecision) -> str:
-    """Why it was decided so; of an undecided gate also what it counts as."""
+    """Return the reason of the decision. For an undecided gate it includes how the gate counts."""
     counts_as = f" (counts as {'passed' if decision.passed else 'failed'})" if decision.outcome == "undecided" else ""
     return f"{decision.reason}{counts_as}"

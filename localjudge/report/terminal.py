@@ -1,11 +1,11 @@
-"""What people are shown: one table with three writers, and the progress of a run.
+"""Terminal output: tables with three writers, and the progress of a run.
 
-Every view is a `Table`, or a `View` of several below each other. What does not fit a terminal is folded. Text of users,
-models and other packages may stand in any title, cell and note: it is made safe here, and no writer takes it for
-markup. Lines end where their text ends, so that outputs can be compared and copied.
+Every view is a `Table`, or a `View` of several. Text too wide for the terminal is folded. Titles, cells and notes may
+contain text of users, models and other packages, so they are escaped, and no writer interprets them as markup. Lines
+have no trailing blanks, so that outputs can be compared and copied.
 
-The progress is a bar on a terminal, a line now and then in a log, nothing when asked to be quiet. A run that resumes
-starts where it was: answers that were stored before are counted, and are in no rate.
+Progress is a bar on a terminal, occasional lines in a log, and silent on request. The rate of a resumed run excludes
+stored answers.
 """
 
 import html
@@ -30,19 +30,19 @@ from localjudge.progress import Progress, Silence
 from localjudge.words import about, printable, roughly
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
-"""Blanks, and what switches colours."""
+"""Trailing blanks and colour codes."""
 _NUMBERS = re.compile(r"[-+0-9.,][-+0-9., to]*")
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
 
 
 def safe_text(text: str | Text, *, style: str = "") -> Text:
-    """The text with escapes for what would act on the terminal; a `Text` is safe, and stays what it is."""
+    """Escape control characters for the terminal. A `Text` is returned unchanged."""
     return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
 
 
 def terminal() -> Console:
-    """Console that prints text as it is: no markup, no emoji codes, no guessing at numbers and paths."""
+    """Return a console without markup, emoji codes or highlighting."""
     return Console(markup=False, emoji=False, highlight=False)
 
 
@@ -53,32 +53,32 @@ def show(*views: RenderableType) -> None:
 
 
 def drawn(view: RenderableType, console: Console) -> str:
-    """The view as the console draws it, without blanks at the ends of lines."""
+    """Render the view for the console, without trailing blanks."""
     with console.capture() as captured:
         console.print(view)
     return _END_OF_LINE.sub(lambda end: end.group().replace(" ", ""), captured.get())
 
 
 def put(text: str) -> None:
-    """Write the text to standard output, whose reader may be gone."""
+    """Write the text to standard output. A closed pipe is not an error."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads what is still to be written: Python must not complain when it ends
+    except BrokenPipeError:  # the reader is gone; Python must not complain on exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def number(value: float | None) -> str:
-    """A score with three digits, as tables show it; a dash for none."""
+    """Format a score with three digits, or a dash for None."""
     return "-" if value is None else f"{value:.3f}"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Titles, rows of cells and notes, each of which may be missing.
+    """Titles, rows of cells and notes, all optional.
 
-    Of a table with headings the columns after the first `names` are numbers; one without is texts with short labels
-    before them. In a terminal the rows stand `indent` columns to the right of titles and notes.
+    In a table with headings the columns after the first `names` are numbers. A table without headings contains texts
+    with short labels. In a terminal the rows are indented by `indent` columns.
     """
 
     headings: Sequence[str] = ()
@@ -110,7 +110,7 @@ class Table:
 
 
 class View(tuple[Table, ...]):
-    """Tables below each other, with an empty line between them."""
+    """Several tables, separated by empty lines."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         for place, table in enumerate(self):
@@ -119,7 +119,7 @@ class View(tuple[Table, ...]):
 
 
 def as_html(view: Table | View) -> str:
-    """The view without styles or scripts, to look like what it stands in."""
+    """Return the view as HTML without styles or scripts, to match the surrounding page."""
     lines: list[str] = []
     for table in [view] if isinstance(view, Table) else view:
         lines += [f"<p><strong>{_escaped(title)}</strong></p>" for title in table.titles]
@@ -136,7 +136,7 @@ def _escaped(text: str | Text) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    """The table for GitHub, its notes as a block; all but headings and numbers is code."""
+    """Return the table for GitHub with its notes as a block. Everything except headings and numbers is code."""
     rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
     cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows]
     lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells) if table.headings]
@@ -144,12 +144,12 @@ def as_markdown(table: Table) -> str:
 
 
 def markdown_block(lines: Iterable[str]) -> str:
-    """The lines as an indented block of code, out of which no text can break."""
+    """Return the lines as an indented code block that no text can end."""
     return "\n".join(f"    {printable(line)}" for line in lines)
 
 
 def _markdown_cell(text: str) -> str:
-    """A number as it is, a text as code, in which backticks and pipes are escapes."""
+    """Return a number as it is, or text as code with backticks and pipes escaped."""
     if _NUMBERS.fullmatch(text):
         return text
     code = printable(text).replace("|", "\\x7c").replace("`", "\\x60")
@@ -157,7 +157,7 @@ def _markdown_cell(text: str) -> str:
 
 
 class Lines:
-    """Counts, and writes a line after ten seconds, then after twice as long each time, at most five minutes apart."""
+    """Progress as lines: the first after ten seconds, then at doubling intervals of at most five minutes."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, phase: str = "") -> None:
         self._stream, self._clock, self._phase = stream, clock, phase
@@ -171,16 +171,16 @@ class Lines:
         self._stream.flush()
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Show how many there were."""
+        """Show the number of rows."""
         self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        """Show how long it has taken."""
+        """Show the elapsed time."""
         text = f"{seconds:.0f} s of {roughly(expected)}"
         self._show(printable(doing), min(int(seconds), int(expected)), max(int(expected), 1), text)
 
     def expect(self, count: int, *, counted: bool = True) -> None:
-        """Raise the number of questions; the time, and the pauses, run from the first."""
+        """Add to the number of questions. The first call starts the clock."""
         if not self._expected:
             self._started, self._pause = self._clock(), 0.0
         self._expected += count
@@ -188,24 +188,24 @@ class Lines:
         self._show_verdicts()
 
     def recall(self, count: int) -> None:
-        """Count answers of earlier."""
+        """Count stored answers."""
         self._recalled += count
         self._show_verdicts()
 
     def phase(self, name: str) -> None:
-        """Label what follows with it."""
+        """Set the label of the following lines."""
         self._phase = name
         self._show_verdicts()
 
     standing = phase
 
     def advance(self) -> None:
-        """Count one."""
+        """Count one answer."""
         self._answered += 1
         self._show_verdicts()
 
     def pause(self) -> None:
-        """Leave no line unfinished."""
+        """End an unfinished line."""
 
     close = pause
 
@@ -239,7 +239,7 @@ class _BarAboveLine(RichProgress):
 
 
 class Bar(Lines):
-    """The same as a bar drawn by rich; it takes its line away when it is closed."""
+    """Progress as a bar drawn by rich, removed when closed."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream, phase="judging")
@@ -252,11 +252,11 @@ class Bar(Lines):
         self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def standing(self, text: str) -> None:
-        """Show it below the bar."""
+        """Show the text below the bar."""
         self._progress.line = Text(printable(text), no_wrap=True, overflow="ellipsis")
 
     def pause(self) -> None:
-        """Take the bar away, for now or for good."""
+        """Remove the bar, for now or permanently."""
         self._progress.stop()
 
     close = pause
@@ -269,7 +269,7 @@ class Bar(Lines):
 
 
 def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:
-    """What suits the stream: a bar on a terminal, lines elsewhere, nothing if quiet."""
+    """Return progress for the stream: a bar on a terminal, lines elsewhere, silent if `quiet`."""
     if quiet:
         return Silence()
     return Bar(stream) if stream.isatty() else Lines(stream)
