@@ -105,8 +105,6 @@ def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
 
 
 class _Basis(NamedTuple):
-    """Values to decide a gate on: the judge's interval, the corrected one if there are enough labels, and failures."""
-
     interval: Interval | None
     judge: Interval | None
     corrected: CorrectedMean | CorrectedDifference | None
@@ -115,7 +113,6 @@ class _Basis(NamedTuple):
     unsettled: str = ""
 
     def labels_needed(self, threshold: float) -> int | None:
-        """Return the total number of labels that would decide the gate, or None if no number would."""
         if not (self.interval and self.judge and self.corrected):
             return None
         # A difference uses equal numbers of labels of each run, and both runs may share a statement.

@@ -1,21 +1,20 @@
-"""Differences between two runs on the samples that both contain.
+"""Differences between two runs on their shared samples.
 
     A, the baseline   1.0  0.5   -   0.0
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
 Each difference is B - A for one sample, so the sample's difficulty cancels. Samples pair by id, then by content, then
-by question (with its reference, then without) if only one sample on each side asks it. Within a pair, judged units
-with the same text are the same unit, at any rank. Repeated texts pair in order:
+by question (with its reference, then without) if it is unique on each side. Within a pair, judged units with the same
+text are the same unit. Repeated texts pair in order:
 
     baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
     new run    "Paris is in France."  0      "It rains."                      0      1 -> 0, 1 -> none, none -> 0
 
-Verdicts of one sample are not independent, so their interval is over samples, or over the groups of both runs. Reasons
-for doubt (other judges, other questions, failed samples) are warnings and never prevent a comparison. A slice by a
-column contains the pairs with one value in the new run.
+Verdicts of one sample are dependent, so their interval is over samples or shared groups. Other judges, other questions
+and failed samples cause warnings, never errors. A slice contains the pairs with one value in the new run.
 
-Invariant: results do not depend on the order of the rows. Memory holds some hashes and numbers for each sample, and
-texts only for the samples that moved most.
+Results do not depend on the order of the rows. Memory holds hashes and numbers for each sample, and texts only for the
+samples that moved most.
 """
 
 import hashlib
@@ -147,7 +146,6 @@ class ComparedRun:
         self.run = run
         self.samples = [sample_keys(sample) for sample in run.iter_samples()]
         self.groups = None if run.cluster_of is None else [run.cluster_of.get(sample.id, "") for sample in self.samples]
-        """Group of each sample, or None for a run without groups."""
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
         """Scores by metric, NaN if missing."""
@@ -260,7 +258,7 @@ class MetricChange(Record):
 
 
 class SharedSamples(Record):
-    """Number of pairs by matching key. `other_question` counts pairs with different questions."""
+    """Number of pairs by matching key, and of pairs with different questions (`other_question`)."""
 
     by_id: int
     by_content: int
@@ -272,7 +270,7 @@ class SharedSamples(Record):
 
     @property
     def paired(self) -> int:
-        """Number of all pairs."""
+        """Number of pairs."""
         return self.by_id + self.by_content + self.by_question
 
     @property
@@ -376,8 +374,6 @@ def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
 
 
 class _BothRuns:
-    """Baseline and new run, their pairs, and the cluster of each pair (its group or sample)."""
-
     def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
         self.before, self.after = before, after
         self.pairs = pair_samples(before.samples, after.samples)

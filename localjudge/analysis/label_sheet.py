@@ -1,19 +1,19 @@
-"""Sheets of statements to label: written as a file, and read back after labelling.
+"""Write sheets of statements to label, and read them back.
 
     .jsonl   a JSON object on each line
     .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons if the user's locale (LC_NUMERIC) writes
              decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
     .xlsx    an Excel workbook, with openpyxl (the extra `localjudge[xlsx]`): texts are never formulas
 
-A row shows the evidence for a decision, without the judge's verdict. Columns are read by name:
+Rows contain the evidence without the judge's verdict. Columns are read by name:
 
     label_id                key of the statement
     text                    its text, to detect a column that was sorted separately
     human                   the label, as read by `human_label`
     labeller, when, draw    annotator, time (ISO 8601) and drawing, if known
 
-The reader accepts semicolons, commas and tabs, UTF-16 ("Unicode text") and Windows' Western code page, records cut
-short by Excel, workbooks with other sheets, and ids that a spreadsheet turned into numbers or dates.
+The reader also accepts tabs, UTF-16 ("Unicode text"), Windows' Western code page, records cut short by Excel, workbooks
+with other sheets, and ids that a spreadsheet turned into numbers or dates.
 """
 
 import csv

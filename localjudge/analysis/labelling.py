@@ -221,7 +221,6 @@ def _decided(row: LabelRow) -> tuple[Any, ...]:
 
 
 def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> Counter[str]:
-    """Count the outcomes of the rows, by annotator and statement."""
     counts = Counter[str]()
     for row in {(row.key, row.labeller): row for row in sorted(rows, key=lambda row: row.moment)}.values():
         old, new = (decisions.of.get(row.key, {}).get(row.labeller) for decisions in (before, after))

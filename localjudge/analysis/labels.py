@@ -212,8 +212,6 @@ class RunLabels(Record):
 
 
 class _Drawn(NamedTuple):
-    """Position of a labelled statement in its drawing."""
-
     turn: int
     share: float
     key: str
@@ -456,7 +454,6 @@ def _corrected(
 
 
 def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look: Look) -> dict[str, Any]:
-    """Return the fields of a `CorrectedMean` from the labels of each annotator."""
     units, counted, _, _ = next(iter(people.values()))
     means, alones = (
         [of(of_one.units, look.confidence) for of_one in people.values()] for of in (prediction_powered, labels_alone)
@@ -511,7 +508,6 @@ def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
 
 
 def _passed_over(frames: Mapping[str, UnitFrame], decisions: Decisions) -> int:
-    """Return the number of unlabelled statements that precede a labelled one in a drawing."""
     keys: set[str] = set()
     for (name, frame), statements in decisions.drawn.items():
         last = max((drawn.turn for key, drawn in statements.items() if key in decisions.human), default=0)

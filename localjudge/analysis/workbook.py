@@ -133,7 +133,6 @@ def workbook_rows(file: Path, labels: str) -> list[RawRow]:
 
 
 def _rows(sheet: Any, name: str, labels: str) -> list[RawRow]:
-    """Return the rows below the header (the first non-empty row), or none if it lacks the label column."""
     sheet.reset_dimensions()  # the file's own may be wrong
     cells = enumerate(sheet.iter_rows(max_col=_MOST_COLUMNS, values_only=True), 1)
     filled = ((number, row) for number, row in cells if _is_filled(number, row, name))

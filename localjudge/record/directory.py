@@ -43,7 +43,6 @@ _LOCK = "run.lock"
 _PART = ".part"
 _POLL_SECONDS = 0.01
 _PATIENCE_SECONDS = 1
-"""Maximum silent wait for another process."""
 _SHOWN = 200
 _log = logging.getLogger(__name__)
 _Model = TypeVar("_Model", bound=BaseModel)

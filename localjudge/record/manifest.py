@@ -184,7 +184,7 @@ class LabelsUsed(Record):
 
 
 class LabelSavings(Record):
-    """What a judge saves: labels alone would need `labels` more than `of` for an interval as narrow as with it."""
+    """Labels saved by a judge. A labels-only interval of the same width needs `labels` more than `of` labels."""
 
     labels: int
     of: int

@@ -48,10 +48,6 @@ def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
 
 
 def _inputs_in(path: Path) -> ReportInputs:
-    """Return the inputs recorded in the page.
-
-    Raises RunDirectoryError or ValidationError if they are missing or invalid.
-    """
     with open_regular(path) as file:
         config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
     content = decoded_object(config[1], path) if config else {}

@@ -88,7 +88,6 @@ def _samples(run: Run) -> str:
 
 
 def _ended(run: Run) -> str:
-    """Return why a run ended that could stop early, "" for others."""
     stopped = run.summary.stopped or ""
     return stopped.partition(": ")[2] if run.part else stopped
 
@@ -151,7 +150,6 @@ def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
 
 
 def _meaning(name: str, run: Run) -> str:
-    """Return the question that the metric answers, or "" for an unknown metric."""
     if words := getattr(catalog.ours(name), "headline", None):
         question = words.format("how many")
         lower = " Lower is better." if catalog.lower_is_better(name) else ""

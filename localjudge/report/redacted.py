@@ -125,12 +125,10 @@ class _Redaction:
         }
 
     def _corrected(self, name: str) -> dict[str, Any]:
-        """Return the corrected mean, its interval and the number of labels, or {} without labels."""
         corrected = self._labels.corrected.get(name) if self._labels else None
         return {"corrected": corrected.model_dump(include={"mean", "ci95", "labels"})} if corrected else {}
 
     def score(self, row: ScoreRow) -> dict[str, Any]:
-        """Return a row of `scores.jsonl` without its detail."""
         return {
             "row": "score",
             "sample": self._sample(row.sample_id),
@@ -181,5 +179,4 @@ def _of_model(engine: EngineIdentity) -> dict[str, Any]:
 
 
 def _only(pattern: re.Pattern[str], value: Any) -> str | None:
-    """Return the value if it matches the pattern completely, else None."""
     return value if isinstance(value, str) and pattern.fullmatch(value) else None

@@ -1,8 +1,7 @@
 """Terminal output: tables with three writers, and the progress of a run.
 
-Every view is a `Table`, or a `View` of several. Text too wide for the terminal is folded. Titles, cells and notes may
-contain text of users, models and other packages, so they are escaped, and no writer interprets them as markup. Lines
-have no trailing blanks, so that outputs can be compared and copied.
+Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped, and no writer
+interprets them as markup. Lines have no trailing blanks, so that outputs can be compared and copied.
 
 Progress is a bar on a terminal, occasional lines in a log, and silent on request. The rate of a resumed run excludes
 stored answers.
@@ -30,7 +29,6 @@ from localjudge.progress import Progress, Silence
 from localjudge.words import about, printable, roughly
 
 _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
-"""Trailing blanks and colour codes."""
 _NUMBERS = re.compile(r"[-+0-9.,][-+0-9., to]*")
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
@@ -149,7 +147,6 @@ def markdown_block(lines: Iterable[str]) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """Return a number as it is, or text as code with backticks and pipes escaped."""
     if _NUMBERS.fullmatch(text):
         return text
     code = printable(text).replace("|", "\\x7c").replace("`", "\\x60")

@@ -204,7 +204,6 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
 
 
 def _mean(values: ArrayLike, weights: Floats) -> Floats:
-    """Return the weighted mean of values (n,) for each row of weights (..., n)."""
     mean: Floats = (weights * np.asarray(values)).sum(axis=-1) / weights.sum(axis=-1)
     return mean
 
@@ -227,7 +226,6 @@ def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tu
 
 
 def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
-    """Return the rows. Raises DataError if all labels are equal."""
     rows = _rows(labels, scores, weights)
     if rows[0].min() == rows[0].max():
         problem = f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured"

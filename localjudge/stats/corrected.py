@@ -103,7 +103,6 @@ class _Estimate(NamedTuple):
     strata: int
 
     def half_width(self, confidence: float | None) -> float | None:
-        """Return half the interval width of a normal mean, or None without a confidence or enough labelled clusters."""
         if confidence is None or self.clusters < FEWEST_CLUSTERS:
             return None
         clusters = len(self.contributions)
