@@ -1,5 +1,3 @@
-"""Run directories that a test may spoil."""
-
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -16,19 +14,16 @@ class Stopped(Exception):
 
 @pytest.fixture
 def directory(sound: Path, tmp_path: Path) -> Path:
-    """A copy of the run that the module names `sound`."""
     return shutil.copytree(sound, tmp_path / "run")
 
 
 def in_store(directory: Path, *statements: str, values: tuple[Any, ...] = ()) -> None:
-    """Carry out statements in `run.sqlite`, as somebody else could."""
     with closing(sqlite3.connect(directory / "run.sqlite")) as store, store:
         for statement in statements:
             store.execute(statement, values)
 
 
 def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
-    """Replaces the first `old` in the file of that name in a directory."""
 
     def edit(directory: Path) -> None:
         text = (directory / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The user's cache: private, bounded, shared by processes, and never in the way of a run."""
+"""The user's answer cache is private, bounded, shared by processes, and never stops a run."""
 
 import logging
 import sqlite3
@@ -34,7 +34,6 @@ with closing(open_cache({JUDGE!r})) as cache:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the cache will be: below a state directory of its own."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     return tmp_path / "home" / "answers"
 
@@ -56,7 +55,7 @@ def answers_to(*keys: str, judge: dict[str, Any] = JUDGE) -> dict[str, Answer]:
         return dict(cache.answers_to(keys))
 
 
-def test_an_answer_comes_back_to_the_last_digit_and_no_error_is_kept(folder: Path) -> None:
+def test_answers_are_cached_exactly_and_errors_are_not(folder: Path) -> None:
     with closing(opened()) as cache:
         cache.keep("a", ANSWER)
         cache.keep("b", NoAnswer(error="a logit is not a number"))
@@ -73,16 +72,15 @@ def test_an_answer_comes_back_to_the_last_digit_and_no_error_is_kept(folder: Pat
         ({"threshold": 0.3, "min_legal_mass": 0.1, "segmenter": {}, "metrics": {"m": {"version": 1}}}, {"a": ANSWER}),
     ],
 )
-def test_an_answer_crosses_only_what_cannot_move_it(other: dict[str, Any], answers: dict[str, Answer]) -> None:
-    """The same key, which names neither prompt profile nor packages."""
+def test_cached_answers_are_shared_only_between_equal_judges(other: dict[str, Any], answers: dict[str, Answer]) -> None:
+    """The key covers neither prompt profile nor packages."""
     keep("a", judge={**JUDGE, "threshold": 0.5})
     assert answers_to("a", judge={**JUDGE, **other}) == answers
 
 
-def test_the_oldest_make_room(folder: Path) -> None:
-    """About 200 bytes an answer: 12,000 of them are more than 1 MiB, the first are gone, the last are there.
-
-    They are more than a statement of SQLite can name one by one.
+def test_the_oldest_answers_are_removed(folder: Path) -> None:
+    """At about 200 bytes each, 12,000 answers exceed 1 MiB, and one SQLite statement cannot name as many as are
+    removed.
     """
     keys = [str(number) for number in range(40_000)]
     cache = open_cache(JUDGE, mebibytes=1)
@@ -101,15 +99,15 @@ def answers_in(file: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM answer").fetchone()[0])
 
 
-def test_processes_use_it_at_once(folder: Path) -> None:
-    """Four that write 600 answers each, half of them the same as the others'."""
+def test_processes_share_the_cache(folder: Path) -> None:
+    """Four processes write 600 answers each, half of them shared."""
     started = [subprocess.Popen([sys.executable, "-c", WRITE, f"{number} "]) for number in range(4)]
     assert [process.wait() for process in started] == [0] * 4
     assert answers_in(folder / "answers.sqlite") == 4 * 300 + 300
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: Path) -> None:
-    """Three times, in the middle of some transaction; the next process rolls it back and writes on."""
+    """Three kills during a transaction; the next process rolls it back and continues."""
     file = folder / "answers.sqlite"
     for _ in range(3):
         before = file.stat().st_size if file.exists() else 0
@@ -135,7 +133,7 @@ def of_another_shape(file: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [damaged, of_another_shape])
-def test_a_damaged_cache_is_reported_and_left_alone(
+def test_a_damaged_cache_is_reported_and_left_unchanged(
     folder: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
 ) -> None:
     keep("a")
@@ -150,7 +148,7 @@ def test_a_damaged_cache_is_reported_and_left_alone(
 
 
 @pytest.mark.parametrize("value", ["'not JSON'", """'{"p_yes": 1.5, "legal_mass": 1, "raw": ""}'""", "x'00'"])
-def test_a_value_that_no_answer_has_is_not_taken(folder: Path, value: str) -> None:
+def test_an_impossible_cached_value_is_ignored(folder: Path, value: str) -> None:
     keep("a")
     with closing(sqlite3.connect(folder / "answers.sqlite")) as connection, connection:
         connection.execute(f"UPDATE answer SET json = {value}")
@@ -159,7 +157,6 @@ def test_a_value_that_no_answer_has_is_not_taken(folder: Path, value: str) -> No
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_folder_that_others_can_write_is_refused(folder: Path, is_link: bool) -> None:
-    """Open to the group, or a link to another one."""
     folder.parent.mkdir()
     place = folder.parent / "elsewhere" if is_link else folder
     place.mkdir()

@@ -1,4 +1,4 @@
-"""Every connection to SQLite is closed: Python 3.13 warns of one that is only forgotten."""
+"""Every SQLite connection is closed; Python 3.13 warns about open ones."""
 
 import gc
 import sqlite3
@@ -15,7 +15,6 @@ ROWS = [{"id": f"{number}", "retrieved_contexts": ["Rain."], "reference": "It ra
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[sqlite3.Connection]:
-    """Those that were opened."""
     opened: list[sqlite3.Connection] = []
     connect: Any = sqlite3.connect
 
@@ -37,7 +36,7 @@ def are_closed(connections: list[sqlite3.Connection]) -> bool:
 
 
 def test_runs_leave_no_connection_open(tmp_path: Path, connections: list[sqlite3.Connection]) -> None:
-    """A part of the data, which is a second table; a cache; a second run by the answers of the first."""
+    """Part of the data (a second table), a cache, and a second run with the answers of the first."""
     engine = localjudge.ScriptedEngine({}, default=0.9)
     options: dict[str, Any] = {"metrics": ["context_recall"], "sample": 2, "engine": engine}
     run = localjudge.evaluate(ROWS, out=tmp_path / "a", cache=True, **options)

@@ -1,5 +1,3 @@
-"""Files of a run that were changed: said in one line, by whatever would show, compare or decide on them."""
-
 import hashlib
 import json
 from collections.abc import Callable
@@ -37,7 +35,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_manifest(change: Callable[[dict[str, Any]], Any], *, signed: bool = True) -> Callable[[Path], None]:
-    """A change of the manifest, with its signature there and in the summary."""
 
     def write(directory: Path) -> None:
         manifest, summary = (json.loads((directory / f"{name}.json").read_text()) for name in ("manifest", "summary"))
@@ -89,8 +86,8 @@ def test_a_changed_file_is_named_in_one_line(directory: Path, name: str) -> None
     assert "localjudge verify" in (caught.value.hint or "")
 
 
-def test_opening_looks_at_no_row(directory: Path) -> None:
-    """A file of rows that are none, with its checksum: the run opens, and says so when its rows are looked at."""
+def test_opening_a_run_reads_no_rows(directory: Path) -> None:
+    """A file of invalid rows with a correct checksum opens; reading its rows fails."""
     content = b"no row\n" * 1_000
     (directory / "scores.jsonl").write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -102,7 +99,7 @@ def test_opening_looks_at_no_row(directory: Path) -> None:
         next(run.iter_scores())
 
 
-def test_a_finished_run_stays_open_to_readers_while_it_is_begun_once_more(tmp_path: Path) -> None:
+def test_a_finished_run_stays_readable_while_it_is_repeated(tmp_path: Path) -> None:
     summaries: list[Any] = []
 
     def answer(_request: object) -> float:
@@ -120,10 +117,9 @@ def test_a_finished_run_stays_open_to_readers_while_it_is_begun_once_more(tmp_pa
     assert [Run.open(tmp_path).summary] == summaries
 
 
-def test_no_summary_that_was_changed_is_a_baseline(
+def test_a_changed_summary_is_refused_as_baseline(
     directory: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1, nothing on standard output, nothing judged."""
     edited("summary.json", '"mean": ', '"mean": 0.9, "x": ')(directory)
     gate = ["--gate", "context_recall.delta>=0"]
     code, output, errors = called(capfd, "run", "--demo", "--baseline", directory, *gate, "--out", tmp_path / "new")
@@ -132,21 +128,20 @@ def test_no_summary_that_was_changed_is_a_baseline(
 
 
 @pytest.mark.parametrize("read", [lambda run: exported(run, "ragas"), lambda run: compare(run, run)])
-def test_a_score_of_a_sample_that_is_not_stored_is_refused(directory: Path, read: Callable[[Run], object]) -> None:
-    """The texts of another run under the scores of this one."""
+def test_a_score_without_its_stored_sample_is_refused(directory: Path, read: Callable[[Run], object]) -> None:
     in_store(directory, "DELETE FROM sample WHERE id = 'c'")
     with pytest.raises(RunDirectoryError):
         read(Run.open(directory))
 
 
-def test_groups_of_some_samples_only_are_refused(tmp_path: Path) -> None:
+def test_groups_for_only_some_samples_are_refused(tmp_path: Path) -> None:
     made(tmp_path, cluster_by="topic")
     in_store(tmp_path, "UPDATE sample SET cluster = NULL WHERE id = 'c'")
     with pytest.raises(RunDirectoryError, match="gives a group to some samples only"):
         _ = Run.open(tmp_path).cluster_of
 
 
-def test_a_misspelt_run_is_answered_with_the_runs_beside_it(directory: Path) -> None:
+def test_a_misspelt_run_directory_gets_suggestions(directory: Path) -> None:
     """The hint was "give the directory that `localjudge run` made"."""
     with pytest.raises(RunDirectoryError, match="holds no run") as caught:
         Run.open(directory.with_name(f"{directory.name}n"))

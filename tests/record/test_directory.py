@@ -1,5 +1,3 @@
-"""The run directory: private, whole, held by one process."""
-
 import errno
 import os
 import stat
@@ -15,13 +13,13 @@ from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import PartFile, RunDirectory
 
 
-def test_it_is_made_for_its_owner_alone(tmp_path: Path) -> None:
-    """Mode 0700: it holds private text."""
+def test_a_run_directory_is_private(tmp_path: Path) -> None:
+    """Mode 0700, because it contains private text."""
     with closing(RunDirectory(tmp_path / "runs" / "one")) as directory:
         assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
 
 
-def test_a_second_process_is_refused_until_it_is_closed(tmp_path: Path) -> None:
+def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from localjudge.record.directory import RunDirectory\n"
         "RunDirectory(Path(sys.argv[1]))"
@@ -33,7 +31,7 @@ def test_a_second_process_is_refused_until_it_is_closed(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def test_a_directory_or_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_foreign_directories_and_files_are_refused_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
     with pytest.raises(RunDirectoryError, match="not empty and holds no run"):
         RunDirectory(tmp_path)

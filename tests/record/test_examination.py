@@ -1,4 +1,4 @@
-"""What `doctor` found a judge fit for stands with every number of that judge, and moves no byte of a result."""
+"""The recommendations of `doctor` appear with every number of that judge and change no result."""
 
 import json
 from collections.abc import Callable
@@ -23,11 +23,11 @@ SAID = "fit for: nothing (doctor, 384 items)"
 
 
 class Model(ScriptedEngine):
-    """One with a checksum."""
+    """An engine with a checksum."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """With that of a file."""
+        """Return the identity of a model file."""
         return {**super().identity, "model_sha256": "ab" * 32, "model_size": 1 << 20}
 
 
@@ -50,7 +50,6 @@ def remember(run: Run) -> None:
 
 
 def everywhere(run: Run, folder: Path) -> dict[str, str]:
-    """All that shows numbers of a run."""
     checks = Checks({"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"})
     decisions = checks.check(run)
     shown = {
@@ -66,14 +65,14 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
     return shown
 
 
-def test_it_stands_with_every_number(make: Make, tmp_path: Path) -> None:
+def test_recommendations_appear_with_every_number(make: Make, tmp_path: Path) -> None:
     run = make()
     assert {name for name, text in everywhere(run, tmp_path).items() if NOT_EXAMINED not in text} == set()
     remember(run)
     assert {name for name, text in everywhere(run, tmp_path).items() if SAID not in text} == set()
 
 
-def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
+def test_recommendations_change_no_result_and_no_signature(make: Make) -> None:
     before = make("before")
     remember(before)
     after = make("after")
@@ -82,12 +81,12 @@ def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
         assert (after.directory / name).read_bytes() == (before.directory / name).read_bytes()
 
 
-def test_another_way_of_asking_is_another_judge(make: Make) -> None:
+def test_recommendations_depend_on_prompt_settings(make: Make) -> None:
     remember(make("plain"))
     assert make("with reasons", reasons="before").judge.examined == NOT_EXAMINED
     assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
 
 
-def test_uses_that_differ_are_named_by_task() -> None:
+def test_different_recommendations_are_listed_by_task() -> None:
     examination = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
     assert str(examination) == "fit for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"

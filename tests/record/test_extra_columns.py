@@ -1,5 +1,3 @@
-"""The columns that are not ours: kept with the run, whatever is in them."""
-
 import json
 import math
 from pathlib import Path
@@ -35,21 +33,20 @@ def judged(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> Run:
     return evaluate(rows, metrics=["context_recall"], out=out, engine=engine(), **options)
 
 
-def test_they_are_kept_as_they_were_in_the_order_of_the_data(tmp_path: Path) -> None:
+def test_extra_columns_keep_values_and_order(tmp_path: Path) -> None:
     fields = {"id", "contexts", "ground_truth"}
     expected = [(row["id"], {name: value for name, value in row.items() if name not in fields}) for row in ROWS]
     assert list(judged(tmp_path / "run").iter_extras()) == expected
 
 
-def test_they_move_neither_signature_nor_results(tmp_path: Path) -> None:
-    """The data's part of the signature is that of the same samples without them."""
+def test_extra_columns_change_neither_signature_nor_results(tmp_path: Path) -> None:
     bare = [{name: row[name] for name in ("id", "contexts", "ground_truth")} for row in ROWS]
     with_columns, without = judged(tmp_path / "1"), judged(tmp_path / "2", bare)
     assert with_columns.summary == without.summary
     assert with_columns.scores == without.scores
 
 
-def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: Path) -> None:
+def test_changed_columns_are_stored_without_asking_again(tmp_path: Path) -> None:
     judged(tmp_path / "run")
     using = engine()
     changed = [{**row, "topic": "z"} for row in ROWS]
@@ -60,15 +57,14 @@ def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: 
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"a": 1e999}', "[" * 5_000, '{"a": ' * 5_000, '{"a": 1, "a": 2}'])
-def test_a_stranger_s_columns_are_refused(tmp_path: Path, content: str) -> None:
+def test_invalid_stored_columns_are_refused(tmp_path: Path, content: str) -> None:
     run = judged(tmp_path / "run")
     in_store(run.directory, "UPDATE sample SET extras = ?", values=(content,))
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite cannot be read"):
         list(run.iter_extras())
 
 
-def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
-    """And can be grouped by one of them, also where the first run was not."""
+def test_a_rescored_run_keeps_extra_columns(tmp_path: Path) -> None:
     first = judged(tmp_path / "first", [{**row, "topic": row["id"]} for row in ROWS])
     again = first.rescore(out=tmp_path / "again", engine=engine(), cluster_by="topic")
     assert list(again.iter_extras()) == list(first.iter_extras())
@@ -76,8 +72,11 @@ def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
     assert [again.cluster_of[name] for name in "abc"] == ["a", "b", "c"]
 
 
-def test_what_json_does_not_have_is_kept_as_its_text() -> None:
-    """NaN is what pandas calls a missing value. All paths and sets of a column had one text, the name of their type."""
+def test_values_outside_json_are_stored_as_text() -> None:
+    """Missing values of pandas are missing values NaN.
+
+    All paths and sets of a column had the name of their type as text.
+    """
     values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
     kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
     assert "9223372036854775808" in kept.pop("large")
@@ -85,8 +84,8 @@ def test_what_json_does_not_have_is_kept_as_its_text() -> None:
     assert kept == {**expected, "bytes": "b'x'", "set": [1, 2], "path": "a/b"}
 
 
-def test_objects_without_a_text_of_their_own_do_not_group(tmp_path: Path) -> None:
-    """`<object object at 0x7f...>` is another text in every process: all such values were one slice."""
+def test_objects_without_a_stable_text_are_not_groups(tmp_path: Path) -> None:
+    """`<object object at 0x7f...>` differs in every process; all such values were one slice."""
     run = judged(tmp_path / "run", [{**row, "thing": object()} for row in ROWS])
     with pytest.raises(InputError, match="the column thing of the sample a is not a text or a number"):
         run.compare(run, by="thing")
@@ -94,7 +93,7 @@ def test_objects_without_a_text_of_their_own_do_not_group(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("by", ["cluster_by", "by"])
 def test_1_and_1_point_0_name_the_same_group(tmp_path: Path, by: str) -> None:
-    """As in ids. With gaps, pandas makes 1.0 of 1; the two were two groups."""
+    """Ids do the same. With gaps, pandas turns 1 into 1.0, which made two groups."""
     rows = [{**row, "doc": doc} for row, doc in zip(ROWS, (1, 1.0, "1"), strict=True)]
     if by == "by":
         run = judged(tmp_path / "run", rows)
@@ -105,7 +104,7 @@ def test_1_and_1_point_0_name_the_same_group(tmp_path: Path, by: str) -> None:
         assert set((judged(tmp_path / "run", rows, cluster_by="doc").cluster_of or {}).values()) == {"1"}
 
 
-def test_what_is_nested_too_deep_is_cut() -> None:
+def test_deeply_nested_values_are_cut() -> None:
     deep: Any = "bottom"
     for _ in range(1_000):
         deep = [deep]
@@ -113,8 +112,7 @@ def test_what_is_nested_too_deep_is_cut() -> None:
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_any_columns_are_text_that_json_readers_take(extras: dict[str, Any]) -> None:
-    """And what is read is kept again as the same text."""
+def test_any_columns_are_stored_as_valid_json(extras: dict[str, Any]) -> None:
     text = extras_text(extras)
     text.encode()
     assert extras_text(json.loads(text, parse_constant=lambda _: pytest.fail("not JSON"))) == text

@@ -1,5 +1,3 @@
-"""Results as data frames: wide with texts, long by verdict; a sample without a score has none."""
-
 import math
 import sys
 from datetime import date, datetime
@@ -24,7 +22,7 @@ TEXTS = ["sample_id", "user_input", "retrieved_contexts", "reference_contexts", 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Recall 1/2, undefined, 0 (no context has a text)."""
+    """Recall 1/2, undefined, and 0 (no context has a text)."""
     engine = ScriptedEngine({"It rains.": 0.9}, default=0.1)
     return evaluate(ROWS, engine=engine, metrics=["context_recall"], out=tmp_path_factory.mktemp("run"))
 
@@ -42,7 +40,7 @@ def test_pandas_has_a_row_for_each_sample_with_texts_and_scores(run: Run) -> Non
     assert frame["context_recall"].mean() == run["context_recall"].mean
 
 
-def test_polars_has_the_same(run: Run) -> None:
+def test_polars_frame_equals_the_pandas_frame(run: Run) -> None:
     frame = run.to_polars()
     assert frame.columns == [*TEXTS, "context_recall", "context_recall_status"]
     assert frame["context_recall"].to_list() == [0.5, None, 0.0]
@@ -52,8 +50,8 @@ def test_polars_has_the_same(run: Run) -> None:
     assert frame.schema["response"] == polars.String
 
 
-def test_verdicts_are_a_row_each(run: Run) -> None:
-    """Two of the first sample were asked for, the one of the third follows without a judge."""
+def test_each_verdict_is_a_row(run: Run) -> None:
+    """Two verdicts of the first sample were asked; the third sample has one without a judge."""
     frame = run.to_pandas("verdicts")
     assert list(frame["text"]) == ["It rains.", "It is red.", "It snows."]
     assert list(frame["label"]) == [1, 0, 0]
@@ -73,14 +71,14 @@ def test_types_are_the_same_for_a_run_without_verdicts(tmp_path: Path, run: Run)
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
-def test_a_package_that_is_not_there_is_named(run: Run, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_frame_package_is_named(run: Run, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError, match=rf"package {package} is not installed\n  hint: .*pip install {package}$"):
         getattr(run, f"to_{package}")()
 
 
-def test_own_columns_order_and_index_come_back(tmp_path: Path) -> None:
-    """A frame that was sorted, with ids as its index: columns of its own, and one that is called like a score."""
+def test_frame_columns_order_and_index_are_restored(tmp_path: Path) -> None:
+    """A sorted frame with ids as index, extra columns, and one named like a score."""
     rows: list[dict[str, Any]] = [
         {"id": number, "response": "It rains.", "retrieved_contexts": ["x"], "topic": f"t{number}"} for number in (7, 3)
     ]
@@ -113,8 +111,8 @@ def own_columns() -> dict[str, Any]:
     }
 
 
-def test_own_columns_of_a_frame_keep_their_types(tmp_path: Path) -> None:
-    """All values of `pandas.cut` became one text, and so one group; Int64 became float64, and so on."""
+def test_extra_columns_keep_their_pandas_types(tmp_path: Path) -> None:
+    """All values of `pandas.cut` became one text and one group; Int64 became float64, and so on."""
     texts = {"response": ["It rains.", "It rains.", "It snows."], "retrieved_contexts": [["x"]] * 3}
     frame = pandas.DataFrame(texts | own_columns())
     engine = ScriptedEngine({"It rains.": 1}, default=0)
@@ -126,7 +124,7 @@ def test_own_columns_of_a_frame_keep_their_types(tmp_path: Path) -> None:
     assert list(Run.open(tmp_path / "run").to_pandas()["month"]) == ["2024-01", "2024-02", "2024-03"]
 
 
-def test_own_columns_of_a_polars_frame_keep_their_types(tmp_path: Path) -> None:
+def test_extra_columns_keep_their_polars_types(tmp_path: Path) -> None:
     own: dict[str, Any] = {
         "when": polars.Series([datetime(2024, 1, 1), None]).dt.replace_time_zone("Europe/Berlin"),
         "day": [date(2024, 1, 1), None],
@@ -151,7 +149,7 @@ def test_own_columns_of_a_polars_frame_keep_their_types(tmp_path: Path) -> None:
     ],
     ids=["numbers", "named", "levels", "dates", "taken"],
 )
-def test_any_index_comes_back(index: Any, tmp_path: Path) -> None:
+def test_any_index_is_restored(index: Any, tmp_path: Path) -> None:
     frame = pandas.DataFrame({"response": ["It rains.", "So."], "retrieved_contexts": [["x"], ["y"]]}, index=index)
     run = evaluate(frame, metrics=["faithfulness"], engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
     assert run.to_pandas().index.equals(index)

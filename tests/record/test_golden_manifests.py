@@ -1,5 +1,3 @@
-"""Manifests that earlier versions wrote are read, and written again, byte for byte, and keep their signatures."""
-
 from contextlib import closing
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def read(file: Path, directory: Path) -> Manifest:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_manifest_is_written_as_it_was_read_and_keeps_its_signature(file: Path, tmp_path: Path) -> None:
+def test_manifests_of_earlier_versions_round_trip_byte_for_byte(file: Path, tmp_path: Path) -> None:
     manifest = read(file, tmp_path)
     with closing(RunDirectory(tmp_path)) as directory:
         write_manifest(directory, manifest)
@@ -29,8 +27,8 @@ def test_a_manifest_is_written_as_it_was_read_and_keeps_its_signature(file: Path
     assert signature(manifest.judge, manifest.data) == manifest.signature
 
 
-def test_an_ingredient_that_is_not_known_stays_in_file_and_signature(tmp_path: Path) -> None:
-    """A later version may sign more; its order in the file stays, too."""
+def test_unknown_ingredients_are_kept_and_signed(tmp_path: Path) -> None:
+    """A later version may sign more ingredients; their order in the file is kept."""
     file = tmp_path / "later.json"
     text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
     file.write_text(

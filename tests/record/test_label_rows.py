@@ -1,4 +1,4 @@
-"""labels.jsonl: what people decided, added to its end, and read as a stranger's."""
+"""labels.jsonl holds human labels, grows only at its end, and is read as untrusted input."""
 
 import json
 import multiprocessing
@@ -46,14 +46,14 @@ def row(**values: Any) -> LabelRow:
 
 @given(st.lists(st.builds(row, text=st.text(), labeller=st.text(), human=st.sampled_from([0, 1, "?", None]))))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
-def test_what_is_added_is_read_again_in_its_order(tmp_path: Path, rows: list[LabelRow]) -> None:
+def test_appended_labels_are_read_in_order(tmp_path: Path, rows: list[LabelRow]) -> None:
     (tmp_path / LABELS).unlink(missing_ok=True)
     for one in rows:
         append_labels(tmp_path, [one])
     assert stored_labels(tmp_path) == rows
 
 
-def test_the_file_is_its_owners_and_is_only_added_to(tmp_path: Path) -> None:
+def test_the_label_file_is_private_and_append_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         append_labels(tmp_path, [row()])
@@ -68,7 +68,7 @@ def test_the_file_is_its_owners_and_is_only_added_to(tmp_path: Path) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_it_says_who_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_record_annotator_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert abs(datetime.now(UTC) - datetime.fromisoformat(now())) < timedelta(seconds=5)
     assert now().endswith("+00:00")
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
@@ -78,7 +78,7 @@ def test_it_says_who_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
-def test_a_row_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path, kept: int) -> None:
+def test_a_torn_last_row_is_ignored_and_overwritten(tmp_path: Path, kept: int) -> None:
     append_labels(tmp_path, [row(), row(text="cut off")])
     first, second = (tmp_path / LABELS).read_bytes().splitlines(keepends=True)
     (tmp_path / LABELS).write_bytes(first + second[:kept])
@@ -89,7 +89,7 @@ def test_a_row_that_was_cut_off_is_left_out_and_written_over(tmp_path: Path, kep
     assert stored_labels(tmp_path) == []
 
 
-def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
+def test_an_endless_label_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / LABELS).touch()
     os.truncate(tmp_path / LABELS, 1 << 35)
     with pytest.raises(RunDirectoryError, match="holds more than localjudge reads"):
@@ -117,7 +117,7 @@ def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_row_by_hand_that_says_nothing_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_an_incomplete_manual_row_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
     append_labels(tmp_path, [row()])
     previous = label_file(tmp_path).head
     with (tmp_path / LABELS).open("a") as file:
@@ -128,7 +128,7 @@ def test_a_row_by_hand_that_says_nothing_is_refused_in_one_line(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
-def test_what_is_not_a_regular_file_is_neither_read_nor_written_through(tmp_path: Path, kind: str) -> None:
+def test_only_regular_label_files_are_read_and_written(tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("important")
     make = {"link": lambda path: path.symlink_to(victim), "pipe": os.mkfifo, "directory": Path.mkdir}
@@ -141,7 +141,7 @@ def test_what_is_not_a_regular_file_is_neither_read_nor_written_through(tmp_path
 
 
 def test_labels_are_not_appended_through_a_hard_link(tmp_path: Path) -> None:
-    """A hard link to a file outside: that file was cut to its last line end, and got the labels."""
+    """The outside file was cut to its last line end and got the labels."""
     victim = tmp_path / "victim"
     victim.write_text("important")
     (tmp_path / "run").mkdir()
@@ -153,7 +153,7 @@ def test_labels_are_not_appended_through_a_hard_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_a_last_row_without_a_line_end_counts_and_stays(tmp_path: Path, kept: int) -> None:
-    """An editor leaves out the last line end: the row was dropped, and the next label cut it off."""
+    """Some editors leave out the last line end: the row was dropped, and the next label cut it off."""
     append_labels(tmp_path, [row(), row(human=0)][:kept])
     path = tmp_path / LABELS
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
@@ -174,7 +174,7 @@ def test_a_last_row_without_a_line_end_counts_and_stays(tmp_path: Path, kept: in
     ],
     ids=["changed", "removed", "the first removed", "moved", "repeated", "no row any more"],
 )
-def test_a_row_that_was_changed_removed_or_moved_is_refused(
+def test_changed_removed_or_moved_label_rows_are_refused(
     tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], broken: int | None
 ) -> None:
     append_labels(tmp_path, [row(text=f"It rains {number}.") for number in range(4)])
@@ -186,8 +186,8 @@ def test_a_row_that_was_changed_removed_or_moved_is_refused(
             use(tmp_path)
 
 
-def test_a_file_size_limit_keeps_none_of_the_rows_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    """30 rows do not fit: 18 were kept, with exit code 1. A real process, limited as a full disk limits it."""
+def test_a_full_disk_keeps_no_label_rows_and_the_command_can_be_repeated(tmp_path: Path) -> None:
+    """18 of 30 rows fitted and were kept with exit code 1. A real process has the file size limit of a full disk."""
     append_labels(tmp_path, [row()])
     before = (tmp_path / LABELS).read_bytes()
     script = (
@@ -208,8 +208,8 @@ def _add(directory: Path, name: str, count: int) -> None:
         append_labels(directory, [row(labeller=name, text=f"{number} {'x' * (number * 37 % 9000)}")])
 
 
-def test_of_two_people_at_once_no_row_is_lost_or_mixed(tmp_path: Path) -> None:
-    """500 rows each, some longer than what is written at once; a torn row of an earlier kill stands at the end."""
+def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
+    """500 rows each, some larger than one write; the file ends with a torn row of an earlier kill."""
     (tmp_path / LABELS).write_bytes(b'{"key": "0f')
     people = [
         multiprocessing.get_context("spawn").Process(target=_add, args=(tmp_path, name, 500)) for name in ("ann", "bob")
@@ -225,8 +225,8 @@ def test_of_two_people_at_once_no_row_is_lost_or_mixed(tmp_path: Path) -> None:
     assert texts == {name: [str(number) for number in range(500)] for name in ("ann", "bob")}
 
 
-def test_a_label_that_waits_for_a_run_says_so_and_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The terminal stood still without a word while a run wrote into the directory."""
+def test_a_label_waits_for_a_running_run_with_a_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The terminal waited silently while a run wrote into the directory."""
     directory = RunDirectory(tmp_path)
     with ThreadPoolExecutor(1) as other:
         label = other.submit(append_labels, tmp_path, [row()])
@@ -240,8 +240,8 @@ def test_a_label_that_waits_for_a_run_says_so_and_is_kept(tmp_path: Path, caplog
     assert stored_labels(tmp_path) == [row()]
 
 
-def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path) -> None:
-    """Kept is what `append_labels` has come back from: a real process, ended by SIGKILL in the midst of its writing."""
+def test_a_kill_while_labelling_loses_no_stored_row(tmp_path: Path) -> None:
+    """A row counts once `append_labels` has returned. SIGKILL ends a real process while it writes."""
     script = (
         "import sys; from pathlib import Path; from tests.record.test_label_rows import append_labels, row\n"
         "for number in range(10**6):\n"
@@ -263,7 +263,7 @@ def test_a_kill_while_somebody_labels_loses_no_row_that_was_kept(tmp_path: Path)
 def test_the_latest_decision_counts_in_any_order_of_the_rows() -> None:
     """Ann says 1 at 9:14 in Berlin, which is 8:14 in UTC, and 0 at 8:30 in UTC, half a second before 8:30 and a half.
 
-    As texts "2026-11-22T09:14" is after "2026-11-22T08:30".
+    As texts, "2026-11-22T09:14" is after "2026-11-22T08:30".
     """
     berlin = row(human=1, when="2026-11-22T09:14:03+01:00")
     later = row(human=0, when="2026-11-22T08:30:00Z")
@@ -275,8 +275,8 @@ def test_the_latest_decision_counts_in_any_order_of_the_rows() -> None:
     assert Decisions([row(human=1), row(human=0)]).human == {VALUES["key"]: 0.0}  # at one moment the later row
 
 
-def test_the_last_decision_of_a_person_counts_and_none_takes_it_back() -> None:
-    """Of two people the mean; "?" is a decision without a label."""
+def test_the_last_decision_of_an_annotator_counts() -> None:
+    """Two annotators give the mean; "?" is a decision without a label."""
     rows = [row(human=1), row(human=0), row(human=1, labeller="bob")]
     assert Decisions(rows).human == {VALUES["key"]: 0.5}
     assert Decisions([*rows, row(human=None)]).human == {VALUES["key"]: 1.0}

@@ -1,6 +1,6 @@
-"""Every ingredient of a number is in the signature, in its part; what is none is in neither.
+"""Every ingredient of a number is in its part of the signature, and others are in neither.
 
-With the real judge where a model is needed.
+Uses the real judge where a model is needed.
 """
 
 import json
@@ -30,18 +30,15 @@ RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
 
 
 def manifest(out: Path, **options: Any) -> Manifest:
-    """That of a run of the bundled judge on one small sample."""
     options = {"metrics": ["context_recall"], "threads": 1, **options}
     return localjudge.evaluate(ROWS[1:], out=out, **options).manifest
 
 
 def parts(of: Manifest) -> list[str]:
-    """Of the signature: the judge's and the data's."""
     return of.signature.split("|")
 
 
 def changed(before: Manifest, after: Manifest) -> list[str]:
-    """Ingredients of the judge that differ, and whether the signature's parts tell the same."""
     assert before.data == after.data
     judge, data = (first == second for first, second in zip(*map(parts, (before, after)), strict=True))
     ingredients = [change.ingredient for change in differences(before.judge, after.judge)]
@@ -51,7 +48,6 @@ def changed(before: Manifest, after: Manifest) -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
-    """The manifest of an ordinary run, as it is read back."""
     directory = tmp_path_factory.mktemp("made")
     manifest(directory)
     return localjudge.Run.open(directory).manifest
@@ -93,15 +89,14 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
         ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
     ],
 )
-def test_an_option_moves_what_it_can_move(
+def test_options_change_the_right_part_of_the_signature(
     made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
 ) -> None:
-    """The number of threads and how many samples may fail move nothing."""
+    """The number of threads and of allowed failures are not signed."""
     assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
 
 
-def test_a_prompt_of_one_s_own_moves_the_profile(tmp_path: Path) -> None:
-    """Of an engine that was brought along, too."""
+def test_a_user_prompt_changes_the_profile_ingredient(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(OWN_PROMPT)
     plain = manifest(tmp_path / "plain", engine=ENGINE)
@@ -109,8 +104,8 @@ def test_a_prompt_of_one_s_own_moves_the_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
-def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
-    """A copy under another name is the same judge; with one bit of its weights turned, it is one that nobody knows."""
+def test_a_model_is_identified_by_bytes_not_by_name(tmp_path: Path) -> None:
+    """A copy under another name is the same judge; one changed bit of weights makes an unknown judge."""
     bundled = resources.bundled_file("models", "reference-judge.gguf")
     copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
     for copy in copies:
@@ -136,13 +131,13 @@ def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
     return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
-def test_a_chat_template_moves_the_judge() -> None:
+def test_a_chat_template_changes_the_judge() -> None:
     profile = prompts.load_profile("instruct")
     one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
     assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
 
 
-def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
+def test_metric_version_and_protocol_changes_are_named() -> None:
     profile = prompts.load_profile("instruct")
     plain = part(PromptWriter(profile))
     other = [
@@ -157,13 +152,12 @@ def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
 
 
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
-    """They move the intervals."""
     plain, grouped = (manifest(tmp_path / str(name), engine=ENGINE, cluster_by=name) for name in (None, "user_input"))
     assert [first == second for first, second in zip(parts(plain), parts(grouped), strict=True)] == [True, False]
 
 
 @pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
-def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_version_changes_the_judge_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def judge() -> JudgeIdentity:
         return JudgeIdentity.of({"engine": "x"}, {}, {}, [ContextRecall()], RULE)
 
@@ -182,8 +176,8 @@ def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -
     assert "threads" not in json.dumps([run.judge.as_json, run.data.as_json])
 
 
-def test_a_directory_of_another_run_is_refused_in_words(tmp_path: Path) -> None:
-    """Other data, and a metric that only one of them has: no checksum, no version."""
+def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: Path) -> None:
+    """Other data, and a metric in only one of the runs. The message has no checksum and no version."""
     manifest(tmp_path, engine=ENGINE, metrics=["context_recall", "context_relevancy"])
     with pytest.raises(RunDirectoryError) as refused:
         localjudge.evaluate(ROWS, out=tmp_path, engine=ENGINE, metrics=["context_recall"])

@@ -1,5 +1,3 @@
-"""All shards of a run come to that run, byte for byte; what are not all shards of one run is refused, and why."""
-
 import shutil
 import sqlite3
 import subprocess
@@ -30,7 +28,7 @@ METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
 
 
 class Engine(ScriptedEngine):
-    """Answers by the text of the unit, fails on some, and stops after `most` answers."""
+    """Answer by the text of the unit, fail on some, and stop after `most` answers."""
 
     def __init__(self, most: int = 1_000_000, other: float = 0.0) -> None:
         def answer(request: VerdictRequest) -> float | NoAnswer:
@@ -45,7 +43,6 @@ class Engine(ScriptedEngine):
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """Several questions are the same in several samples; some scores are undefined, some fail."""
     return [
         {
             "id": f"sample {number}",
@@ -76,7 +73,6 @@ def results(run: Run) -> dict[str, bytes]:
 
 
 def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
-    """What the store holds, without the numbers of its rows."""
     queries = {
         "sample": "SELECT * FROM sample",
         "verdict": "SELECT * FROM verdict",
@@ -105,7 +101,7 @@ samples = st.builds(
 
 @settings(deadline=None, max_examples=10)
 @given(st.lists(samples, min_size=1, max_size=25), st.integers(1, 5), st.randoms(use_true_random=False), st.booleans())
-def test_the_union_of_any_data_is_the_whole_run(
+def test_merged_shards_of_any_data_equal_the_whole_run(
     data: list[dict[str, Any]], count: int, random: Any, grouped: bool
 ) -> None:
     data = [{"id": f"s{number}", "topic": str(number % 3), **row} for number, row in enumerate(data)]
@@ -123,7 +119,6 @@ def test_the_union_of_any_data_is_the_whole_run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`whole`, its three shards, and `merged`."""
     place = tmp_path_factory.mktemp("merge")
     judged(rows(100), place / "whole", cluster_by="topic")
     merge(sharded(rows(100), place, 3, cluster_by="topic"), out=place / "merged")
@@ -134,8 +129,7 @@ def shards_in(folder: Path) -> list[Path]:
     return [folder / f"{number}-of-3" for number in (1, 2, 3)]
 
 
-def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
-    """Opened, verified, compared, exported and rescored as the whole run is."""
+def test_a_merged_run_works_like_any_run(folder: Path, tmp_path: Path) -> None:
     whole, merged = Run.open(folder / "whole"), Run.open(folder / "merged")
     assert results(merged) == results(whole)
     assert b"a logit is not a number" in results(whole)["verdicts.jsonl"]
@@ -152,8 +146,7 @@ def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
     assert results(again) == results(expected)
 
 
-def test_the_whole_command_finds_nothing_left_to_ask(folder: Path, tmp_path: Path) -> None:
-    """What was merged is where one run over all of the data would have ended."""
+def test_the_full_run_after_a_merge_asks_no_question(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "merged", tmp_path / "merged")
     engine = Engine()
     run = judged(rows(100), tmp_path / "merged", engine, cluster_by="topic")
@@ -161,7 +154,7 @@ def test_the_whole_command_finds_nothing_left_to_ask(folder: Path, tmp_path: Pat
     assert results(run) == results(Run.open(folder / "whole"))
 
 
-def test_shards_of_a_part_come_to_the_part(tmp_path: Path) -> None:
+def test_merged_shards_of_a_part_equal_the_part(tmp_path: Path) -> None:
     whole = judged(rows(40), tmp_path / "whole", sample=15, seed=2)
     merged = merge(sharded(rows(40), tmp_path, 2, sample=15, seed=2), out=tmp_path / "merged")
     assert results(merged) == results(whole)
@@ -169,7 +162,6 @@ def test_shards_of_a_part_come_to_the_part(tmp_path: Path) -> None:
 
 
 def test_rescored_shards_are_shards(tmp_path: Path) -> None:
-    """They keep the positions of their samples, and say where their answers are from."""
     whole = judged(rows(30), tmp_path / "whole")
     again = whole.rescore(threshold=0.8, out=tmp_path / "again", engine=Engine())
     shards = [
@@ -183,7 +175,7 @@ def test_rescored_shards_are_shards(tmp_path: Path) -> None:
     assert answers["asked"] + sum(answers["reused"].values()) == len(stored(whole)["request"])
 
 
-def test_a_shard_that_was_killed_goes_on(tmp_path: Path) -> None:
+def test_a_killed_shard_resumes(tmp_path: Path) -> None:
     whole = judged(rows(60), tmp_path / "whole")
     shards = sharded(rows(60), tmp_path, 2)
     shutil.rmtree(shards[1])
@@ -196,8 +188,8 @@ def test_a_shard_that_was_killed_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "run.sqlite", "run.sqlite-wal", "scores.jsonl.part", "resume.json"])
-def test_a_merge_that_is_killed_is_done_again(folder: Path, tmp_path: Path, file: str) -> None:
-    """Killed as soon as the file is there: no whole run yet, and after the same call the same bytes."""
+def test_a_killed_merge_can_be_repeated(folder: Path, tmp_path: Path, file: str) -> None:
+    """The kill comes when the file exists: the run is incomplete, and a second call gives the same bytes."""
     shards, out = shards_in(folder), tmp_path / "whole"
     program = "import sys, localjudge; localjudge.merge(sys.argv[2:], out=sys.argv[1])"
     merging = subprocess.Popen([sys.executable, "-c", program, str(out), *map(str, shards)])
@@ -219,7 +211,7 @@ def test_a_merge_that_is_killed_is_done_again(folder: Path, tmp_path: Path, file
         ([], "no shard was named"),
     ],
 )
-def test_a_shard_that_is_missing_or_there_twice_is_named(folder: Path, chosen: list[int], problem: str) -> None:
+def test_missing_and_duplicate_shards_are_named(folder: Path, chosen: list[int], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         merge([shards_in(folder)[number] for number in chosen], out=folder / "never")
     assert not (folder / "never").exists()
@@ -236,8 +228,9 @@ def test_a_shard_that_is_missing_or_there_twice_is_named(folder: Path, chosen: l
         ({"shard": None}, "is not a shard of a run"),
     ],
 )
-def test_what_is_not_of_one_run_is_refused(folder: Path, tmp_path: Path, options: dict[str, Any], problem: str) -> None:
-    """The difference is named."""
+def test_shards_of_different_runs_are_refused(
+    folder: Path, tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
     count = options.pop("rows", 100)
     other = judged(rows(count), tmp_path / "other", **{"shard": "3/3", "cluster_by": "topic", **options})
     with pytest.raises(InputError, match=problem):

@@ -1,5 +1,3 @@
-"""Rows of the result files, byte for byte."""
-
 import json
 
 from hypothesis import given, settings
@@ -34,7 +32,7 @@ def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
 
 
 def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
-    """A unit without a verdict is listed with its error; `against` and what follows are added keys."""
+    """A unit without a verdict is listed with its error; keys from `against` on are additions."""
     units = (
         JudgedUnit(unit(0, "Größe.", 0), Verdict(label=1, p_yes=0.75, legal_mass=0.5, reason="so", window=2)),
         JudgedUnit(unit(1, "Two.", 7), NoAnswer(error="too long")),
@@ -54,8 +52,8 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
 @settings(deadline=None)
-def test_any_text_is_one_line_of_utf8_that_reads_back(text: str) -> None:
-    """For every reader: Python's `splitlines` too, which breaks at U+2028 and U+0085."""
+def test_any_text_round_trips_as_one_utf8_line(text: str) -> None:
+    """Python's `splitlines` also breaks at U+2028 and U+0085."""
     line = json_line({"text": text})
     assert line.encode().decode().splitlines() == [line[:-1]]
     assert json.loads(line) == {"text": text}

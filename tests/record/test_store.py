@@ -1,5 +1,3 @@
-"""The store: what it keeps, once, and in which form."""
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,13 +35,12 @@ def store(path: Path) -> Iterator[Store]:
 
 
 def selected(path: Path, query: str) -> list[object]:
-    """What another connection sees."""
+    """Read through a second connection."""
     with closing(sqlite3.connect(path)) as other:
         return other.execute(query).fetchall()
 
 
-def test_an_answer_is_there_after_reopening(path: Path) -> None:
-    """Every digit of it."""
+def test_an_answer_survives_reopening_exactly(path: Path) -> None:
     request = keyed("One.")
     answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
     with closing(Store(path)) as store:
@@ -55,16 +52,16 @@ def test_an_answer_is_there_after_reopening(path: Path) -> None:
 
 
 @pytest.mark.parametrize("legal_mass", [None, 0.25])
-def test_a_reason_for_no_answer_is_there_after_reopening(path: Path, store: Store, legal_mass: float | None) -> None:
-    """With the probability that an engine gave to valid answers, which the summary's median counts."""
+def test_the_reason_for_a_missing_answer_survives_reopening(path: Path, store: Store, legal_mass: float | None) -> None:
+    """It includes the probability of valid answers, for the median in the summary."""
     request, none = keyed("One."), NoAnswer(error="it does not fit", legal_mass=legal_mass)
     store.add_requests({request.key: request}, [])
     store.add_answers({request.key: none})
     assert store.answers_to([request.key]) == {request.key: none}
 
 
-def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, store: Store) -> None:
-    """Another connection sees it while the first is still open: it is committed."""
+def test_an_answer_survives_an_unclosed_process(path: Path, store: Store) -> None:
+    """A second connection sees it while the first is open, so it is committed."""
     request = keyed("One.")
     store.add_requests({request.key: request}, [])
     store.add_answers({request.key: NoAnswer(error="it does not fit")})
@@ -87,7 +84,7 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
 
 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
-    """Both are kept apart from what looks like them once it is escaped."""
+    """Both differ from texts that look like their escapes."""
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
     store.add_requests(
@@ -111,8 +108,7 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
     assert len(keys) == 7
 
 
-def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, store: Store) -> None:
-    """SQLite's own page limit stands for the disk's."""
+def test_a_full_disk_is_an_error_and_keeps_stored_answers(path: Path, store: Store) -> None:
     first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
     store.add_requests({first.key: first}, [])
     store.add_answers({first.key: Answer(p_yes=1, legal_mass=1, raw="")})
@@ -122,15 +118,15 @@ def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, st
     assert list(store.answers_to([first.key, second.key])) == [first.key]
 
 
-def test_a_store_that_is_a_link_to_nothing_is_not_made_there(path: Path) -> None:
+def test_a_store_is_not_created_through_a_broken_link(path: Path) -> None:
     path.symlink_to(path.parent / "elsewhere")
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite is a link"):
         Store(path)
     assert not (path.parent / "elsewhere").exists()
 
 
-def test_any_number_of_answers_is_found_again(store: Store) -> None:
-    """More than one statement can name; what is asked twice is stored once."""
+def test_many_answers_are_found_again(store: Store) -> None:
+    """More than one statement can name; repeated questions are stored once."""
     requests = {request.key: request for request in (keyed(f"Statement {number}.") for number in range(1201))}
     for _ in range(2):
         store.add_requests(requests, [])

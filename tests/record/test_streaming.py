@@ -1,4 +1,4 @@
-"""Runs are read a row at a time: what is held does not grow with the texts of a run."""
+"""Runs are read row by row; memory does not grow with the texts."""
 
 import gc
 import tracemalloc
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.engine
 
 SAMPLES = 2_000
 PADDING = "x" * 2_000
-"""Each text is that long, so that all samples or all verdict rows take more than 4 MB."""
+"""Length of each text, so that all samples or all verdict rows take more than 4 MB."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """2,000 samples of one context and one statement: their texts are 8 MB, and the statements 4 MB once more."""
+    """2,000 samples of one context and one statement: 8 MB of texts, and 4 MB of statements."""
     rows = [
         {"id": f"s{number}", "retrieved_contexts": [f"{number} {PADDING}"], "reference": f"{number} {PADDING}."}
         for number in range(SAMPLES)
@@ -33,7 +33,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def peak(read: Callable[[], object]) -> int:
-    """Bytes that Python held at once while it read: the least of some times, as others may allocate beside it."""
     read()  # what is made once, and kept, is no part of it
     return min(traced(read) for _ in range(3))
 
@@ -53,25 +52,24 @@ def consume(rows: Iterator[object]) -> None:
 
 
 @pytest.mark.parametrize("read", [Run.iter_scores, Run.iter_verdicts, Run.iter_samples, Run.iter_scored_samples])
-def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
-    """256 samples of 4 KB are read at once, and each text stands in memory twice while it is read."""
+def test_reading_rows_and_samples_uses_bounded_memory(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
+    """256 samples of 4 KB are read at once, with each text twice in memory."""
     assert peak(lambda: consume(read(run))) < 4_000_000
 
 
-def test_a_comparison_holds_no_text(run: Run) -> None:
-    """Of two runs with texts of 12 MB each, ids, hashes and numbers are held; 256 samples of 4 KB are read at once."""
+def test_a_comparison_uses_bounded_memory(run: Run) -> None:
+    """Two runs with texts of 12 MB each; only ids, hashes, numbers and 256 samples of 4 KB are in memory."""
     comparisons: list[RunComparison] = []
     assert peak(lambda: comparisons.append(compare(run, run))) < 8_000_000
     assert comparisons[0].samples.by_id == SAMPLES
 
 
-def test_an_export_holds_no_row_that_it_has_written(run: Run) -> None:
-    """Texts of 12 MB, of which 256 samples are read at once."""
+def test_an_export_uses_bounded_memory(run: Run) -> None:
     assert peak(lambda: consume(exported_parts(run, "jsonl", "verdicts"))) < 4_000_000
 
 
-def test_the_worst_samples_are_found_without_holding_the_others() -> None:
-    """The last of 50,000 are the worst; 30,000 of them are equal, and the first of these come first."""
+def test_finding_the_worst_samples_uses_bounded_memory() -> None:
+    """The last of 50,000 are the worst; of 30,000 equal ones the first come first."""
 
     def scores() -> Iterator[ScoreRow]:
         for number in range(50_000):

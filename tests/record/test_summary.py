@@ -1,5 +1,3 @@
-"""Means, counts, bounds and intervals of a run."""
-
 import pytest
 
 from localjudge.record.files import MetricSummary, Summary, Totals, VerdictSummary
@@ -13,7 +11,7 @@ CARD = JudgeCard(name="scripted")
 
 
 def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
-    """Summary of one metric; `clusters` names each sample's group by a letter."""
+    """Summarise one metric; `clusters` names each sample's group by a letter."""
     evaluations = [
         Evaluation(str(number), "m", Scored(value=outcome) if isinstance(outcome, float) else outcome)
         for number, outcome in enumerate(outcomes)
@@ -24,20 +22,20 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
     return totals.metrics["m"]
 
 
-def test_the_mean_is_over_what_was_scored_and_bounds_take_failed_samples_as_0_and_as_1() -> None:
-    """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; the undefined one is in none."""
+def test_mean_skips_failed_samples_and_bounds_count_them_as_0_and_1() -> None:
+    """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; the undefined sample is excluded."""
     summary = metric(1.0, 0.5, NO, FAIL)
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.75, 2, 1, 1)
     assert summary.bounds == pytest.approx((0.5, 5 / 6))
 
 
-def test_the_interval_is_that_of_the_scores() -> None:
+def test_the_summary_interval_equals_the_interval_of_the_scores() -> None:
     interval = mean_interval([1.0, 0.5, 0.25])
     assert metric(1.0, NO, 0.5, 0.25).ci95 == (interval.low, interval.high)
 
 
 def test_clusters_belong_to_the_scored_samples() -> None:
-    """The undefined sample's cluster drops out with it: groups x, x, y remain. One group has no interval."""
+    """Without the undefined sample, groups x, x, y remain. One group has no interval."""
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])
     summary = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
     assert (summary.ci95, summary.clusters, summary.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
@@ -53,7 +51,7 @@ def test_nothing_scored_has_no_mean(outcomes: list[Outcome], bounds: tuple[float
     assert (summary.scored, summary.undefined, summary.failed) == (0, outcomes.count(NO), outcomes.count(FAIL))
 
 
-def test_more_failures_than_allowed_are_named() -> None:
+def test_too_many_failures_are_named() -> None:
     metrics, verdicts = {"m": metric(1.0, FAIL, FAIL)}, decidedness()
     summary = Summary(signature="", threshold=0.5, samples=3, judge=CARD, verdicts=verdicts, metrics=metrics)
     assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
@@ -66,10 +64,10 @@ def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
     return totals.summary("", CARD).verdicts
 
 
-def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
-    """.41, .5 and .6 of four are within .1 of .5; of the masses .002, .2, .8, .9 and 1 the middle one is .8.
+def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
+    """.41, .5 and .6 of four are within .1 of .5; of the masses .002, .2, .8, .9 and 1 the median is .8.
 
-    The answer that was none has a mass; the label that needed no model has neither, and is not counted.
+    An invalid answer has a mass. A label without a model has neither and is not counted.
     """
     verdicts = (
         Verdict(label=0, p_yes=0.41, legal_mass=0.2),
@@ -83,8 +81,8 @@ def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
     assert decidedness(*verdicts) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
 
 
-def test_levels_of_a_rubric_are_near_no_threshold() -> None:
-    """Level 3 of 5 is an expected value of .5, and no probability: neither counted nor near; its mass counts."""
+def test_rubric_levels_are_not_near_the_threshold() -> None:
+    """Level 3 of 5 is an expected value of .5 and no probability, so only its mass counts."""
     totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
     unit = Unit(kind="response", index=0, source="response", span=Span(start=0, end=1, text="x"))
     for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
@@ -93,15 +91,14 @@ def test_levels_of_a_rubric_are_near_no_threshold() -> None:
     assert totals.summary("", CARD).verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
 
 
-def test_of_two_middle_masses_the_lower_stands_and_of_none_nothing() -> None:
+def test_median_valid_mass_is_the_lower_of_two_or_missing() -> None:
     verdicts = (Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))
     assert decidedness(*verdicts).median_legal_mass == 0.25
     none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
     assert decidedness(Verdict(label=0)) == none
 
 
-def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
-    """All at once, one by one, and from the end."""
+def test_a_summary_does_not_depend_on_the_order_of_evaluations() -> None:
     evaluations = [Evaluation(str(number), "m", Scored(value=number / 7)) for number in range(8)]
     whole, single, backwards = (Totals(["m"], VerdictRule(0.5, 0.01)) for _ in range(3))
     whole.add(evaluations)
@@ -113,6 +110,6 @@ def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
 
 
 def test_verdicts_on_windows_are_counted() -> None:
-    """Two of three rest on one window of contexts that do not fit."""
+    """Two of three depend on one window of contexts that do not fit."""
     verdicts = (Verdict(label=1, p_yes=0.9, window=number) for number in (0, None, 3))
     assert decidedness(*verdicts).windowed == 2

@@ -1,5 +1,3 @@
-"""A run that is still running, or was stopped, is shown as far as it is: what it has is checked like any other run."""
-
 import json
 import os
 from collections.abc import Callable
@@ -26,7 +24,7 @@ ROWS: list[dict[str, Any]] = [
     for number in range(SAMPLES)
 ]
 IN_BLOCKS = 48
-"""Blocks are of 16, 32, ... samples."""
+"""Blocks have 16, 32, ... samples."""
 
 
 def judged(out: Path, most: int = SAMPLES, seen: Callable[[], None] = lambda: None, **options: Any) -> Run:
@@ -43,7 +41,6 @@ def judged(out: Path, most: int = SAMPLES, seen: Callable[[], None] = lambda: No
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stopped when the rows of 48 samples were written."""
     out = tmp_path_factory.mktemp("unfinished") / "run"
     with pytest.raises(Stopped):
         judged(out, most=50)
@@ -51,8 +48,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "topic"}], ids=["alone", "in groups"])
-def test_it_has_the_numbers_of_a_run_of_as_many_samples(tmp_path: Path, options: dict[str, Any]) -> None:
-    """24 of 48 statements are odd; the interval is that of a whole run on these 48."""
+def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]) -> None:
+    """24 of 48 statements are odd; the interval equals a whole run on these 48."""
     with pytest.raises(Stopped):
         judged(tmp_path / "run", most=50, **options)
     run = Run.open(tmp_path / "run", unfinished=True)
@@ -63,15 +60,15 @@ def test_it_has_the_numbers_of_a_run_of_as_many_samples(tmp_path: Path, options:
     assert run.verdicts_of("7") == whole.verdicts_of("7")
 
 
-def test_it_is_shown_while_it_is_written(tmp_path: Path) -> None:
-    """From inside the run, whose lock is held and whose log of answers is open."""
+def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:
+    """Shown from inside the run, with its lock held and its answer log open."""
     runs: list[Run] = []
     with pytest.raises(Stopped):
         judged(tmp_path / "run", 50, lambda: runs.append(Run.open(tmp_path / "run", unfinished=True)))
     assert [(run.summary.samples, len(run.scores)) for run in runs] == [(IN_BLOCKS, IN_BLOCKS)]
 
 
-def test_the_table_says_that_it_is_not_finished(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_a_stopped_run_says_unfinished(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = called(capfd, "show", directory)
     assert code == 0
     assert " not finished: the first 48 of 60 samples, in the order of the data\n" in out
@@ -80,10 +77,8 @@ def test_the_table_says_that_it_is_not_finished(directory: Path, capfd: pytest.C
     assert "Odd 7." in called(capfd, "show", directory, "7")[1]
 
 
-def test_before_the_first_rows_there_is_nothing_to_show_and_nothing_of_the_manifest(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A manifest may be a stranger's: no address and no option of it becomes advice."""
+def test_a_run_without_rows_shows_no_manifest_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A manifest may be untrusted: none of its addresses and options becomes advice."""
     with pytest.raises(Stopped):
         judged(tmp_path, most=3)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -113,7 +108,9 @@ def a_link(directory: Path) -> None:
         (lambda directory: os.unlink(directory / "scores.jsonl.part"), "cannot be read"),
     ],
 )
-def test_a_stranger_s_rows_are_refused(directory: Path, spoil: Callable[[Path], object], problem: str) -> None:
+def test_invalid_rows_of_an_unfinished_run_are_refused(
+    directory: Path, spoil: Callable[[Path], object], problem: str
+) -> None:
     spoil(directory)
     with pytest.raises(RunDirectoryError, match=problem):
         Run.open(directory, unfinished=True)

@@ -1,4 +1,4 @@
-"""A run directory that somebody else made: whatever its files are, each reader ends in one line."""
+"""Every reader of an untrusted run directory ends with a one-line error."""
 
 import json
 import os
@@ -33,9 +33,9 @@ ROWS = [
 ]
 
 RESULTS = {"open", "sample", "report", "merge", "label"}
-"""Readers that open the run as a whole."""
+"""Readers that open the whole run."""
 STORED = {"sample", "report", "verify", "resume", "merge", "label"}
-"""Readers of what `run.sqlite` holds."""
+"""Readers of `run.sqlite`."""
 
 
 def engine() -> ScriptedEngine:
@@ -43,7 +43,7 @@ def engine() -> ScriptedEngine:
 
 
 def made(directory: Path) -> Run:
-    """A run that is a shard, the only one, so that it can be merged, too."""
+    """Make a run with a single shard, so that it can be merged too."""
     metrics = ["context_recall", "context_relevancy"]
     return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=metrics, shard="1/1")
 
@@ -66,7 +66,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 
 def refusals(directory: Path) -> dict[str, list[str]]:
-    """Message and hint of each reader that refuses the directory. Going on with the run comes last: it changes it."""
+    """Return message and hint of each reader that refuses. Resuming comes last, as it changes the run."""
     errors = {}
     for name, read in READERS.items():
         try:
@@ -78,13 +78,12 @@ def refusals(directory: Path) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run as localjudge leaves it."""
     return made(tmp_path_factory.mktemp("sound") / "run").directory
 
 
 @pytest.fixture(autouse=True)
 def time_limit() -> Iterator[None]:
-    """A reader that waits for a pipe would wait for ever."""
+    """A reader would wait for a pipe forever."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError("a reader of a run directory does not end")
@@ -95,7 +94,7 @@ def time_limit() -> Iterator[None]:
     signal.alarm(0)
 
 
-def test_a_sound_directory_is_read_by_all(directory: Path) -> None:
+def test_an_intact_directory_is_read_by_all(directory: Path) -> None:
     assert refusals(directory) == {}
 
 
@@ -108,7 +107,7 @@ def fifo(name: str) -> Attack:
 
 
 def link(name: str) -> Attack:
-    """A link to a sound file: it is still not the run's own."""
+    """Link to an intact file, which is still outside the run."""
 
     def attack(directory: Path) -> None:
         (directory / name).rename(directory.parent / name)
@@ -141,7 +140,6 @@ def stored_as(content: str) -> Attack:
 
 
 def _row(**values: object) -> bytes:
-    """A decision of a person."""
     row = {"key": "0f" * 16, "sample_id": "a", "metric": "m", "position": 0, "text": "t", "human": 1, "labeller": "x"}
     row |= {"previous": START}
     return json.dumps({**row, "when": "2026-11-22T09:14:03+00:00", "way": "sheet", **values}).encode() + b"\n"
@@ -152,9 +150,9 @@ MANIFEST = RESULTS | {"verify", "resume"}
 SUMMARY = RESULTS | {"verify"}
 LABELS = {"report", "label"}
 READ_BACK = STORED - {"resume"}
-"""Going on with a run writes its samples anew."""
+"""Resuming a run writes its samples anew."""
 ASKED = {"verify", "merge"}
-"""Readers of what was asked and answered."""
+"""Readers of questions and answers."""
 
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "store, a pipe": (fifo("run.sqlite"), STORED, "run.sqlite is not a regular file"),
@@ -210,7 +208,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_each_refusal_is_one_line(directory: Path, name: str) -> None:
-    """By these readers and no others, with a hint."""
+    """Exactly these readers refuse, with a hint."""
     attack, readers, message = REFUSED[name]
     attack(directory)
     errors = refusals(directory)
@@ -236,7 +234,7 @@ ALTERED = {
 
 @pytest.mark.parametrize("name", ALTERED)
 def test_no_stored_request_reaches_the_judge(directory: Path, name: str) -> None:
-    """What is asked is worded anew from the samples; what is stored is counted as altered."""
+    """Questions are built from the samples; altered stored requests are counted."""
     in_store(directory, ALTERED[name])
     judge = engine()
     verification = verify(Run.open(directory), engine=judge)
@@ -256,8 +254,8 @@ def test_a_trigger_and_a_view_have_no_effect(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("p_yes", ["7", "NULL"])
-def test_a_run_that_is_not_finished_does_not_go_on_with_such_an_answer(directory: Path, p_yes: str) -> None:
-    """One that is finished is opened, and reads no answer."""
+def test_an_unfinished_run_with_an_invalid_answer_is_not_resumed(directory: Path, p_yes: str) -> None:
+    """A finished run opens and reads no answer."""
     sql(f"UPDATE answer SET p_yes = {p_yes}")(directory)
     made(directory)
     (directory / "summary.json").unlink()
@@ -277,7 +275,7 @@ def test_a_run_that_is_not_finished_does_not_go_on_with_such_an_answer(directory
         (SCORE.replace(b'"a"', b'"\xff"'), "scores.jsonl:1 is not a row"),
     ],
 )
-def test_a_row_that_localjudge_does_not_write_is_refused(tmp_path: Path, line: bytes, message: str) -> None:
+def test_an_invalid_row_is_refused(tmp_path: Path, line: bytes, message: str) -> None:
     (tmp_path / "scores.jsonl").write_bytes(line)
     with pytest.raises(RunDirectoryError) as caught:
         list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
@@ -286,8 +284,8 @@ def test_a_row_that_localjudge_does_not_write_is_refused(tmp_path: Path, line: b
 
 
 @pytest.mark.parametrize("draw", ["", "x", "x: context_recall 01234567", f"{10**17}: context_recall 01234567"])
-def test_labels_of_a_drawing_that_never_was_are_labels_without_one(directory: Path, draw: str) -> None:
-    """All but the name is as it should be, even the hash of the frame."""
+def test_labels_with_an_unknown_draw_count_as_undrawn(directory: Path, draw: str) -> None:
+    """Everything but the name is correct, even the hash of the frame."""
     [first] = Labelling(directory, n=1, labeller="x", metrics=["context_recall"]).rows
     frame = frame_of([unit_frames(Run.open(directory))["context_recall"]])
     row = _row(key=first["label_id"], draw=draw, frame=frame, share=0.5, turn=1)
@@ -298,15 +296,15 @@ def test_labels_of_a_drawing_that_never_was_are_labels_without_one(directory: Pa
     assert refusals(directory) == {}
 
 
-def test_a_row_without_an_end_is_not_read(tmp_path: Path) -> None:
+def test_an_endless_row_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "scores.jsonl").touch()
     os.truncate(tmp_path / "scores.jsonl", 1 << 35)
     with pytest.raises(RunDirectoryError, match=r"scores\.jsonl:1 holds more than .* \(64 MiB in a row\)"):
         list(placed_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
 
 
-def test_a_link_under_the_name_of_a_file_being_written_is_not_written_through(directory: Path, tmp_path: Path) -> None:
-    """Nor is a link under the name of a result: the run gets files of its own."""
+def test_files_are_not_written_through_links(directory: Path, tmp_path: Path) -> None:
+    """Nor through a link with the name of a result: the run gets new files."""
     victim = tmp_path / "victim"
     victim.write_text("important")
     for name in ("scores.jsonl.part", "verdicts.jsonl", "manifest.json.part"):
@@ -316,15 +314,15 @@ def test_a_link_under_the_name_of_a_file_being_written_is_not_written_through(di
     assert victim.read_text() == "important"
 
 
-def test_what_differs_from_another_run_is_cut_to_a_line_each(directory: Path) -> None:
+def test_differences_to_another_run_are_one_line_each(directory: Path) -> None:
     edited("manifest.json", '"threshold": 0.5', f'"threshold": 0.5, "x": "{"y" * 9999}\\n"')(directory)
     with pytest.raises(RunDirectoryError, match="belongs to another run") as caught:
         made(directory)
     assert max(map(len, str(caught.value).splitlines())) < 500
 
 
-def test_a_sample_that_cannot_be_stored_whole_is_refused(tmp_path: Path) -> None:
-    """What would not be read back is not written: 64 MiB to a value."""
+def test_a_sample_too_large_to_store_is_refused(tmp_path: Path) -> None:
+    """A value above 64 MiB could not be read back."""
     rows = [{"id": "a", "retrieved_contexts": ["x" * (65 << 20)], "reference_contexts": ["x"]}]
     with pytest.raises(RunDirectoryError, match=r"too big\n.*no sample may be larger than 64 MiB"):
         localjudge.evaluate(rows, out=tmp_path, engine=engine(), metrics=["document_mrr"])

@@ -92,7 +92,7 @@ def test_each_row_has_what_each_judge_gave_and_what_they_come_to(both: Run) -> N
     assert [row.score for row in both.scores] == [0.5, 1.0, 0.0]
 
 
-def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
+def test_a_combined_run_works_like_any_run(both: Run, runs: list[Run]) -> None:
     opened = Run.open(both.directory)
     assert (opened.summary, opened.verdicts, opened.samples) == (both.summary, both.verdicts, runs[0].samples)
     assert str(opened.judge) == "A + B by mean log odds"
