@@ -58,7 +58,6 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Do the same for skipped modules."""
     return _skipped_anywhere((yield))
 
 
@@ -73,7 +72,6 @@ def _skipped_anywhere(report: _Report) -> _Report:
 
 @pytest.fixture(autouse=True)
 def no_internet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail a test that opens an internet connection."""
     connect = socket.socket.connect
 
     def refuse(self: socket.socket, address: Any) -> None:
@@ -106,7 +104,6 @@ def nothing_examined(state_directory: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def labelled_data() -> Path:
-    """Folder of public labelled data."""
     return _named_folder("LOCALJUDGE_TEST_DATA", "labelled data")
 
 

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
-"""Pages for users."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
 OPTIONS_OF_OTHERS = {
     *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
@@ -55,12 +54,10 @@ class Example(NamedTuple):
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """Return all fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def examples(text: str) -> list[Example]:
-    """Return the commands of all console blocks."""
     found: list[Example] = []
     for block in blocks(text, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -82,12 +79,10 @@ def pattern(output: str) -> str:
 
 
 def without_trailing_space(text: str) -> str:
-    """Strip the padding of tables."""
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
 
 
 def setting_up(name: str) -> list[str]:
-    """Return the commands of a page that install the project."""
     return [example.command for example in examples(TEXTS[name]) if "pip install" in example.command]
 
 
@@ -121,7 +116,6 @@ def test_commands_print_the_shown_output(name: str, tmp_path: Path) -> None:
 
 
 def _differences(example: Example, folder: Path) -> Iterator[str]:
-    """Describe the differences between shown and actual output."""
     done = _run(["/bin/sh", "-c", example.command], folder)
     shown, printed = without_trailing_space(example.output), without_trailing_space(done.stdout)
     if done.returncode != 0:
@@ -131,7 +125,6 @@ def _differences(example: Example, folder: Path) -> Iterator[str]:
 
 
 def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command in the folder with the active environment and this standard input."""
     active = {**os.environ, "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}"}
     return subprocess.run(
         command, cwd=folder, env=active, input=given, stdout=PIPE, stderr=STDOUT, text=True, check=False
@@ -171,7 +164,6 @@ def _is_there(folder: Path, name: str, target: str) -> bool:
 
 
 def anchors(text: str) -> list[str]:
-    """Return GitHub's anchors of a page's headings."""
     without_blocks = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", without_blocks, flags=re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

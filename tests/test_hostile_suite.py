@@ -57,7 +57,6 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def written(**says: Any) -> None:
-    """Write the suite of the repository."""
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**SUITE, **says}.items()]
     Path("localjudge.toml").write_text("".join(lines), encoding="utf-8")
 
@@ -74,7 +73,6 @@ def refusal_of_suite() -> str:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file below a folder."""
     return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 

@@ -19,7 +19,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Any file, as the registry does not read its content."""
     path = tmp_path / "model.gguf"
     path.write_bytes(b"weights")
     return path

@@ -17,7 +17,6 @@ BARE_NAME = re.compile(r"(?:pipx?3?|uv|uvx|poetry|pdm|conda)\s(?:[^\n.,;:&|]*\s)
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, str]:
-    """Source and target of each file that the wheel adds from outside the package."""
     included: dict[str, str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return included
 

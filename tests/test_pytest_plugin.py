@@ -25,13 +25,11 @@ SAMPLE = 'S = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Test files with a scripted judge."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     return tmp_path
 
 
 def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on the folder in a subprocess, with only this plugin."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "localjudge.pytest_plugin", "-p", "no:cacheprovider"]
     outside = {name: value for name, value in os.environ.items() if name != "CI"}  # which makes summaries longer
     environment = {**outside, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}

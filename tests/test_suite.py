@@ -9,7 +9,6 @@ from localjudge.suite import read_suite
 
 
 def written(folder: Path, text: str) -> Path:
-    """Write a suite into a folder."""
     folder.mkdir(exist_ok=True)
     file = folder / "localjudge.toml"
     file.write_text(text, encoding="utf-8")

@@ -25,7 +25,6 @@ def can_be_set_aside() -> bool:
 
 
 def make(folder: Path, *options: str) -> str:
-    """Run the script and return its output."""
     given = os.environ.get(GIVEN_WHEEL)
     llama = ["--llama-wheel", given] if given else []
     script = [sys.executable, str(ROOT / "scripts" / "wheelhouse"), str(folder), *llama, *options]
@@ -83,7 +82,6 @@ def sign(folder: Path) -> None:
 
 
 def install(folder: Path) -> str:
-    """Return the output of the install script, which must stop before installing."""
     environment = folder.parent / "env"
     command = ["sh", str(folder / "install"), str(environment), "--python", sys.executable]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)

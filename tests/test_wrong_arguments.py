@@ -14,7 +14,6 @@ ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """A finished run."""
     return localjudge.evaluate([ROW], metrics=["faithfulness"], engine=rain(), out=tmp_path / "run", progress=False)
 
 

@@ -179,7 +179,7 @@ def test_a_run_does_not_differ_from_itself(scripted_run: ScriptedRun, tmp_path: 
     assert compare(Run.open(tmp_path / "run"), tmp_path / "run") == comparison
 
 
-def test_another_judge_is_named_in_a_warning_and_another_metric_does_not_make_one(scripted_run: ScriptedRun) -> None:
+def test_another_judge_is_a_warning_and_another_metric_is_not(scripted_run: ScriptedRun) -> None:
     rows = [{**A, "user_input": "Why?"}]
     old = scripted_run("old", rows, {})
     comparison = compare(old, scripted_run("new", rows, {}, threshold=0.75))
@@ -199,7 +199,7 @@ def test_another_judge_is_named_in_a_warning_and_another_metric_does_not_make_on
     ],
     ids=["numbered rows of two files", "other samples", "other columns"],
 )
-def test_runs_of_other_data_are_compared_under_a_warning(
+def test_runs_of_other_data_are_compared_with_a_warning(
     scripted_run: ScriptedRun, other: dict[str, Any], warning: str, compared: bool
 ) -> None:
     comparison = compare(scripted_run("old", [A], {}), scripted_run("new", [other], {}))

@@ -36,7 +36,6 @@ def interval(before: Run, after: Run) -> tuple[float, float]:
 
 
 def other(number: int) -> str:
-    """Simulate a retriever that misses every third sample."""
     return "All" if number % 3 else "Little"
 
 
@@ -104,7 +103,7 @@ def labelled_pair(scripted_run: ScriptedRun) -> tuple[Run, Run]:
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(shuffle=st.randoms(use_true_random=False))
-def test_the_order_of_labels_moves_nothing(labelled_pair: tuple[Run, Run], shuffle: random.Random) -> None:
+def test_the_order_of_labels_does_not_matter(labelled_pair: tuple[Run, Run], shuffle: random.Random) -> None:
     expected = corrected(*labelled_pair)
     for run in labelled_pair:
         rows = stored_labels(run.directory)

@@ -32,7 +32,6 @@ def decided(run: Run, gate: str, baseline: Run | None = None) -> GateDecision:
 
 
 def test_a_gate_uses_the_corrected_interval_and_says_so(scripted_run: ScriptedRun) -> None:
-    """The judge is too strict: the gate fails by its interval and passes by the corrected one."""
     run = run_of(scripted_run, "run", samples=200, threshold=0.8)
     assert decided(run, ">=0.5").outcome == "fail"
     label(run, 100)

@@ -88,7 +88,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run
     one_third = {drawn.share for drawn in drawing.statements if drawn.place.position == 0}
     assert max(one_third) == pytest.approx(min(one_third))
     [other] = {drawn.share for drawn in drawing.statements} - one_third
-    # Twelve times 1/24 is one key of 1/2, that of "Another." in twelve equal samples.
+    # "Another." is in twelve equal samples: twelve times 1/24 is one key of 1/2.
     assert other / max(one_third) == pytest.approx(0.5 / (1 / 24**2 + 1 / 12**2) ** 0.5)
 
 
@@ -260,6 +260,6 @@ def test_a_second_annotator_gets_statements_that_others_labelled(judged_run: Jud
     assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
     bob.answer(1)
     assert (len(Labelling(run, "bob", n=9, again=True).rows), bob.labelled) == (2, 1)
-    # What ann could not tell is still open to bob, who is not asked for what she labelled.
+    # Bob gets the statements that ann left undecided, but not those she labelled.
     assert len(Labelling(run, "bob", n=5).rows) == 2
     assert len(Labelling(run, "ann", n=5).rows) == 1

@@ -59,7 +59,7 @@ def test_a_gate_is_a_metric_a_comparison_and_a_number(
         ("context_recall.delta>=-2", r"lies in \[-1, 1\]"),
     ],
 )
-def test_anything_else_is_refused(text: str, problem: str) -> None:
+def test_malformed_gates_are_refused(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         parse_gate(text)
 

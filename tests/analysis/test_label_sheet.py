@@ -193,7 +193,7 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
     assert path.read_bytes() == content
 
 
-def test_another_ending_is_refused(tmp_path: Path) -> None:
+def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not a sheet(?s:.*)\.jsonl, \.csv, \.xlsx"):
         write_sheet(tmp_path / "sheet.ods", [sheet_row()])
 
@@ -427,7 +427,6 @@ def test_empty_cells_up_to_excel_s_limits_take_no_memory(tmp_path: Path) -> None
 
 
 def test_entities_are_not_expanded(tmp_path: Path) -> None:
-    """Neither external entities nor recursive ones."""
     grown = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(8))
     sheet = "xl/worksheets/sheet1.xml"
     for entities in ('<!ENTITY i SYSTEM "file:///etc/hostname">', f'<!ENTITY a "aaaaaaaaaa">{grown}'):

@@ -81,7 +81,7 @@ def test_labels_of_all_statements_give_the_labelled_mean(judged_run: JudgedRun) 
     assert run[METRIC].mean != pytest.approx(truth(40), abs=0.02)
 
 
-def test_a_judge_that_is_always_right_leaves_its_mean(judged_run: JudgedRun) -> None:
+def test_labels_do_not_change_the_mean_of_a_perfect_judge(judged_run: JudgedRun) -> None:
     run = judged_run()
     said = {row.text: row.label for row in run.verdicts}
     mean = corrected(label(run, said.__getitem__, 30))
@@ -155,10 +155,10 @@ def test_missing_labels_are_reported_with_their_time(judged_run: JudgedRun, scri
     mean = corrected(label(judged_run(), n=4))
     assert (mean.clusters, mean.ci95, mean.next_look, mean.needed, mean.minutes) == (4, None, 20, 16, 5)
     assert "too few labels for an interval" in (mean.remark or "")
-    # Of a run of six samples, labels of all would not do.
+    # Six samples are too few, even with all labels.
     few = corrected(label(judged_run("few", samples=6)))
     assert (few.clusters, few.ci95, few.needed, few.minutes, few.remark) == (6, None, None, None, TOO_SMALL)
-    # Forty samples of five groups are five draws.
+    # Forty samples in five groups count as five.
     rows = [
         {"id": f"s{n}", "group": n % 5, "reference": f"Fact 0 of sample {n} is so.", "retrieved_contexts": ["x"]}
         for n in range(40)
@@ -179,7 +179,7 @@ def test_between_two_looks_more_labels_change_no_interval(judged_run: JudgedRun)
     at_100 = corrected(label(run, n=100))
     assert (at_100.labels, at_100.next_look) == (100, 150)
     assert at_100.ci95 != at_50.ci95
-    # Labels of all statements are the last look, of whatever number.
+    # Labels of all statements are always the last look.
     complete = corrected(label(run))
     assert (complete.labels, complete.statements, complete.next_look) == (199, 199, None)
 
@@ -236,7 +236,7 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     assert [pair.share, pair.kappa] == pytest.approx([0.8, 0.583333])
     assert (found.statements, found.labellers, found.passed_over) == (10, {"ann": 10, "bob": 10}, 0)
     assert [Decisions(stored_labels(run.directory)).human[key] for key in statements] == [1] * 5 + [0.5, 0, 0, 0, 0.5]
-    # Two who say 1 of all agree, and neither number tells how far beyond chance.
+    # If both label everything 1, agreement beyond chance is undefined.
     same = labels(label(label(judged_run("same"), lambda _: 1, 3), lambda _: 1, 3, "bob", again=True)).agreement
     assert same is not None
     assert (same.share, same.alpha, same.pairs[0].kappa) == (1, None, None)
@@ -276,7 +276,7 @@ def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> N
     assert bob.ci95 is not None
     assert both.ci95 == (min(ann.ci95[0], bob.ci95[0]), max(ann.ci95[1], bob.ci95[1]))
     assert both.mean == pytest.approx((ann.mean + bob.mean) / 2)
-    # A gate is passed if it is for each of them.
+    # A gate must pass for each annotator.
     for low, outcome in ((both.ci95[0] - 0.01, "pass"), (both.ci95[0] + 0.001, "undecided")):
         assert run.check([f"{METRIC}>={low:.4f}"]).decisions[0].outcome == outcome
 
@@ -295,7 +295,6 @@ def test_missing_labels_of_one_annotator_come_from_the_most_active(judged_run: J
 
 
 def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) -> None:
-    """Thirty labels, then the opposite of each."""
     run = label(judged_run(samples=40), n=30)
     label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
     mean = corrected(run)
@@ -308,7 +307,7 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
     for gate in ("context_recall>=0.45", "context_recall>=0"):
         [decided] = run.check([gate]).decisions
         assert (decided.outcome, decided.passed, decided.reason) == ("undecided", False, request)
-    # Of nine statements a low agreement is no reason yet.
+    # Nine statements are too few to reject the labels.
     few = label(judged_run("few", samples=40), n=30)
     label(few, lambda words: 1 - human_of(words), 9, "bob", again=True)
     assert corrected(few).by_annotator is not None
@@ -330,7 +329,6 @@ def test_a_second_annotator_never_narrows_the_interval(judged_run: JudgedRun, da
 
 
 def test_skipped_and_undecided_statements_have_no_label(judged_run: JudgedRun) -> None:
-    """Two of ten are skipped, one is undecided."""
     run, said = judged_run(), iter([1, None, 1, "?", 1, None, 1, 1, 1, 1])
     label(run, lambda _: next(said), 10)
     found = labels(run)
@@ -366,7 +364,7 @@ def test_labels_of_other_data_are_reported_and_do_not_correct(judged_run: Judged
     none = judged_run("none", samples=80, metrics=["faithfulness"])
     with pytest.raises(DataError, match="none of the 30 labels"):
         read_labels(none, larger.directory)
-    # Labels of its own correct it, and those that it has already are not asked for again.
+    # New labels correct it; existing ones are not asked for again.
     label(larger, n=40)
     drawn = Decisions(stored_labels(larger.directory)).drawn
     assert corrected(larger).labelled == len(drawn[last_drawing(larger), next(reversed(drawn))[1]])
@@ -387,7 +385,7 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert {row.labeller for row in second} == {"ann", "bob"}
     assert len(second) <= 40
     assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labelled
-    # Bob says 0, ann 1 and then nothing: what is carried over to the third drawing is bob's.
+    # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
     [first] = Labelling(run, "none", n=1).rows
     values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {"key": first["label_id"]}
@@ -480,7 +478,6 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun,
 
 
 def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """The page writes null with a time, which counts if read before the older file."""
     run, other = judged_run(), judged_run("other")
     row = {**drawn_rows(run)[0], "labeller": "ann"}
     monday = written(tmp_path / "1.jsonl", {**row, "human": 1, "when": "2026-11-16T09:00:00Z"})
@@ -491,7 +488,6 @@ def test_undecided_in_a_page_withdraws_the_earlier_label(judged_run: JudgedRun, 
 
 
 def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRun, tmp_path: Path) -> None:
-    """Otherwise, a second expert's sheet would replace the first one's labels."""
     run = judged_run()
     rows = drawn_rows(run, 12)
     ones, zeros = (written(tmp_path / f"{human}.jsonl", *[{**row, "human": human} for row in rows]) for human in (1, 0))
@@ -500,7 +496,7 @@ def test_a_sheet_without_names_needs_one_if_others_labelled(judged_run: JudgedRu
     assert read_labels(run, zeros, "Dr. Weiß") == LabelsRead(new=12)
     with pytest.raises(InputError, match=r"does not name its annotator, and Dr\. Weiß labelled this run"):
         read_labels(run, ones)
-    # One name in a sheet is the name of all its rows.
+    # A single name in a sheet applies to all its rows.
     named = [{**row, "human": 1, "labeller": "bob" if number == 0 else None} for number, row in enumerate(rows)]
     assert read_labels(run, written(tmp_path / "named.jsonl", *named)) == LabelsRead(new=12)
     assert labels(run).labellers["bob"] == 12
@@ -554,7 +550,7 @@ def test_a_label_of_0_counts_where_no_is_good(scripted_run: ScriptedRun) -> None
     mean = corrected(label(run, lambda text: int(text in ("Fact 0.", "Fact 1."))), "rude")
     assert run["rude"].mean == pytest.approx(0.8)
     assert mean.mean == pytest.approx(0.9)
-    # Of the two that people call rude it knows both, of the 18 others 16.
+    # The judge finds both rude answers, and gets 16 of the 18 others right.
     assert (mean.right_on_ones, mean.right_on_zeros) == ((2, 2), (16, 18))
 
 
@@ -583,7 +579,6 @@ def same_judge(run: Run) -> ScriptedEngine:
 
 
 def rewritten(run: Run, rows: Sequence[LabelRow]) -> Run:
-    """Write the labels as a new valid chain."""
     (run.directory / LABELS).unlink(missing_ok=True)
     append_labels(run.directory, rows)
     return Run.open(run.directory)
@@ -660,7 +655,6 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
 
 
 def lines(found: Verification) -> str:
-    """Return the command's output for a verification."""
     return " ".join(map(str, verification_view(found).notes))
 
 
@@ -685,7 +679,6 @@ def test_verify_names_altered_labels(judged_run: JudgedRun, change: Callable[[st
 
 
 def test_verify_takes_a_drawing_of_a_metric_without_a_judged_statement(scripted_run: ScriptedRun) -> None:
-    """No context, so the judge was never asked."""
     run = scripted_run("run", [{"id": "a", "reference": "It rains.", "retrieved_contexts": []}], {}, metrics=[METRIC])
     run = rewritten(run, [decision(draw=f"0: {METRIC} 0123abcd", frame="0f", share=0.5, turn=1)])
     assert run.verify(engine=ScriptedEngine({}, default=1.0)).files == {LABELS: ("row 1",)}
@@ -705,7 +698,6 @@ def test_drawn_statements_without_a_label_leave_gates_undecided(judged_run: Judg
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_corrected_numbers_are_shares_for_any_labels(judged_run: JudgedRun, data: st.DataObject) -> None:
-    """By two annotators with different statements, in any row order."""
     samples = data.draw(st.integers(1, 15))
     run = judged_run(f"run of {samples}", samples=samples)
     (run.directory / LABELS).unlink(missing_ok=True)

@@ -27,15 +27,15 @@ def paired(before: list[Sample], after: list[Sample]) -> list[Pair]:
 @pytest.mark.parametrize(
     ("before", "after", "pairs"),
     [
-        # Equal ids pair whatever the samples say: a new retriever against an old one.
+        # Equal ids pair for any content, as with a new retriever.
         ("1 q old, 2 p old", "2 p new, 1 q new", "2 2 id, 1 1 id"),
         ("1 q, 2 p", "1 p", "1 1 id"),
         # Equal rows pair one to one.
         ("a1 q, a2 q", "b1 q, b2 q, b3 q", "a1 b1 content, a2 b2 content"),
-        # Rows without an id are named by their content, so a new context gives them a new name.
+        # Generated ids depend on the content, so a new context changes them.
         ("row-1 q old", "row-2 q new", "row-1 row-2 question"),
         ("1 q old, 2 q older", "3 q new", ""),
-        # With its reference first: every sample asks for a summary of its own document.
+        # The reference distinguishes samples that all ask for a summary.
         ("1 q old r, 2 q old s", "3 q new s, 4 q new t", "2 3 question, 1 4 question"),
         # One run has ids and the other has none.
         (
@@ -92,7 +92,6 @@ def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, st
 )
 @settings(deadline=None, max_examples=500)
 def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[Sample]) -> None:
-    """Random runs with shared, renamed, changed and repeated samples."""
     pairs = paired(before, after)
     assert {(before[pair.before].id, after[pair.after].id, pair.ground) for pair in pairs} == by_the_rules(
         before, after
@@ -107,7 +106,6 @@ def test_pairs_match_the_slow_implementation(before: list[Sample], after: list[S
 
 
 def test_two_runs_of_100_000_samples_are_paired_in_little_memory() -> None:
-    """Including hashes, positions and ids."""
     count = 10_000
     before = [sample(f"s{number}", f"q{number}") for number in range(count)]
     tracemalloc.start()

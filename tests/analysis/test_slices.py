@@ -51,7 +51,6 @@ def test_a_slice_is_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]
 
 
 def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
-    """Rows without a value share a slice."""
     values: list[Any] = [1, "x", None, "x", True, "1", ""]
     rows = [row(number, v=value) for number, value in enumerate(values)]
     run = judged(tmp_path / "run", [*rows, row(7)])
@@ -67,7 +66,7 @@ def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
         ("tags", "the column tags of the sample 1 is not a text or a number"),
     ],
 )
-def test_what_is_not_a_column_of_single_values_is_refused(tmp_path: Path, column: str, problem: str) -> None:
+def test_a_nested_or_missing_column_is_refused(tmp_path: Path, column: str, problem: str) -> None:
     run = judged(tmp_path / "run", [row(1, meta={"lang": "en"}, tags=["a"])])
     assert [part.value for part in slices(run, "meta.lang").slices] == ["en"]
     with pytest.raises(InputError, match=problem):
@@ -82,7 +81,7 @@ def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         slices(run, "doc")
 
 
-def test_a_score_of_a_sample_that_is_not_stored_is_an_error(tmp_path: Path) -> None:
+def test_a_score_without_a_stored_sample_is_an_error(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", ROWS)
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute("DELETE FROM sample WHERE id = '7'")
@@ -213,7 +212,7 @@ def test_the_command_shows_a_table_and_a_caution_per_metric(
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])
-def test_hostile_values_are_shown_harmlessly(
+def test_control_characters_in_values_are_escaped(
     scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)

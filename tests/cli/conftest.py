@@ -26,14 +26,12 @@ text = "<stmt>So: {unit}<ans>"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """State directory without a cache."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(folder / "home"))
 
 
@@ -45,7 +43,6 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
 
 @pytest.fixture
 def output(call: Call) -> Callable[..., str]:
-    """Return the output of a command that must succeed."""
 
     def printed(*arguments: str | Path) -> str:
         code, text, errors = call(*arguments)
@@ -56,7 +53,6 @@ def output(call: Call) -> Callable[..., str]:
 
 
 def suite_here(**says: object) -> None:
-    """Write localjudge.toml into the working directory."""
     Path("localjudge.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in says.items()))
 
 
@@ -65,7 +61,6 @@ def write_rows(path: str, *rows: object) -> None:
 
 
 def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
-    """Run the command line in this process and return exit code, output and errors."""
     with pytest.raises(SystemExit) as ended:
         main(list(map(str, arguments)))
     return ended.value.code, *capfd.readouterr()

@@ -33,7 +33,6 @@ def diagnosed(call: Call, *arguments: str | Path) -> tuple[object, dict[str, Any
 
 @pytest.fixture(scope="module")
 def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model with a chat template and room for joint prompts."""
     path = tmp_path_factory.mktemp("model") / "random.gguf"
     shape = random_model.Shape(context=4096)
     random_model.write(path, random_model.piece_vocabulary(), shape=shape, chat_template=random_model.CHAT_TEMPLATE)
@@ -55,7 +54,7 @@ def test_the_bundled_judge_passes_but_is_not_recommended(call: Call) -> None:
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
 
 
-def test_the_table_fits_a_terminal_and_counts_what_it_found(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_fits_a_terminal_and_counts_the_findings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     code, output, errors = doctor(call, "--injections", "0", "--probes", "96", "--quiet")
     lines = output.rstrip().splitlines()

@@ -150,7 +150,6 @@ def test_only_a_run_says_that_it_can_resume(
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Make every command raise the error."""
 
     def fail(**_options: Any) -> None:
         raise error

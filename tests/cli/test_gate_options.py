@@ -18,7 +18,6 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def data() -> None:
-    """A file of two samples, one recalled."""
     write_rows("data.jsonl", *ROWS)
 
 

@@ -59,7 +59,6 @@ def said(*, of: str = "run") -> list[Any]:
 
 
 def metric(call: Call, name: str = "context_recall") -> Any:
-    """Return a metric of `show --json`."""
     return json.loads(call("show", "run", "--json")[1])["metrics"][name]
 
 
@@ -150,7 +149,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         ["alone", "0.833"],
     ]
     assert "12 statements labelled by a person" in output
-    # 6 of the 10 that people call 1 are judged so, and none of the other two is judged 0.
+    # 6 of the 10 statements with label 1 are judged 1, and neither of the other two 0.
     assert "the judge is right on 6 of 10 labels of 1 and on 0 of 2 labels of 0" in " ".join(output.split())
     assert "sensitivity" not in output
     assert call("report", "run", "--json")[0] == 0
@@ -254,7 +253,6 @@ def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], in
 
 
 def seen(controller: int, words: str) -> str:
-    """Read the terminal until the words appear; fail after a minute."""
     text = ""
     while words not in text:
         ready, _, _ = select.select([controller], [], [], 30)
@@ -292,7 +290,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     assert said() == [1, 0, "?", 1, None, 0]
     rows_kept = stored_labels(Path("run"))
     assert {(row.labeller, row.way) for row in rows_kept} == {("ann", "terminal")}
-    # 1 was taken back and its statement left for the end: 0 is of the one after it.
+    # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
     with in_a_terminal("label", "run", "--n", "6", "--again", "--labeller", "bob") as (process, controller):
         seen(controller, "0 of 3 answered")

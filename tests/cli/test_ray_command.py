@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
 ]
-# The command, which Ctrl-C stops although a job in the background inherits that it is ignored.
+# Restore Ctrl-C, which background jobs ignore by inheritance.
 INTERRUPTIBLE_COMMAND = """
 import signal
 from localjudge.cli.main import main
@@ -34,7 +34,6 @@ SAMPLES = 300
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data for a run of several seconds with two workers."""
     file = tmp_path_factory.mktemp("data") / "data.jsonl"
     rivers = [(number, f"The river {number} is {number * 7} km long") for number in range(SAMPLES)]
     rows = (
@@ -55,7 +54,7 @@ class Started:
     def __init__(self, folder: Path, data: Path, *options: str) -> None:
         self.mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
         (folder / "home").mkdir()
-        # Short: Ray's sockets are in it, and their paths have 107 bytes at most.
+        # Short, because paths of Ray's sockets have at most 107 bytes.
         self.temporary = Path(tempfile.mkdtemp(dir="/tmp"))
         self.home, self.out = folder / "home", folder / "run"
         environment = {
@@ -118,7 +117,6 @@ def environ(pid: int) -> list[str]:
 
 
 def marked(mark: str) -> list[int]:
-    """Return all processes with the marker, including Ray's."""
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if mark in environ(pid)]
 
 
@@ -129,7 +127,6 @@ def kill(pids: list[int]) -> None:
 
 
 def listening(pids: list[int]) -> set[str]:
-    """Return the listening addresses in the kernel's notation."""
     inodes = set()
     for pid in pids:
         for descriptor in Path(f"/proc/{pid}/fd").glob("*"):

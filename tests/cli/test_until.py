@@ -9,13 +9,12 @@ from tests.cli.conftest import Call, suite_here, write_rows
 
 pytestmark = pytest.mark.engine
 
-# The reference judge supports what stands in the context, and nothing else.
+# The reference judge supports only text from the context.
 TRUE, FALSE = "It opened in 1889.", "Mars is red."
 
 
 @pytest.fixture(autouse=True)
 def data(folder: Path) -> None:
-    """60 samples, nine in ten supported."""
     rows = (
         {"id": str(n), "retrieved_contexts": [TRUE], "reference": FALSE if n % 10 == 3 else TRUE} for n in range(60)
     )

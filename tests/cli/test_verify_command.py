@@ -22,13 +22,11 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with two threads."""
     return evaluate(ROWS, metrics=["context_recall"], threads=2, out=tmp_path_factory.mktemp("made")).directory
 
 
 @pytest.fixture
 def directory(made: Path, tmp_path: Path) -> Path:
-    """A copy of the run for the test to damage."""
     return shutil.copytree(made, tmp_path / "run")
 
 
@@ -37,7 +35,7 @@ def with_answer(directory: Path, p_yes: str) -> None:
         store.execute(f"UPDATE answer SET p_yes = {p_yes} WHERE request = 1")
 
 
-def test_a_run_of_this_machine_is_bit_identical_with_other_threads(directory: Path, call: Call) -> None:
+def test_a_run_is_verified_bit_identical_with_other_threads(directory: Path, call: Call) -> None:
     code, output, errors = call("verify", directory, "--threads", "1")
     first = "bit-identical: 3 of 3 stored answers asked for again, every bit the same"
     assert (code, output.splitlines()[0].strip()) == (0, first)

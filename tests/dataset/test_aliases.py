@@ -9,7 +9,6 @@ from localjudge.types import Context, Sample
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
-    """Read one row as a sample, with the id "1" by default."""
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
@@ -44,7 +43,7 @@ def test_two_columns_for_one_field_are_an_error_that_says_how_to_choose(
             {"retrieved_contexts": "a,b"},
             {"retrieved_contexts": (Context(text="t"),)},
         ),
-        # A mapping that takes the ids for the texts is followed.
+        # A mapping may use the ids as texts.
         (
             {"question": "q", "retrieved_context_ids": ["x"]},
             {"retrieved_contexts": "retrieved_context_ids"},
@@ -62,7 +61,7 @@ def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], 
     [
         ({"quest": "q"}, "the mapping quest=q is not of one of our fields"),
         ({"reference": "gold"}, "the mapping reference=gold names a column that no row of rows has"),
-        # One of several that is misspelt would otherwise be left out without a word; a text has one column.
+        # A misspelt column must not be dropped silently; a text has one column.
         ({"retrieved_contexts": "a,missing"}, "names a column that no row of rows has"),
         ({"reference": "a,b"}, "names a column that no row of rows has"),
     ],

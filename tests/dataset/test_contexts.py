@@ -32,7 +32,7 @@ def read(value: Any) -> tuple[Context, ...] | None:
         ([Context(text="a", id="x")], [Context(text="a", id="x")]),
         # As Hugging Face writes a list of objects.
         ({"title": ["t", "u"], "text": ["a", "b"]}, [Context(text=x, meta={"title": y}) for x, y in ("at", "bu")]),
-        # Haystack writes the meta of a document beside its content.
+        # Haystack writes the metadata of a document next to its content.
         ([{"content": "a", "url": {"u": 1}, "meta": {"p": 1}}], [Context(text="a", meta={"url": {"u": 1}, "p": 1})]),
     ],
 )
@@ -70,7 +70,6 @@ def test_other_shapes_are_refused_by_name(value: Any, said: str) -> None:
 
 
 def cell(folder: Path, text: str) -> tuple[Context, ...] | None:
-    """Read the contexts of one CSV cell."""
     path = folder / "data.csv"
     quoted = text.replace('"', '""')
     path.write_text(f'question,contexts\nq,"{quoted}"\n', encoding="utf-8")

@@ -20,7 +20,7 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
         ([*EARLIER, said("user", "Where?"), said("assistant", "There.")], ("Where?", "There.")),
         ([*EARLIER, said("user", "Where?")], ("Where?", None)),
         ([said("human", "Where?", "type"), said("ai", "There.", "type")], ("Where?", "There.")),
-        # Calls of tools stand between: the answer is the last thing that the assistant said.
+        # With tool calls in between, the answer is the assistant's last message.
         (
             [said("user", "Where?"), said("assistant", None), said("tool", "x")]
             + [said("assistant", text) for text in ("I looked.", "There.", "")],
@@ -65,7 +65,7 @@ TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
         ({"inputs": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
         ({"input": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
         ({"user_input": TALK, "response": "Here."}, {}, ("Where?", "Here.", 1)),
-        # Samples of inspect have both: the messages tell how it went.
+        # Samples of inspect have both; the messages are the full conversation.
         ({"input": "Why?", "messages": TALK}, {}, ("Why?", None, 0)),
         ({"talk": TALK, "input": "x"}, {"user_input": "talk"}, ("Where?", "There.", 1)),
     ],

@@ -186,9 +186,9 @@ def test_an_object_with_unknown_keys_is_refused_by_its_keys(
 @pytest.mark.parametrize(
     ("content", "mapping", "questions"),
     [
-        # Without the mapping the object would be taken for one that holds its rows under `passages`.
+        # Without the mapping, the rows would be read from `passages`.
         ({"Q": "Why?", "passages": [{"text": "a"}]}, {"user_input": "Q", "retrieved_contexts": "passages"}, ["Why?"]),
-        # Columns by row number have the same numbers; the parts of a row have names of their own.
+        # Columns by row number have equal keys; the parts of a row have different names.
         ({"test": {"Q": {"text": "Why?"}}, "response": {"output": "So."}}, {"user_input": "test.Q.text"}, ["Why?"]),
         (
             {"version": 2, "tags": ["x"], "results": [{"Q": "Why?"}, {"Q": "How?"}]},

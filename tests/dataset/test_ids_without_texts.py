@@ -34,7 +34,6 @@ def run(out: Path, rows: list[dict[str, Any]], **options: Any) -> localjudge.Run
 
 
 def outcome_of(name: str, sample: Sample) -> Outcome:
-    """Score with a metric that needs no judge."""
     with pytest.raises(StopIteration) as finished:
         next(catalog.get(name).steps(sample, sentences))
     return finished.value.value  # type: ignore[no-any-return]

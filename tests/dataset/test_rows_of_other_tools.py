@@ -23,7 +23,6 @@ NODES = [{"node": {"text": "one text", "class_name": "TextNode"}}, {"node": {"te
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
-    """Read one row as a sample, with the id "1" by default."""
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
 
 
@@ -96,7 +95,7 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
 @pytest.mark.parametrize(
     ("row", "field", "column"),
     [
-        # An example of LangSmith keeps the right answer in `outputs`, a row of MLflow what was answered.
+        # LangSmith stores the reference in `outputs`, MLflow the response.
         ({"inputs": QUESTION, "outputs": {"answer": "a"}}, "response", None),
         ({"inputs": QUESTION, "outputs": {"answer": "a"}, "expectations": {}}, "response", "outputs.answer"),
         ({"query": "q", "data": "a", "documents": CONTENTS}, "response", "data"),
@@ -109,10 +108,10 @@ def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
         ({"input": "q", "context": ["c"], "retrieval_context": "x"}, "reference_contexts", "context"),
         ({"input": "q", "context": ["c"], "expected_output": "x"}, "reference_contexts", "context"),
         ({"input": "q", "context": ["c"], "expected_output": "x", "output": "a"}, "retrieved_contexts", "context"),
-        # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}: a path goes before its object.
+        # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}: paths have priority.
         ({"response": {"output": "a"}}, "response", "response.output"),
         ({"output": {"completion": "a", "model": "m"}}, "response", "output.completion"),
-        # Many tools keep the whole prompt under it, contexts included.
+        # Many tools store the whole prompt with contexts under this name.
         ({"prompt": "Answer: q", "answer": "a"}, "user_input", None),
     ],
 )

@@ -34,12 +34,10 @@ rows_of_any_kind = st.fixed_dictionaries({"id": ids, "user_input": st.none() | t
 
 
 def own_id(row: dict[str, Any]) -> object:
-    """Return the id of the row, or a unique object."""
     return row["id"] if row["id"] and row["id"].strip() else object()
 
 
 def said(sample: Sample) -> dict[str, Any]:
-    """Return the fields without nulls, defaults and empty texts."""
     fields = sample.model_dump(exclude_defaults=True)
     return {name: value for name, value in fields.items() if value != ""}
 

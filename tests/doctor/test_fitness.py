@@ -145,7 +145,7 @@ def test_reasons_are_given_for_the_next_use_only() -> None:
     barred = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
     assert (barred.uses, len(barred.barred_by)) == (("ranking",), 2)
     assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
-    # Failed plain cases bar all of them.
+    # Failed plain cases exclude all uses.
     check = admission(knows, passes=False)
     assert (check.status, check.finding.count("not fit (it fails the plain cases)")) == ("warning", 2)
 
@@ -177,7 +177,6 @@ def at_bounds(**changed: float) -> ProbeFigures:
 
 
 def last_uses(figures: ProbeFigures) -> list[str]:
-    """Return the highest use for each task; "" for none."""
     return [(admission.uses or ("",))[-1] for admission in admissions(figures, passes_plain_cases=True).values()]
 
 

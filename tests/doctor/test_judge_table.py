@@ -43,7 +43,6 @@ def human(text: str) -> int:
 
 
 def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None) -> Run:
-    """Create a run of a judge that knows the human labels except for noise."""
     rows = [
         {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
         for n in range(SAMPLES)
@@ -204,7 +203,7 @@ def test_labels_saved_by_hand() -> None:
     """
     assert label_savings(LabelledScores([0, 0, 1, 1], [0.1, 0.1, 0.9, 0.9])).labels == 50
     assert label_savings(LabelledScores([0, 1, 0, 1], [0.1, 0.1, 0.9, 0.9])).labels == 0
-    # Five strata of two, of which .45 and .6 are told apart by the judge's label: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
+    # Five strata of two; the judge's label separates .45 and .6: (1/2) / (10/4 + 1/2) * 9/4 = 3/8.
     scores = [0.1, 0.2, 0.3, 0.4, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9]
     assert label_savings(LabelledScores([0] * 5 + [1] * 5, scores)).labels == round(50 * (8 / 3 - 1))
 

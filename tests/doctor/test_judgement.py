@@ -36,7 +36,6 @@ class Timed(ScriptedEngine):
 
 
 def at_speed(seconds_each: float) -> Examinee:
-    """Create a judge with this time per verdict."""
     engine = Timed({}, default=0.1)
     judge = Examinee(WRITER, engine, Silence())
     engine.now = EngineStats(evaluated_tokens=100, seconds_total=seconds_each)
@@ -48,7 +47,6 @@ def asked(script: Callable[[VerdictRequest], float | str] | dict[str, float], de
 
 
 def users_text(request: VerdictRequest) -> str:
-    """Return the prompt without the judge's own wording."""
     return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
 
 

@@ -40,7 +40,6 @@ def real_file(name: str) -> Path:
 
 @pytest.fixture(scope="session")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
-    """Create random models, each kind once."""
     folder = tmp_path_factory.mktemp("models")
 
     @functools.cache
@@ -68,7 +67,6 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
 
 @pytest.fixture
 def open_engine() -> Iterator[Opener]:
-    """Open engines, with one thread by default, and close them after the test."""
     engines: list[LlamaCppEngine] = []
 
     def opener(file: ModelFile, *, begin_of_text: bool = True, **settings: int | bool) -> LlamaCppEngine:
@@ -83,7 +81,6 @@ def open_engine() -> Iterator[Opener]:
 
 @pytest.fixture(scope="session")
 def ask() -> Asker:
-    """Create a request from instructions | context ... | unit, with the grammar of a metric."""
 
     def request(unit: str, contexts: Sequence[str] = (), *, grammar: str = "attributed") -> VerdictRequest:
         nodes: list[tuple[Piece, ...]] = [(Piece(text=f"Is it {grammar}? ", trusted=True),)]
@@ -97,7 +94,6 @@ def ask() -> Asker:
 def attributions(
     texts: Sequence[str], context: str = "It opened in 1936.", *, chat: ChatEnds | None = None, **asking: Any
 ) -> list[VerdictRequest]:
-    """Create statements about one context with the instruct profile."""
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(texts)
@@ -108,7 +104,6 @@ def attributions(
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])
 def small_model(request: pytest.FixtureRequest, make_model: ModelMaker) -> ModelFile:
-    """A model with two vocabularies and a context of 8,192 tokens."""
     return make_model(vocabulary=request.param, shape=random_model.Shape(context=8192))
 
 
@@ -127,7 +122,6 @@ class LoadedVocabulary(Vocabulary):
 
 @contextmanager
 def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
-    """Load the vocabulary of a GGUF file without weights."""
     with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
         yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model.pointer))
 
@@ -137,6 +131,5 @@ OpenVocabulary = Callable[[str], AbstractContextManager[LoadedVocabulary]]
 
 @pytest.fixture(scope="session")
 def open_vocabulary(make_model: ModelMaker) -> OpenVocabulary:
-    """Open a generated or real vocabulary by name."""
     made_up = random_model.MADE_UP
     return lambda name: vocabulary_of(make_model(vocabulary=name).path if name in made_up else real_file(name))

@@ -65,7 +65,6 @@ def check_engine(
 
 
 def example_requests(engine: Engine) -> list[VerdictRequest]:
-    """Return requests for any text model, in the engine's chat template."""
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(_STATEMENTS)
@@ -202,17 +201,14 @@ RULES: tuple[Callable[[ContractCase], Iterator[str]], ...] = (
 
 
 def _ask(engine: Engine, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer | None]:
-    """Return the answers in the order of the requests, None for missing ones."""
     answers = dict(engine.answers(requests))
     return [answers.get(index) for index in range(len(requests))]
 
 
 def _with_unit(request: VerdictRequest, piece: Piece) -> VerdictRequest:
-    """Replace contexts and unit with this piece."""
     last = (piece, Piece(text="\nAnswer: ", trusted=True))
     return VerdictRequest((request.path[0], last), request.grammar)
 
 
 def _with_words(request: VerdictRequest, words: str) -> VerdictRequest:
-    """Add a text to the request."""
     return request._replace(path=(*request.path[:-1], (Piece(text=words, trusted=False),), request.path[-1]))

@@ -20,7 +20,6 @@ from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 
 def said(request: VerdictRequest) -> float:
-    """Return a probability that depends on the text of the unit."""
     return (sum(map(ord, unit_text(request))) % 97) / 96
 
 
@@ -65,7 +64,6 @@ def open_noting(file: ModelFile, settings: EngineSettings, *, begin_of_text: boo
 
 
 def outline(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    """Return the model facts that the driver knows."""
     return ModelOutline({**ScriptedEngine(said).identity, "kind": 0}, n_ctx=1_000_000, memory_bytes=0, uses_gpu=False)
 
 
@@ -73,12 +71,10 @@ SCRIPTED = InProcess(open_noting, outline, lambda *_, **__: ScriptedEngine(said)
 
 
 def model_in(folder: Path) -> ModelFile:
-    """Create a file in place of the model."""
     (folder / "model.gguf").write_bytes(b"stands for weights")
     return find(str(folder / "model.gguf"))
 
 
 def asked_by(folder: Path) -> list[tuple[int, str]]:
-    """Return process and question of each request, in order."""
     lines = (folder / "asked").read_text().splitlines() if (folder / "asked").exists() else []
     return [(int(pid), unit) for pid, unit in (line.split(" ", 1) for line in lines)]

@@ -26,7 +26,6 @@ def model(request: pytest.FixtureRequest, make_model: ModelMaker, tmp_path: Path
 
 
 def spoil(path: Path) -> None:
-    """Overwrite the second half of the file with zeros."""
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(size // 2)

@@ -33,7 +33,7 @@ HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
         (CHATML + "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}", HEAD, TAIL),
         (CHATML + "{% if thinking is not defined or thinking %}<think>\n{% endif %}", HEAD, TAIL),
         ("{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n", "", "AB"),
-        # A family without a switch is led to its answer.
+        # A family without a switch gets the beginning of its answer.
         *(
             ("{{ messages[0].content }}{{ '" + opening + "' }}", "", opening + opener)
             for opening, opener in [

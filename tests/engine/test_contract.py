@@ -1,4 +1,4 @@
-# ruff: noqa: D102 -- the names of the broken engines say what is wrong with them
+# ruff: noqa: D102 -- the names of the broken engines state the fault
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,7 +20,6 @@ Answers = Iterator[tuple[int, Answer | NoAnswer]]
 
 
 def share(request: VerdictRequest) -> float:
-    """Return a probability that depends on the whole prompt and the origin of each piece."""
     text = repr(request.path).encode("utf-8", "surrogatepass")
     return sum(place * byte for place, byte in enumerate(text)) % 997 / 997
 
@@ -60,7 +59,6 @@ def test_custom_requests_may_be_used(ask: Asker) -> None:
 
 
 def broken(**parts: Any) -> type[Sound]:
-    """Create an engine class with these faulty methods and properties."""
     return type("Broken", (Sound,), parts)
 
 
@@ -69,12 +67,10 @@ def identified(identity: Callable[[Any], dict[str, Any]]) -> type[Sound]:
 
 
 def yielding(change: Callable[[list[tuple[int, Any]]], list[Any]]) -> type[Sound]:
-    """Create an engine class that changes its list of answers."""
     return broken(answers=lambda self, requests: iter(change(list(ScriptedEngine.answers(self, requests)))))
 
 
 def answering(**fields: Any) -> type[Sound]:
-    """Create an engine class with a constant, unchecked answer."""
     answer = Answer.model_construct(**{"p_yes": 0.5, "legal_mass": 1, "raw": "", "reason": None, **fields})
     return broken(_answer=lambda _self, _request: answer)
 

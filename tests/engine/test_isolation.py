@@ -55,7 +55,6 @@ def model(request: pytest.FixtureRequest, make_model: Callable[..., ModelFile]) 
 
 @pytest.fixture(scope="module")
 def requests(ask: Asker) -> list[VerdictRequest]:
-    """Statements of many lengths about one long context, and some about two short ones."""
     draw = random.Random(1)
     sentences = [" ".join(draw.choices(WORDS, k=draw.randrange(2, 30))).capitalize() + "." for _ in range(24)]
     return [ask(text, [LONG_CONTEXT]) for text in sentences[:16]] + [
@@ -72,13 +71,11 @@ def engine(model: ModelFile) -> Iterator[LlamaCppEngine]:
 
 @pytest.fixture(scope="module")
 def expected(model: ModelFile, requests: list[VerdictRequest]) -> Answers:
-    """The verdicts of one call to a fresh engine."""
     with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
         return in_order(opened, requests)
 
 
 def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answers:
-    """Return the answers in the order of the requests."""
     return [answer for _, answer in sorted(engine.answers(requests))]
 
 

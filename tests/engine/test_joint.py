@@ -43,7 +43,6 @@ def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opener) -> None
 
 
 def test_forced_text_never_forms_a_control_token(opened: Opener) -> None:
-    """Statements are forced into the answer as user text."""
     engine = opened()
     tokenized = engine.tokenize(asked(("<|im_end|><start_of_turn></s>",))[0])
     assert not set(tokenized.grammar.start.forced) & set(engine.vocabulary.reserved)

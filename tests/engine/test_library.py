@@ -16,7 +16,6 @@ OTHER_BUILD = 'AttributeError("/venv/llama_cpp/lib/libllama.so: undefined symbol
 
 
 def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command with fake bindings that fail to load their library."""
     (llama_cpp / "llama_cpp").mkdir()
     (llama_cpp / "llama_cpp" / "__init__.py").write_text(f"raise {error}\n", encoding="utf-8")
     path = os.pathsep.join(filter(None, [str(llama_cpp), str(ROOT), os.environ.get("PYTHONPATH")]))

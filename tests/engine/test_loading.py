@@ -66,7 +66,6 @@ def test_all_layers_go_to_a_usable_gpu(
 
 
 def test_the_default_threads_are_the_available_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All cores if the system does not report a limit."""
     assert EngineSettings().used_threads == len(os.sched_getaffinity(0))
     assert EngineSettings(threads=3).used_threads == 3
     monkeypatch.delattr(os, "sched_getaffinity")

@@ -30,7 +30,6 @@ def _listen(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def allocated(path: Path, n_ctx: int) -> MemoryNeed:
-    """Return the buffer sizes that llama.cpp logs, for weights without repacking."""
     _said.clear()
     llama_cpp.llama_log_set(_listen, ctypes.c_void_p(0))
     weights = llama_cpp.llama_model_default_params()
@@ -120,7 +119,6 @@ judge = resources.bundled_file("models", "reference-judge.gguf")
 
 
 def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the program after `LIMITED`, with an empty state directory."""
     command = [sys.executable, "-c", LIMITED + program]
     environment = {**os.environ, "LOCALJUDGE_HOME": str(home)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

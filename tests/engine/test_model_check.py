@@ -49,7 +49,6 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
 
 @pytest.fixture
 def changed(make_model: ModelMaker, tmp_path: Path) -> Callable[..., ModelFile]:
-    """Create a small model with changed keys."""
 
     def change(changes: dict[str, Any], tensors: slice = ALL) -> ModelFile:
         path = copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors)
@@ -59,7 +58,6 @@ def changed(make_model: ModelMaker, tmp_path: Path) -> Callable[..., ModelFile]:
 
 
 def refusal(file: ModelFile) -> ModelError:
-    """Return the error that refuses the model. It must have a hint."""
     with pytest.raises(ModelError) as caught:
         load(file, SETTINGS)
     assert str(file.path) in str(caught.value)
@@ -128,9 +126,9 @@ def put(data: bytes, place: int, value: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "what"),
     [
-        # A half of 0x7E00 is not a number; 64 of them stand where a matrix was.
+        # The F16 number 0x7E00 is NaN; 64 of them replace a matrix.
         (lambda data: put(data, len(data) // 2 & ~1, b"\x00\x7e" * 64), "has invalid data"),
-        # One byte of the word for a letter was changed: `e` comes back as something else.
+        # One byte of a token was changed, so `e` decodes differently.
         (
             lambda data: put(data, data.index(b"\x01\0\0\0\0\0\0\0e\x01\0\0\0\0\0\0\0f") + 8, b"\x7f"),
             "damaged tokenizer",

@@ -36,7 +36,6 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
-    """Write the value over the first half of each row from `first_row`: an F16 number, or the scale of a Q8_0 block."""
     reader = GGUFReader(path, "r+")
     rows = next(tensor_data for tensor_data in reader.tensors if tensor_data.name == tensor).data.view(np.uint8)
     rows[first_row:, :2] = list(value)
@@ -51,7 +50,6 @@ def spoilt(tmp_path: Path, untried: None) -> ModelFile:
 
 
 def short(unit: str, *, grammar: str = "attributed", explanation: str | None = None) -> VerdictRequest:
-    """Create a prompt of one token per byte."""
     nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
     after = grammars.load_grammar(explanation) if explanation else None
     return VerdictRequest(path=nodes, grammar=grammars.load_grammar(grammar), explanation=after)

@@ -61,7 +61,6 @@ print(sizes[-1] - sizes[9])
 
 
 def output_of(*arguments: str) -> str:
-    """Return the output of a Python process that must succeed."""
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -69,7 +68,6 @@ def output_of(*arguments: str) -> str:
 
 @pytest.fixture(params=["reference", "smollm2"])
 def model(request: pytest.FixtureRequest) -> str:
-    """The bundled judge, and a language model if there is one."""
     if request.param == "reference":
         return "reference"
     folder = os.environ.get("LOCALJUDGE_TEST_MODELS")
@@ -93,7 +91,6 @@ def ask(judge: Judge, place: str, folder: Path) -> Numbers:
 
 
 def stress(model: str, folder: Path) -> Counter[str]:
-    """Use one open judge in three threads and close it in a fourth; count the outcomes."""
     how: dict[str, Any] = {"threads": 1, "n_ctx": 512}
     with Judge.open(model, **how) as judge:
         serial = {place: ask(judge, place, folder) for place in ("Ulm", "Bonn", "Jena")}
@@ -110,7 +107,6 @@ def stress(model: str, folder: Path) -> Counter[str]:
 
 
 def close_after(uses: int, judge: Judge, barrier: Barrier, done: Semaphore) -> None:
-    """Close the judge after this number of uses."""
     barrier.wait()
     for _ in range(uses):
         done.acquire()
@@ -118,7 +114,6 @@ def close_after(uses: int, judge: Judge, barrier: Barrier, done: Semaphore) -> N
 
 
 def use(judge: Judge, place: str, folder: Path, barrier: Barrier, done: Semaphore) -> Numbers | str:
-    """Return the numbers, or the error."""
     barrier.wait()
     try:
         return ask(judge, place, folder)

@@ -17,7 +17,6 @@ trees = st.lists(paths, max_size=8)
 
 
 def evaluated(order: Sequence[TokenPath]) -> int:
-    """Count the evaluated tokens of the paths in this order, with one path in memory."""
     resident: TokenPath = ()
     total = 0
     for path in order:

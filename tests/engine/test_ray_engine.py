@@ -29,7 +29,7 @@ from tests.engine.conftest import TEMPLATE, Asker, ModelMaker
 from tests.engine.contract import check_engine
 from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
 
-# Not imported here: a cluster of this machine is closed to others by what is set when ray is imported.
+# Not imported here, because settings at the import of ray close a local cluster to other machines.
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
@@ -48,7 +48,6 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def open_ray(tmp_path: Path) -> Iterator[Opener]:
-    """Open engines with scripted workers, two by default."""
     engines: list[RayEngine] = []
 
     def opened(workers: int = 2, **settings: Any) -> RayEngine:
@@ -62,12 +61,10 @@ def open_ray(tmp_path: Path) -> Iterator[Opener]:
 
 
 def requests_of(ask: Asker, units: list[str]) -> list[VerdictRequest]:
-    """Create requests; each three share a context."""
     return [ask(unit, [f"context {number // 3}"]) for number, unit in enumerate(units)]
 
 
 def probabilities(engine: RayEngine, requests: list[VerdictRequest]) -> list[float]:
-    """Return the probabilities in the order of the requests."""
     pairs = list(engine.answers(requests))
     p_yes = {index: answer.p_yes for index, answer in pairs if not isinstance(answer, NoAnswer)}
     assert len(pairs) == len(p_yes) == len(requests)
@@ -236,7 +233,6 @@ def test_an_address_without_a_cluster_is_refused(address: str, tmp_path: Path) -
 
 
 def asked(context: str, unit: str) -> VerdictRequest:
-    """Create a request: instructions | context | unit."""
     return VerdictRequest(tuple((Piece(text, trusted=False),) for text in ("Decide.", context, unit)), GRAMMAR)
 
 

@@ -36,7 +36,6 @@ def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> N
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
 def test_every_answer_is_complete_and_valid(opened: Opener, reasons: Reasons) -> None:
-    """With random weights and prompts in five scripts."""
     requests = asked(reasons)
     answers = answered(opened(), requests)
     assert len(answers) == len(STATEMENTS)

@@ -28,14 +28,12 @@ SAVED = ("mamba", "lfm2")
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty state directory."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The inputs of child processes."""
     inputs: list[str] = []
     run = self_check._run_child
 
@@ -258,7 +256,6 @@ class SlowChild:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that advances 20 seconds per call."""
     now = [0.0]
 
     def look() -> float:
@@ -270,7 +267,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def wanted_of(size: int, folder: Path) -> SelfCheckInput:
-    """Create the input for a sparse model of this size."""
     with (folder / "large.gguf").open("wb") as file:
         file.truncate(size)
     return SelfCheckInput(path=folder / "large.gguf", n_ctx=256, gpu_layers=0, threads=1)

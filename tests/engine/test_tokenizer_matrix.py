@@ -96,7 +96,6 @@ def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 @cache
 def opened(model: ModelFile) -> LlamaCppEngine:
-    """Open one engine per vocabulary, as a template is only text."""
     return LlamaCppEngine(model, EngineSettings(threads=1))
 
 
@@ -108,7 +107,6 @@ def engine(pair: tuple[str, str], make_model: ModelMaker) -> LlamaCppEngine:
 
 @pytest.fixture(scope="module")
 def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureRequest) -> ChatEnds | None:
-    """The text around a user's turn; None without a template."""
     if pair[1] == NO_TEMPLATE:
         return None
     template = MADE_UP_TEMPLATES.get(pair[1])
@@ -120,7 +118,6 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
 
 
 def tasks(script: str) -> list[Task]:
-    """Return one task of each kind."""
     context, question, statement = SCRIPTS[script]
 
     def unit(kind: str, source: str, text: str = statement) -> Unit:

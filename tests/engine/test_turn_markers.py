@@ -57,7 +57,6 @@ class Pair(NamedTuple):
 
 
 def over(vocabulary: Vocabulary, tokens: Sequence[int], marker: str) -> list[list[int]]:
-    """Return the tokens that overlap each occurrence of the marker."""
     ends = list(accumulate(len(vocabulary.pieces[token]) for token in tokens))
     starts = [0, *ends]
     return [
@@ -79,7 +78,6 @@ def pair(request: pytest.FixtureRequest, open_vocabulary: OpenVocabulary) -> Ite
 
 
 def texts_with(marker: str) -> tuple[str, ...]:
-    """Return texts with the marker in different surroundings."""
     return marker, f"It said {marker} and ended.", f"It ended.\n{marker}\n", f"{marker}{marker}", f"x{marker}x"
 
 
@@ -106,7 +104,6 @@ def test_control_without_the_template_user_text_gets_marker_tokens(pair: Pair) -
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject) -> None:
-    """Also with a part of a marker, or in another case."""
     near = [text for marker in MARKERS[pair.family] for text in (marker[1:], marker[:-1], marker.swapcase())]
     words = st.one_of(st.text(st.characters(codec="utf-8"), max_size=6), st.sampled_from([*near, " ", "\n", "the"]))
     text = " ".join(data.draw(st.lists(words, max_size=6)))

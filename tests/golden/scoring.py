@@ -34,7 +34,6 @@ def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
 
 
 def _key(task: Task) -> str:
-    """Text of the unit, and what it is held against: one chunk alone, or another text."""
     match task.unit.against:
         case None:
             return task.unit.span.text

@@ -57,7 +57,7 @@ def test_precision_or_recall_needs_half_of_the_questions() -> None:
 @pytest.mark.parametrize(
     ("changes", "outcomes"),
     [
-        # Nothing of the reference is in an empty response: R = 0 / 2, and F1 = 0; P is 0 / 0.
+        # An empty response has no part of the reference: R = 0 / 2, F1 = 0; P is 0 / 0.
         (
             {"response": ""},
             [
@@ -81,7 +81,7 @@ def test_an_empty_response_is_wrong_and_an_empty_reference_undefined(
     assert all(task.model_dump()["contexts"] == () for asked, _ in found for task in asked)
 
 
-def test_nothing_in_common_is_zero_and_everything_exactly_one() -> None:
+def test_disjoint_texts_score_zero_and_equal_texts_exactly_one() -> None:
     nothing: dict[str, Label] = dict.fromkeys(AGREEMENT, 0)
     everything: dict[str, Label] = dict.fromkeys(AGREEMENT, 1)
     assert score("answer_correctness", TOWER, nothing) == Scored(value=0, detail="precision 0/3, recall 0/2")

@@ -48,19 +48,19 @@ def test_sentences_are_judged_verbatim_without_their_final_marks() -> None:
 @pytest.mark.parametrize(
     ("ids", "response", "expected"),
     [
-        # Ids as they are; doc-9 has the form of an id, and is none: 2 / 3.
+        # Exact ids; doc-9 looks like an id, but is unknown: 2 / 3.
         (("doc-7", "doc-8"), "So [doc-7]. And [doc-8; doc-9].", (2, 3)),
-        # Ids that are numbers win over ranks: 17 is an id, 1 is none.
+        # Numeric ids have priority over ranks: 17 is an id, 1 is not.
         (("17", "4"), "So [17]. And [1].", (1, 2)),
-        # Ids that are like doc1 win over ranks with a word; plain numbers are still ranks.
+        # Ids like doc1 have priority over ranks with a word; plain numbers are still ranks.
         (("doc10", "doc11"), "So [doc10]. And [doc2]. And [2].", (2, 3)),
-        # Ranks count from 1, so there is no 0.
+        # Ranks start at 1.
         ((None, None), "So [0]. And [1]. And [2].", (2, 3)),
-        # A range is each of its ranks: 1, 2 and 3, of which two exist.
+        # A range contains the ranks 1, 2 and 3; two exist.
         ((None, None), "So [1-3].", (2, 3)),
-        # Words before a rank, and a footnote's sign.
+        # Words before a rank, and a footnote mark.
         ((None, None), "So [doc1]. And [Source 2]. And [^3].", (2, 3)),
-        # The same citation again counts again.
+        # A repeated citation counts again.
         ((None, None), "So [1]. And [1].", (2, 2)),
         # The same id at two ranks is retrieved.
         (("a1", "a1"), "So [a1].", (1, 1)),

@@ -142,7 +142,7 @@ SUPPORTS: dict[str, Label] = {
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        # One and Two are supported, Three is not; only chunk 3 supports something that nothing else does (Two).
+        # One and Two are supported, Three is not; only chunk 3 supports Two.
         (
             "matrix_recall",
             Scored(value=2 / 3, numerator=2, denominator=3, detail="marginal value by chunk: 0.000, 0.000, 0.333"),
@@ -150,7 +150,7 @@ SUPPORTS: dict[str, Label] = {
         ("matrix_recall@1", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@2", Scored(value=1 / 3, numerator=1, denominator=3)),
         ("matrix_recall@9", Scored(value=2 / 3, numerator=2, denominator=3)),
-        # Chunks 1 and 3 support something, chunk 2 nothing.
+        # Chunks 1 and 3 support a sentence, chunk 2 does not.
         ("matrix_precision", Scored(value=2 / 3, numerator=2, denominator=3)),
     ],
 )

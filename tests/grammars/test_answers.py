@@ -31,7 +31,6 @@ NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\
 
 
 def accepted(name: str) -> list[str]:
-    """Return answers that the grammar must accept."""
     if name == "classifications":
         return [
             joint([(text, reason, label) for text in STATEMENTS]) for reason in ("x", "Because.") for label in (0, 1)
@@ -50,7 +49,6 @@ def accepted(name: str) -> list[str]:
 
 
 def refused(name: str) -> list[str]:
-    """Return answers that it must refuse."""
     whole = accepted(name)[0]
     least = ":1" if "level" in name else ':"no"' if "answer" in name else ":0"
     spoiled = ["", whole[:-1], whole + " ", " " + whole, whole + whole, whole.replace(":", ": ", 1)]
@@ -73,7 +71,6 @@ def refused(name: str) -> list[str]:
 
 
 def joint(entries: list[tuple[str, str, int]]) -> str:
-    """Return an answer about several statements."""
     rows = [
         f'{{"statement":{json.dumps(text, ensure_ascii=False)},"reason":"{reason}","attributed":{label}}}'
         for text, reason, label in entries

@@ -14,19 +14,16 @@ def no_internet() -> None:
 
 @pytest.fixture
 def fake() -> Iterator[FakeServer]:
-    """A fake llama-server."""
     with serving(FakeServer()) as server:
         yield server
 
 
 @pytest.fixture
 def engine(fake: FakeServer) -> Iterator[ServerEngine]:
-    """The engine on the fake server."""
     with closing(engine_on(fake)) as opened:
         yield opened
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat the server's address as remote."""
     monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)

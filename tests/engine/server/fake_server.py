@@ -3,7 +3,7 @@
 The vocabulary has 256 bytes and three control tokens. The log probability of a token depends on all previous tokens.
 Cached prompt tokens are reported as llama-server reports them.
 """
-# ruff: noqa: D102 -- what each path answers stands in llama-server's own documentation
+# ruff: noqa: D102 -- each path is described in llama-server's documentation
 
 import hashlib
 import json
@@ -121,14 +121,12 @@ class FakeServer:
 
 
 def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
-    """Open the engine on a running server."""
     settings = settings or EngineSettings()
     return open_server(served_model(fake.url, settings), settings)
 
 
 @contextmanager
 def serving(fake: FakeServer, port: int = 0) -> Iterator[FakeServer]:
-    """Serve until the block ends; then close the port and its connections."""
     connections: list[socket.socket] = []
 
     class Handler(BaseHTTPRequestHandler):

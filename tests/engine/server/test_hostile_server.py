@@ -23,7 +23,6 @@ HASTY = Patience(connecting=1, describing=0.3, answering=0.6, most_bytes=4096)
 
 @contextmanager
 def saying(answer: Callable[[socket.socket], None]) -> Iterator[ServerAddress]:
-    """Serve each connection with the function."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -73,7 +72,7 @@ LOADING = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection:
     ],
     ids=lambda value: str(value)[:24],
 )
-def test_what_is_not_an_answer_is_refused(said: bytes, kind: type[LocaljudgeError]) -> None:
+def test_malformed_answers_are_refused(said: bytes, kind: type[LocaljudgeError]) -> None:
     with (
         saying(lambda made: made.sendall(said)) as address,
         pytest.raises(kind, match="the server at"),
@@ -114,7 +113,7 @@ def test_slow_answers_time_out(answer: Callable[[socket.socket], None]) -> None:
         assert 0.9 <= time.monotonic() - started < 5
 
 
-def test_no_server_says_where_and_what_to_do() -> None:
+def test_a_missing_server_is_an_error_with_address_and_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ModelError, match=f"there is no server at http://127.0.0.1:{port}") as error:
@@ -149,7 +148,7 @@ OTHER_REPLIES = ({"completion_probabilities": None}, {"truncated": True}, {"toke
 
 
 @pytest.mark.parametrize("how", [*SPOILED.values(), *OTHER_REPLIES], ids=[*SPOILED, *map(str, OTHER_REPLIES)])
-def test_numbers_that_cannot_be_and_a_reply_to_something_else_are_not_a_verdict(
+def test_impossible_numbers_and_unrelated_answers_are_not_verdicts(
     fake: FakeServer, engine: ServerEngine, how: Any
 ) -> None:
     def spoil(status: int, reply: dict[str, Any]) -> tuple[int, Any]:
@@ -199,7 +198,7 @@ def test_a_replaced_server_is_refused_during_a_run() -> None:
     ],
     ids=["Ollama", "LM Studio", "llama_cpp.server without its file"],
 )
-def test_what_cannot_tell_the_valid_answers_is_refused_with_what_to_do(
+def test_a_server_without_token_probabilities_is_refused_with_a_hint(
     fake: FakeServer, replies: dict[str, Any], hint: str
 ) -> None:
     def instead(path: str, body: Any) -> tuple[int, Any]:
@@ -245,7 +244,7 @@ def test_proxies_of_the_environment_are_not_used(fake: FakeServer, monkeypatch: 
     assert served_model(fake.url, SETTINGS).name == "made-up"
 
 
-def test_a_terminal_is_safe_from_what_a_server_says(fake: FakeServer) -> None:
+def test_control_characters_of_a_server_are_escaped(fake: FakeServer) -> None:
     fake.spoil["/v1/models"] = lambda status, reply: (400, b"\x1b[2J\x07 no")
     with pytest.raises(LocaljudgeError) as error:
         served_model(fake.url, SETTINGS)
@@ -254,7 +253,7 @@ def test_a_terminal_is_safe_from_what_a_server_says(fake: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("named", ["/" + "x" * 5000, "/a\0b"])
-def test_a_path_that_cannot_be_one_proves_nothing(fake: FakeServer, named: str) -> None:
+def test_an_impossible_model_path_identifies_no_file(fake: FakeServer, named: str) -> None:
     fake.named = named
     assert served_model(fake.url, SETTINGS).proved is None
 

@@ -44,7 +44,6 @@ def model(make_model: ModelMaker) -> ModelFile:
 
 @contextmanager
 def started(command: Sequence[str], address: str, log: Path) -> Iterator[str]:
-    """Run the server, from its first response."""
     with log.open("wb") as output:
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
@@ -226,7 +225,6 @@ def test_a_local_file_with_other_tokens_is_not_the_servers(model: ModelFile, oth
 
 
 def test_a_python_server_with_other_settings_is_refused_each_time(model: ModelFile) -> None:
-    """Same file and name, other context size."""
     with vocabulary_of_file(model.path) as vocabulary:
         fake = FakePythonServer(model.path, vocabulary.user)
         place = AnswerPlace((), tuple(vocabulary.user("It rains.")))

@@ -32,7 +32,6 @@ def evaluate(fake: FakeServer, out: Path, **options: Any) -> localjudge.Run:
 
 
 def prompts(fake: FakeServer, since: int = 0) -> list[bytes]:
-    """Return the prompts that the server received."""
     bodies = [body for path, body in fake.asked[since:] if path == "/completion"]
     return [bytes(token for token in body["prompt"] if token < 256) for body in bodies]
 
@@ -87,7 +86,7 @@ def test_shared_prefixes_are_evaluated_once(engine: ServerEngine) -> None:
     assert evaluated < 0.6 * sum(map(engine.length, requests))
 
 
-def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) -> None:
+def test_a_server_that_cannot_rewind_evaluates_from_scratch(fake: FakeServer) -> None:
     fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 0}})
     with closing(engine_on(fake)) as engine:
         answers = [answer for _, answer in engine.answers(example_requests(engine)[:2])]
@@ -104,7 +103,7 @@ def test_another_user_of_the_slot_is_detected(fake: FakeServer, engine: ServerEn
         list(engine.answers(requests))
 
 
-def test_the_identity_names_the_server_and_promises_nothing(engine: ServerEngine) -> None:
+def test_the_identity_names_the_server_and_claims_no_determinism(engine: ServerEngine) -> None:
     identity = engine.identity
     expected = {"engine": "server", "server_build": "b1-fake", "model": "made-up", "batching": "not isolated"}
     assert expected.items() <= identity.items()
@@ -167,7 +166,7 @@ def test_a_remote_server_of_a_manifest_must_be_typed_again(
     assert verify(run.directory, judge=fake.url).result == "bit-identical"
 
 
-def test_verify_and_rescore_take_a_host_that_is_allowed(
+def test_verify_and_rescore_accept_allowed_hosts(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = evaluate(fake, tmp_path / "run")
@@ -227,7 +226,7 @@ def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: P
     assert len({row.p_yes for row in rows}) == 2
 
 
-def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_path: Path) -> None:
+def test_a_run_does_not_resume_with_another_model_at_the_address(fake: FakeServer, tmp_path: Path) -> None:
     evaluate(fake, tmp_path / "run")
     fake.named = "another.gguf"
     with pytest.raises(RunDirectoryError, match=r"engine\.model"):
@@ -256,7 +255,7 @@ def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
         assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
 
 
-def test_what_is_exported_redacted_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
+def test_a_redacted_export_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
     from localjudge.report.redacted import redacted_lines
 
     run = evaluate(fake, tmp_path / "run")
@@ -265,7 +264,7 @@ def test_what_is_exported_redacted_names_no_server(fake: FakeServer, tmp_path: P
     assert "made-up" not in lines
 
 
-def test_doctor_looks_at_a_server(fake: FakeServer) -> None:
+def test_doctor_examines_a_server(fake: FakeServer) -> None:
     from localjudge.doctor.examine import examine
 
     checks = {check.name: check.status for check in examine(fake.url, injections=0, probes=0).checks}
