@@ -1,4 +1,4 @@
-"""A large run is measured to its end."""
+"""Test the memory of a large run."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.mark.slow
 def test_a_large_run_takes_the_memory_that_the_docs_say() -> None:
-    """From 10,000 to 60,000 samples memory grows to its bound, which is below 300 MiB; a stopped run goes on."""
+    """From 10,000 to 60,000 samples, memory grows to its bound below 300 MiB; a stopped run resumes."""
     peaks = {}
     for count in (10_000, 60_000):
         measure = [sys.executable, str(Path(__file__).with_name("bench-large")), str(count), "--stop-at", "0.9"]

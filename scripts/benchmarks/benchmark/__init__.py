@@ -1,7 +1,7 @@
 """Speed of localjudge compared with other ways of asking the same model the same statements.
 
-cases      what is judged
-ways       how it is asked, each sample in a process of its own
-turns      whose turn it is, and what came of it: one line of JSON each
+cases      samples to judge
+ways       ways of asking, each sample in a separate process
+turns      the order of turns and their results: one line of JSON each
 table      seconds per verdict, in Markdown
 """

@@ -1,10 +1,10 @@
-"""What is judged: four statements about a bundled passage of four sentences, two that hold and two that do not.
+"""Cases: four statements about a bundled passage of four sentences, two supported and two unsupported.
 
     short    the passage
-    long     the passage behind 15 others
+    long     the passage after 15 others
 
-The statements are the same in both, so that only the length of the context differs. Any installation has them:
-`localjudge/doctor/probes/README.md` says how they were written.
+Both have the same statements, so that only the context length differs. Every installation contains them;
+`localjudge/doctor/probes/README.md` describes their origin.
 """
 
 from typing import NamedTuple
@@ -13,20 +13,20 @@ from localjudge.doctor import probes as probe_set
 from localjudge.types import Attribution
 
 CONTEXTS = {"short": 0, "long": 15}
-"""How many other passages stand before the one that is asked about."""
+"""Number of other passages before the relevant one."""
 MOST = len(probe_set.passages()) - 1
-"""Samples that there are; the last passage is for warming up."""
+"""Number of samples; the last passage is for warming up."""
 
 
 class Case(NamedTuple):
-    """One sample, named after its passage: statements that share a question and contexts."""
+    """One sample, named after its passage: statements with the same question and contexts."""
 
     sample: str
     tasks: tuple[Attribution, ...]
 
 
 def make_case(place: int, context: str) -> Case:
-    """The sample about the passage at this place, with contexts of this length."""
+    """Return the sample about this passage, with contexts of this length."""
     passages = probe_set.passages()
     about = passages[place]
     others = [passages[(place + step) % len(passages)].whole for step in range(1, CONTEXTS[context] + 1)]
@@ -39,6 +39,6 @@ def make_case(place: int, context: str) -> Case:
 
 
 def warm_up() -> Case:
-    """One statement of a sample that is not measured: it has the instructions evaluated."""
+    """Return one unmeasured statement that evaluates the instructions."""
     case = make_case(MOST, "short")
     return case._replace(tasks=case.tasks[:1])

@@ -1,6 +1,6 @@
-"""What was measured, as a table in Markdown: seconds per verdict of ours, and how many times that another way takes.
+"""Format results in Markdown: our seconds per verdict, and the ratio of each other way.
 
-times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples that both have done
+times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples completed by both
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ Rows = Sequence[Measurement]
 
 
 def markdown(rows: Rows) -> str:
-    """A column for each judge, smallest first; one table for each build and number of threads."""
+    """Return a column for each judge, smallest first; one table for each build and number of threads."""
     same = dict.fromkeys((row.table.threads, row.table.build) for row in rows)
     return "\n\n".join(_table([row for row in rows if (row.table.threads, row.table.build) == each]) for each in same)
 
 
 def progress_line(row: Measurement) -> str:
-    """What one turn brought."""
+    """Format the result of one turn."""
     done = f"{row.seconds:.2f} s for {row.verdicts} of {row.expected} verdicts"
     came = {"done": done, "not done": f"not done after {row.seconds:.0f} s", "failed": f"failed: {row.why}"}
     return printable(f"{row.table.judge}, {row.context}, {row.sample}: {row.way}: {came[row.outcome]}")
@@ -47,13 +47,13 @@ def _table(rows: Rows) -> str:
 
 
 def _both(way: str, table: Table, rows: Rows) -> str:
-    """A way's figures on one judge, on short and on long contexts; a cause that they share once."""
+    """Return a way's figures for short and long contexts of one judge; a shared reason appears once."""
     cells = [_cell(way, [row for row in rows if (row.table, row.context) == (table, name)]) for name in CONTEXTS]
     return " / ".join(cells if any(each[0].isdigit() or each[0] == "x" for each in cells) else dict.fromkeys(cells))
 
 
 def _cell(way: str, rows: Rows) -> str:
-    """A figure, with the share of samples that it is made of; or why there is none."""
+    """Return a figure with its share of samples, or the reason for its absence."""
     done = [row for row in rows if (row.way, row.outcome) == (way, "done")]
     ours = {row.sample: row for row in rows if (row.way, row.outcome) == ("ours", "done")}
     both = [row for row in done if row.sample in ours]

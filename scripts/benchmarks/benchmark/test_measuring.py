@@ -1,4 +1,4 @@
-"""The bench keeps what it has, goes on where it stopped, and no way holds up the others."""
+"""Tests: the bench keeps results, resumes, and no way delays the others."""
 
 import os
 import signal
@@ -22,11 +22,11 @@ TABLE = Table("house", "ab" * 32, 94, 2, "localjudge 1")
 ORDER = Order("", "house", "house.gguf", 2)
 WAYS = ("ours", "prefill", "one-by-one")
 PACE = {"ours": 2.0, "prefill": 1.5, "one-by-one": 30.0}
-"""Seconds for a sample, of a machine that is made up."""
+"""Seconds per sample on a simulated machine."""
 
 
 def paced(order: Order, seconds: float) -> dict[str, Any]:
-    """Takes as long as its way does, and is killed if that is longer than it may. Raw prefill knows its tokens."""
+    """Simulate a way's duration, and a kill after its time limit. Raw prefill knows its tokens."""
     assert order.tokens == (500 if order.way == "prefill" else 0) or order.way == "one-by-one"
     if PACE[order.way] > seconds:
         return {"outcome": "not done", "prompt_tokens": 300}
@@ -37,7 +37,7 @@ Taken = list[tuple[str, str, str, float]]
 
 
 def taken(file: Path, *, limit: float = 120, samples: int = 2, most: int = 99, ways: Sequence[str] = WAYS) -> Taken:
-    """The turns that are taken, at most so many: way, context, sample, and the seconds that each is given."""
+    """Return up to `most` turns: way, context, sample, and the permitted seconds."""
     turns: Taken = []
 
     def ask(order: Order, seconds: float) -> dict[str, Any]:
@@ -53,7 +53,7 @@ SAMPLES = [make_case(place, "short").sample for place in range(2)]
 
 @pytest.mark.parametrize("stopped_after", range(13))
 def test_the_same_command_goes_on_wherever_it_was_stopped(stopped_after: int, tmp_path: Path) -> None:
-    """Twelve turns: those that were taken are not taken again, and both together are those of a whole bench."""
+    """Of twelve turns none is repeated, and both parts equal a complete bench."""
     whole = taken(tmp_path / "whole.jsonl")
     before = taken(tmp_path / "bench.jsonl", most=stopped_after)
     assert before + taken(tmp_path / "bench.jsonl") == whole
@@ -80,7 +80,7 @@ def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: P
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_bench_that_is_stopped_leaves_what_it_has_and_no_process(number: signal.Signals, tmp_path: Path) -> None:
-    """It is stopped while a server starts that never gets ready: the turn before is kept, and the server is gone."""
+    """Stopped while a server starts: the previous turn is kept, and the server ends."""
     file, started, server = tmp_path / "bench.jsonl", tmp_path / "started", tmp_path / "llama-server"
     version = '[ "$1" = --version ] && echo "version: 1" && exit'
     server.write_text(
@@ -109,7 +109,6 @@ def _wait_until(so: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def _is_gone(number: int) -> bool:
-    """No such process, or one that only waits to be counted."""
     try:
         return (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:

@@ -1,11 +1,11 @@
-"""Lets the ways take turns, sample by sample, and keeps what each took, one line of JSON the moment it is there.
+"""Run the ways in turns, sample by sample, and store each result as a line of JSON immediately.
 
     for each sample:  short  ours, prefill, one-by-one, llama-server
                       long   ours, prefill, ...
 
-A busy machine slows them alike. A turn is given what is left of its way's time, and is killed when that is up. Whatever
-stops the bench, the lines stay, and the same command goes on with what is missing. Lines of another model, another
-build or another number of threads may be in the same file: they belong to other tables.
+A busy machine slows all ways equally. A turn gets its way's remaining time and is killed afterwards. Results survive
+any interruption, and the same command resumes. Results of other models, builds or thread counts may be in the same
+file; they belong to other tables.
 """
 
 import json
@@ -30,20 +30,20 @@ _BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 class Table(NamedTuple):
-    """What all ways of a table have in common."""
+    """Common properties of all ways in a table."""
 
     judge: str
     sha256: str
     mib: int
-    """Of the model's file."""
+    """Size of the model file."""
     threads: int
     build: str
-    """The libraries, the server and the processor that it ran on."""
+    """Libraries, server and processor."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One sample of one way. If it is not done, `seconds` are those that it was given."""
+    """One sample of one way. If unfinished, `seconds` is the permitted time."""
 
     table: Table
     way: str
@@ -52,18 +52,18 @@ class Measurement:
     outcome: Literal["done", "not done", "failed"]
     seconds: float
     expected: int
-    """Verdicts that were asked for; `verdicts` are those that came."""
+    """Requested verdicts; `verdicts` counts the received ones."""
     prompt_tokens: int = 0
-    """Of the longest prompt of ours."""
+    """Length of our longest prompt."""
     verdicts: int = 0
     evaluated: int = 0
-    """Tokens that ours evaluated."""
+    """Tokens evaluated by our way."""
     why: str = ""
-    """It failed."""
+    """Reason of a failure."""
 
 
 class Extent(NamedTuple):
-    """What is measured: samples of each length of context, and seconds for all samples of a way and a length."""
+    """Number of samples for each context length, and seconds for all samples of a way and a length."""
 
     ways: Sequence[str]
     samples: int
@@ -71,11 +71,11 @@ class Extent(NamedTuple):
 
 
 Asker = Callable[[Order, float], dict[str, Any]]
-"""Carries out an order within so many seconds: outcome and figures of the measurement."""
+"""Carries out an order within a time limit and returns outcome and figures."""
 
 
 def read(file: Path) -> list[Measurement]:
-    """All that is in the file, the last of each sample and way; a line that a kill cut off counts for nothing."""
+    """Return the latest result of each sample and way in the file. Ignores a truncated line."""
     rows: dict[tuple[Any, ...], Measurement] = {}
     names = {field.name for field in fields(Measurement)}
     for line in file.read_bytes().splitlines() if file.exists() else []:
@@ -90,7 +90,7 @@ def read(file: Path) -> list[Measurement]:
 
 
 def append(file: Path, row: Measurement) -> None:
-    """One line more. The line break stands first: a line that was cut off spoils no other."""
+    """Append a line. Starts with a line break in case the last line is truncated."""
     with file.open("ab") as opened:
         opened.write(f"\n{json.dumps(asdict(row), ensure_ascii=False)}".encode())
         opened.flush()
@@ -98,7 +98,7 @@ def append(file: Path, row: Measurement) -> None:
 
 
 def take(table: Table, order: Order, extent: Extent, file: Path, ask: Asker) -> Iterator[Measurement]:
-    """Every turn that is still to be taken; `order` is what they have in common."""
+    """Run every missing turn. `order` contains their common properties."""
     for place in range(extent.samples):
         for context in CONTEXTS:
             for way in extent.ways:
@@ -118,10 +118,10 @@ def take(table: Table, order: Order, extent: Extent, file: Path, ask: Asker) -> 
 
 
 def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
-    """Seconds that a way may take for this sample, of `limit` for all samples; 0 if it is not to be asked.
+    """Return the seconds for this sample of a way with `limit` for all samples; 0 skips it.
 
-    `rows` is what the way has done about contexts of this length. What was not done in time is tried again, on this
-    sample or another, only with more time; what failed is asked again.
+    `rows` are the way's results for contexts of this length. A timed-out sample, or another one, is tried again only
+    with more time. A failed sample is tried again.
     """
     if any((row.sample, row.outcome) == (sample, "done") for row in rows):
         return 0
@@ -131,7 +131,7 @@ def time_for(sample: str, rows: Sequence[Measurement], limit: float) -> float:
 
 
 def ask_process(order: Order, seconds: float) -> dict[str, Any]:
-    """Have a process of its own carry out the order. It is killed, with all that it started, if it takes longer."""
+    """Carry out the order in a separate process. Kills it with its children after the time limit."""
     path = os.pathsep.join([str(_BENCHMARKS), str(_BENCHMARKS.parents[1]), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
@@ -166,13 +166,13 @@ def ask_process(order: Order, seconds: float) -> dict[str, Any]:
 
 
 def next_line(process: subprocess.Popen[bytes], seconds: float) -> bytes | None:
-    """What the process reports next; None when time is up, nothing when it has ended."""
+    """Return the next report of the process; None after the time limit, empty after its end."""
     assert process.stdout
     ready, _, _ = select.select([process.stdout], [], [], seconds)
     return process.stdout.readline() if ready else None
 
 
 def why_ended(code: int, errors: str) -> str:
-    """The signal that ended it, or its last line."""
+    """Return the signal that ended the process, or its last line."""
     last = [line.strip() for line in errors.splitlines() if line.strip()][-1:]
     return signal.Signals(-code).name if code < 0 else "".join(last)[:200] or f"code {code}"

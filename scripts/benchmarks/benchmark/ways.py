@@ -1,15 +1,15 @@
-"""Four ways of asking one model the statements of one sample; as a program, the process in which one of them does.
+"""Four ways of asking one model the statements of one sample; run as a program, the process for one of them.
 
-    ours            one forward pass per verdict, forked from what the statements share
-    prefill         the evaluation of as many tokens as ours evaluated, from an empty cache
-    one-by-one      one completion per statement, in the same words, held to the same answers by a grammar
-    llama-server    the same, asked of llama.cpp's server
+    ours            one forward pass per verdict, forked from the shared prefix
+    prefill         evaluation of the same number of tokens as ours, from an empty cache
+    one-by-one      one completion per statement, with the same prompt and a grammar for the same answers
+    llama-server    the same with llama.cpp's server
 
-Each is a function that loads the model, has the instructions evaluated and returns what is timed: it judges the sample
-and returns the number of verdicts. Both that ask for completions keep what a prompt shares with the one before.
+Each function loads the model, evaluates the instructions and returns the timed function, which judges the sample and
+returns the number of verdicts. Both completion ways keep the shared prefix of the previous prompt.
 
-    argument    an order, in JSON; the end of stdin means that the bench is gone
-    stdout      what is known when the way is ready, then what it took, a line of JSON each
+    argument    an order, in JSON; the end of stdin means that the bench has ended
+    stdout      first the properties of the way, then its result, a line of JSON each
 """
 
 import json
@@ -41,46 +41,46 @@ from .cases import Case, make_case, warm_up
 
 _HOST, _START_SECONDS = "127.0.0.1", 300
 _ANSWER_TOKENS = 64
-"""More than any answer has that can be listed."""
+"""Upper limit for the length of an answer."""
 Way = Callable[[], int]
 
 
 class Order(NamedTuple):
-    """One sample to be judged in one way."""
+    """One sample to judge in one way."""
 
     way: str
     judge: str
-    """What `--judge` takes."""
+    """Argument for `--judge`."""
     path: str
     threads: int
     place: int = 0
     context: str = "short"
     tokens: int = 0
-    """How many ours evaluated: for raw prefill."""
+    """Tokens evaluated by our way, for raw prefill."""
     server: str = ""
     """The llama-server to start."""
 
     @property
     def case(self) -> Case:
-        """What is judged."""
+        """The case to judge."""
         return make_case(self.place, self.context)
 
 
 class Wording(NamedTuple):
-    """What localjudge asks, and on what settings: whole prompts, inside the model's chat template."""
+    """localjudge's complete prompts, inside the model's chat template, with the settings."""
 
     warm_up: str
     prompts: list[str]
     answers: list[str]
-    """The valid ones; none if they cannot be listed."""
+    """Valid answers, empty if they cannot be listed."""
     prompt_tokens: int
-    """Of the longest prompt with its answer."""
+    """Length of the longest prompt with its answer."""
     n_ctx: int
     gpu_layers: int
 
 
 def word(judge: OpenJudge, case: Case) -> Wording:
-    """What an open judge asks about a case."""
+    """Return an open judge's prompts for a case."""
     requests = judge.judge.requests([*warm_up().tasks, *case.tasks])
     first, *prompts = ["".join(piece.text for node in request.path for piece in node) for request in requests]
     tokens = max(judge.engine.length(request) for request in requests[1:])
@@ -89,7 +89,7 @@ def word(judge: OpenJudge, case: Case) -> Wording:
 
 
 def list_answers(grammar: Grammar) -> list[str]:
-    """Every answer that the grammar allows, if only its labels differ; none if it holds a reason."""
+    """List all answers of a grammar whose answers differ only in the label; empty if it contains a reason."""
     labels = "|".join(grammar.labels)
     answers = [re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label)) for label in grammar.labels]
     answers = [text[1:-1] if text.startswith("(") else text for text in answers]
@@ -105,7 +105,7 @@ def gbnf(answers: list[str]) -> str:
 
 
 def ask_ours(judge: OpenJudge, tasks: tuple[Attribution, ...]) -> int:
-    """All statements in one call, as a run asks them."""
+    """Judge all statements in one call, as in a run."""
     answers = [answer for _, answer in judge.engine.answers(judge.judge.requests(tasks))]
     if failed := [answer.error for answer in answers if isinstance(answer, NoAnswer)]:
         raise ValueError(f"a statement got no answer: {failed[0]}")
@@ -113,7 +113,7 @@ def ask_ours(judge: OpenJudge, tasks: tuple[Attribution, ...]) -> int:
 
 
 def prefill(order: Order, wording: Wording) -> Way:
-    """By prompts one after the other."""
+    """Evaluate prompts one after the other."""
     llama = _load(order, wording)
     text = llama.tokenize("".join(wording.prompts).encode(), add_bos=False)
     tokens = (text * (order.tokens // len(text) + 1))[: order.tokens]
@@ -133,7 +133,7 @@ def prefill(order: Order, wording: Wording) -> Way:
 
 
 def one_by_one(order: Order, wording: Wording) -> Way:
-    """The prefix cache holds the contexts for the next statement."""
+    """Ask one by one; the prefix cache keeps the contexts for the next statement."""
     grammar = LlamaGrammar.from_string(gbnf(wording.answers), verbose=False)
     llama = _load(order, wording)
     begin = llama.detokenize([llama.token_bos()], special=True) or b"\0"
@@ -148,7 +148,7 @@ def one_by_one(order: Order, wording: Wording) -> Way:
 
 
 def served(order: Order, wording: Wording) -> Way:
-    """One slot of a server that is started for this sample; it ends with this process's group."""
+    """Use one slot of a server started for this sample; it ends with this process group."""
     with socket.socket() as free:
         free.bind((_HOST, 0))
         port: int = free.getsockname()[1]
@@ -181,7 +181,7 @@ WAYS: dict[str, Callable[[Order, Wording], Way] | None] = {
 
 
 def main(order: Order) -> None:
-    """Do what the order says, and report it."""
+    """Carry out the order and report the result."""
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is not a report
     threading.Thread(target=_end_with_the_bench, daemon=True).start()
@@ -245,7 +245,7 @@ def _request(port: int, method: str, path: str, body: str | None = None) -> tupl
 
 
 def _end_with_the_bench() -> None:
-    """Nothing is left running, not even a server, when the bench was killed."""
+    """End this process and its server when the bench is killed."""
     while os.read(0, 1):  # not through `sys.stdin`, whose lock would be held when this process ends
         pass
     os.killpg(0, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Evaluators side by side: the same model, the same samples, each evaluator in an environment of its own.
+"""Compare evaluators on the same model and samples, each evaluator in a separate environment.
 
 samples    answers of two to four labelled sentences
 peer       the process in which one evaluator judges samples

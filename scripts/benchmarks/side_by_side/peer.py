@@ -1,11 +1,11 @@
-"""The process in which one evaluator judges samples, in its own environment.
+"""Process in which one evaluator judges samples, in its own environment.
 
     python peer.py WAY MODEL URL SECONDS     samples in, results out, one line of JSON each
 
-A way sets an evaluator up for a local model as its documentation says: for the OpenAI-compatible server at the URL, or
-localjudge also for the model's file. It returns the function that judges one sample: its score, and the texts and
-values of the verdicts behind it, if the evaluator has any. Errors are those that its users see. Connections beyond
-loopback are refused.
+Each way configures an evaluator for a local model as documented: for the OpenAI-compatible server at the URL, or
+localjudge also for the model file. It returns a function that judges one sample and gives its score with the texts and
+values of the verdicts, if the evaluator has any. Errors appear as users see them. Connections beyond loopback are
+refused.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ def localjudge(judge: str) -> Judge:
 
 
 def _keeping(ask: Any, outputs: list[Any]) -> Any:
-    """A step of ragas whose outputs are kept."""
+    """Wrap a step of ragas to keep its outputs."""
 
     async def keep(*arguments: Any, **named: Any) -> Any:
         output = await ask(*arguments, **named)
@@ -53,7 +53,7 @@ def _keeping(ask: Any, outputs: list[Any]) -> Any:
 
 
 def _with_verdicts(score: float, outputs: list[Any]) -> Result:
-    """With the verdicts in the last output: ragas does not return them."""
+    """Add the verdicts from the last output, because ragas does not return them."""
     rows = [row for output in outputs[-1:] for _, listed in output for row in listed if not isinstance(row, str)]
     values = [row.verdict if hasattr(row, "verdict") else row.attributed for row in rows]
     return score, [row.statement for row in rows], values
@@ -101,7 +101,7 @@ def ragas_classic(name: str, url: str, seconds: float) -> Judge:
 
 
 def deepeval(url: str) -> Judge:
-    """FaithfulnessMetric with DeepEval's LocalModel; by default it would accept what the contexts do not mention."""
+    """FaithfulnessMetric with DeepEval's LocalModel, which by default accepts claims missing in the contexts."""
     from deepeval.metrics import FaithfulnessMetric
     from deepeval.models import LocalModel
     from deepeval.test_case import LLMTestCase
@@ -193,7 +193,7 @@ def stay_here(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def main(way: str, model: str, url: str, seconds: str) -> None:
-    """Judge samples until there are no more."""
+    """Judge samples until the input ends."""
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print, too
     sys.addaudithook(stay_here)

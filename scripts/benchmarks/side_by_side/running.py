@@ -2,9 +2,9 @@
 
     for every 6 samples:  localjudge, localjudge by the server, ragas ...     then some of them a second time
 
-Each way judges six samples in a process and with a server of its own, so that it finds no other's prompts in a cache.
-Its requests pass through a proxy that counts tokens. A sample that takes longer than --patience is given up, and the
-process killed. Each result is written at once, as a line of JSON: the same command goes on.
+Each way judges six samples with a separate process and server, so it finds no other way's prompts in a cache. Requests
+pass through a proxy that counts tokens. A sample that exceeds --patience is abandoned, and the process killed. Each
+result is written immediately as a line of JSON, and the same command resumes.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ PEERS = {
     "haystack": ["haystack-ai"],
     "inspect": ["inspect-ai", "openai"],
 }
-"""What each needs of the extra `peers`, which pins the versions."""
+"""Packages of each way from the extra `peers`, which pins the versions."""
 _NO_TELEMETRY = {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "HAYSTACK_TELEMETRY_ENABLED": "False", "RAGAS_DO_NOT_TRACK": "true"}
 _TIMEOUTS = ["OPENAI_TIMEOUT", *(f"DEEPEVAL_PER_{per}_TIMEOUT_SECONDS_OVERRIDE" for per in ("ATTEMPT", "TASK"))]
 _READY_SECONDS = 300
@@ -49,7 +49,7 @@ Row = dict[str, Any]
 
 
 class Bench(NamedTuple):
-    """What all turns share."""
+    """Common properties of all turns."""
 
     model: Path
     environments: Path
@@ -58,7 +58,7 @@ class Bench(NamedTuple):
     """Seconds for one sample."""
 
     def rows(self) -> list[Row]:
-        """All results with this model; a line that a kill cut off is ignored."""
+        """Return all results with this model. Ignores a truncated line."""
         rows: list[Row] = []
         for line in self.file.read_bytes().splitlines() if self.file.exists() else []:
             with suppress(ValueError):
@@ -67,12 +67,12 @@ class Bench(NamedTuple):
 
 
 def environment_of(way: str) -> str:
-    """The name of a way's environment."""
+    """Return the name of a way's environment."""
     return re.split("[ ,]", way)[0].lower()
 
 
 def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
-    """Make the environments that are missing; version, number of packages and MB of each."""
+    """Create missing environments and return version, number of packages and MB of each."""
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["peers"]
     installed = {}
     for name in names:
@@ -92,7 +92,7 @@ def install(environments: Path, names: Sequence[str]) -> dict[str, Row]:
 
 
 def take(bench: Bench, ways: Sequence[str], samples: Sequence[Sample], again: int, until: float) -> Iterator[Row]:
-    """Judge what is missing until time is up; the first `again` samples twice."""
+    """Judge missing samples until time is up, the first `again` samples twice."""
     for start in range(0, len(samples), BLOCK):
         for turn, end in enumerate((start + BLOCK, min(start + BLOCK, again)), 1):
             for way in ways:
@@ -112,7 +112,7 @@ def _missing(bench: Bench, way: str, samples: Sequence[Sample], turn: int) -> li
 
 
 def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
-    """The results of samples, up to the first that ends the process."""
+    """Yield the results of samples up to the first that ends the process."""
     with ExitStack() as stack:
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         server, tokens, port = None, Counter[str](), 0
@@ -155,7 +155,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
 
 
 def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.Popen[bytes]:
-    """A process that is killed when this one ends, even by SIGKILL (PR_SET_PDEATHSIG)."""
+    """Start a process that is killed when this one ends, even by SIGKILL (PR_SET_PDEATHSIG)."""
     prctl = ctypes.CDLL(None).prctl
     process = stack.enter_context(
         subprocess.Popen(command, preexec_fn=lambda: prctl(1, signal.SIGKILL), **how)  # noqa: PLW1509
@@ -188,7 +188,7 @@ def _serve(stack: ExitStack, model: Path, *, logits: bool) -> tuple[subprocess.P
 
 
 def _count(stack: ExitStack, port: int, tokens: Counter[str]) -> int:
-    """A port that forwards requests to the server, and adds up the tokens that its answers report."""
+    """Return a port that forwards requests to the server and counts the tokens reported in its answers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"  # keeps connections open

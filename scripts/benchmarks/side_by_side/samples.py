@@ -1,10 +1,10 @@
-"""Makes samples of labelled statements: the true score is the share of sentences that people call supported.
+"""Build samples from labelled statements. The true score is the share of statements labelled as supported.
 
     contexts    one for each sentence, and in no other sample
     answer      2, 3 or 4 sentences; 9 of the 18 sentences of six samples are supported, in random order
 
-Every statement is one sentence by any rule: it starts with a capital and has its only full stop at the end. None
-refers to a sentence before it ("It", "However"): evaluators that rephrase claims would merge the two.
+Every statement is one sentence by any rule: it starts with a capital and has its only full stop at the end. None refers
+to a previous sentence ("It", "However"), because evaluators that rephrase claims would merge the two.
 """
 
 import json
@@ -20,7 +20,7 @@ _LONGEST_CONTEXT = 900
 
 
 class Sample(NamedTuple):
-    """What an evaluator judges; it does not see the labels."""
+    """Input of an evaluator, without labels."""
 
     name: str
     contexts: list[str]
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
 
 def make_samples(folder: Path, count: int) -> list[Sample]:
-    """The first N samples, which do not depend on N. Raises ValueError if there are too few statements."""
+    """Return the first N samples, independent of N. Raises ValueError if there are too few statements."""
     rng, seen = random.Random(0), set()
     statements: tuple[list[tuple[str, str]], ...] = ([], [])
     rows = [json.loads(line) for line in (folder / "attribution.dev.jsonl").read_bytes().splitlines()]

@@ -24,14 +24,14 @@ _DRAWS = 2000
 
 
 def progress_line(row: Row) -> str:
-    """One result."""
+    """Format one result."""
     score = row["message"] if row["score"] is None else f"{row['score']:.3f}, labels {_share(row):.3f}"
     name = f"{row['name']}{', again' * (row['turn'] - 1)}"
     return f"{row['judge']}, {name}: {row['way']}: {row['seconds']:.1f} s, {score}"
 
 
 def markdown(rows: Sequence[Row], installed: dict[str, Row]) -> str:
-    """The table of one model, the messages in place of scores, and what is installed."""
+    """Return the table of one model, the messages of samples without scores, and the installed packages."""
     names = [{row["name"] for row in rows if row["way"] == way} for way in dict.fromkeys(row["way"] for row in rows)]
     common = [row for row in rows if all(row["name"] in each for each in names)]
     lines = [f"|{_HEADS}|", "|---" * (_HEADS.count("|") + 1) + "|"]
@@ -66,7 +66,7 @@ def _share(row: Row) -> float:
 
 
 def _auc(rows: Sequence[Row]) -> float:
-    """Over sentences that have verdicts; the mean of several."""
+    """Return the AUC over sentences with verdicts, using the mean of several verdicts."""
     labels, scores = [], []
     for row in rows:
         words = [set(re.findall(r"\w+", sentence.lower())) for sentence in row["sentences"]]
@@ -81,7 +81,7 @@ def _auc(rows: Sequence[Row]) -> float:
 
 
 def _figure(rows: Sequence[Row], figure: Callable[[Sequence[Row]], float]) -> str:
-    """With its interval; draws without a value are left out."""
+    """Format a figure with its interval. Ignores draws without a value."""
     rng = np.random.default_rng(0)
     drawn = [rng.integers(len(rows), size=len(rows)) for _ in range(_DRAWS if rows else 0)]
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):

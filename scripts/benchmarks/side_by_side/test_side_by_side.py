@@ -1,4 +1,4 @@
-"""Evaluators side by side: two samples, a scripted server, and the peers that are installed."""
+"""Test the comparison with two samples, a scripted server, and the installed peers."""
 
 import json
 import subprocess
