@@ -103,8 +103,8 @@ def test_a_mean_on_the_threshold_and_a_metric_without_a_score_are_undecided(scri
     assert (decision.outcome, decision.value, decision.ci95) == ("undecided", None, None)
 
 
-def test_failed_samples_leave_a_gate_undecided(scripted_run: ScriptedRun) -> None:
-    """19 perfect samples and one failed sample, unless `max_failures` allows it."""
+def test_failed_samples_fail_a_gate(scripted_run: ScriptedRun) -> None:
+    """19 perfect samples and one failed sample, unless `max_failed` allows it."""
     run = scripted_run("run", rows(20), {"Sentence 0.": "broken"})
     decision = decided(run, "context_recall>=0.5")
     assert (decision.outcome, decision.passed) == ("fail", False)

@@ -146,7 +146,7 @@ def test_the_difference_of_a_slice_uses_its_pairs(scripted_run: ScriptedRun) -> 
 
 
 def test_a_pair_is_in_the_slice_of_the_new_run(scripted_run: ScriptedRun) -> None:
-    """The baseline has other rows order and topics: another for a, none for b, and no c."""
+    """The baseline has another row order and other topics: another for a, none for b, and no c."""
     old = scripted_run("old", [sample("b", "B."), sample("a", "A.", topic="z")], {"A.": 0.0})
     new = [sample("a", "A.", topic="x"), sample("b", "B.", topic="y"), sample("c", "C.", topic="only here")]
     parts = by_topic(old, scripted_run("new", new, {}))

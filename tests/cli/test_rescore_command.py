@@ -44,7 +44,7 @@ def test_the_cache_of_a_suite_serves_every_run(call: Call) -> None:
     assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]
 
 
-def test_rescore_takes_max_failures_from_the_suite(call: Call) -> None:
+def test_rescore_takes_max_failed_from_the_suite(call: Call) -> None:
     """Other keys of the suite do not apply."""
     row = {"id": "a", "retrieved_contexts": ["word " * 2_000], "reference": "It rains. "}
     write_rows("data.jsonl", row | {"reference": "word " * 2_000 + "."}, row | {"id": "b", "retrieved_contexts": ["x"]})

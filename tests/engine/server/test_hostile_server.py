@@ -198,9 +198,7 @@ def test_a_replaced_server_is_refused_during_a_run() -> None:
     ],
     ids=["Ollama", "LM Studio", "llama_cpp.server without its file"],
 )
-def test_a_server_without_token_probabilities_is_refused_with_a_hint(
-    fake: FakeServer, replies: dict[str, Any], hint: str
-) -> None:
+def test_other_kinds_of_servers_are_refused_with_a_hint(fake: FakeServer, replies: dict[str, Any], hint: str) -> None:
     def instead(path: str, body: Any) -> tuple[int, Any]:
         return (200, replies[path]) if path in replies else (404, {"error": "not found"})
 
