@@ -37,7 +37,11 @@ def main() -> None:
     run.resume()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(run, "stopping", True))
-    run.train(options.rows, options.threads)
+    if options.evaluate:
+        run.evaluate()
+        run.save()
+    else:
+        run.train(options.rows, options.threads)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -49,6 +53,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--reference", type=Path, help="log odds of the reference judge on the development rows")
     parser.add_argument("--rows", type=int, default=1_000_000, help="stop after this number of rows")
     parser.add_argument("--threads", type=int, default=1, help="used while the rest of the machine is idle; else one")
+    parser.add_argument("--evaluate", action="store_true", help="measure the last checkpoint now, and train no further")
     parser.add_argument("--part", type=int, default=2, help="judge one of this number of development rows")
     return parser.parse_args()
 

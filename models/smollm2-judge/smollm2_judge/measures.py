@@ -1,5 +1,8 @@
 """AUC and the interval of a difference of two AUCs on the same rows. NumPy only."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,3 +37,19 @@ def balanced_accuracy(labels: Labels, scores: Floats, threshold: float = 0.0) ->
     """Return the mean of sensitivity and specificity at a threshold."""
     called = scores > threshold
     return float((called[labels == 1].mean() + (~called[labels == 0]).mean()) / 2)
+
+
+def compare(labels: Labels, datasets: Sequence[str], scores: Floats, reference: Floats | None) -> dict[str, Any]:
+    """Return AUC for all rows and by data set, balanced accuracy, and the gain over the reference judge's scores.
+
+    Names and numbers are plain ones of Python, as a checkpoint and JSON take them.
+    """
+    names = np.array(datasets)
+    parts = {"all": np.full(len(names), True), **{name: names == name for name in sorted(set(datasets))}}
+    entry: dict[str, Any] = {"auc": {name: round(auc(labels[part], scores[part]), 4) for name, part in parts.items()}}
+    entry["balanced_accuracy"] = round(balanced_accuracy(labels, scores), 4)
+    if reference is not None:
+        by_reference = {name: round(auc(labels[part], reference[part]), 4) for name, part in parts.items()}
+        interval = [round(end, 4) for end in gain_interval(labels, scores, reference)]
+        entry |= {"reference_auc": by_reference, "gain_interval": interval}
+    return entry

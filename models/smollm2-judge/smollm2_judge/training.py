@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from .batches import Branch, Group, Tokenize, branch_tokens, context_tokens, group_rows, mix, packs, short_first
-from .measures import Floats, auc, balanced_accuracy, gain_interval
+from .measures import Floats, compare
 from .model import Judge
 from .rows import (
     ANSWERS_FILE,
@@ -42,7 +42,7 @@ SHARES = {
 }
 SHORT, SHORT_ROWS, LONGEST = 400, 10_000, 1000
 STEP_ROWS, PACK_TOKENS = 16, 2048
-RATE, WARM_UP_STEPS = 5e-4, 20
+RATE, WARM_UP_STEPS = 1e-3, 125
 EVALUATE_ROWS, SAVE_SECONDS = 2000, 900
 DEVELOPMENT_CHARACTERS = 1800
 ANSWER_PARAGRAPHS, PROSE_PARAGRAPHS = 2500, 3000
@@ -176,13 +176,19 @@ class Run:
             "evaluation_seconds": round(self.evaluation_seconds),
             "loss_since_last": mean_or_none(self.losses[self.log[-1]["steps"] if self.log else 0 :]),
             "steps": self.step,
-            **compare([group for _, group in self.development], scores, self.reference_scores()),
+            **self.compare(scores),
         }
         self.log.append(entry)
         print(json.dumps(entry), flush=True)
         torch.save(self.judge.state_dict(), self.out / f"adapter-{self.rows:06d}.pt")
         named = {name: float(score) for (name, _), score in zip(self.development, scores, strict=True)}
         (self.out / f"scores-{self.rows:06d}.json").write_text(json.dumps(named))
+
+    def compare(self, scores: Floats) -> dict[str, Any]:
+        """Return the measures of the scores, beside the reference judge's."""
+        groups = [group for _, group in self.development]
+        truth = np.array([group.branches[0].label for group in groups])
+        return compare(truth, [group.dataset for group in groups], scores, self.reference_scores())
 
     def judge_rows(self) -> Floats:
         """Return the log odds of the development rows."""
@@ -205,16 +211,3 @@ def labels(pack: list[Group]) -> torch.Tensor:
 def mean_or_none(values: list[float]) -> float | None:
     """Return the mean, or None of no values."""
     return round(sum(values) / len(values), 4) if values else None
-
-
-def compare(groups: list[Group], scores: Floats, reference: Floats | None) -> dict[str, Any]:
-    """Return the AUC together and by data set, and against the reference judge's on the same rows."""
-    truth = np.array([group.branches[0].label for group in groups])
-    datasets = np.array([group.dataset for group in groups])
-    parts = {"all": np.full(len(groups), True), **{name: datasets == name for name in sorted(set(datasets))}}
-    entry: dict[str, Any] = {"auc": {name: round(auc(truth[part], scores[part]), 4) for name, part in parts.items()}}
-    entry["balanced_accuracy"] = round(balanced_accuracy(truth, scores), 4)
-    if reference is not None:
-        entry["reference_auc"] = {name: round(auc(truth[part], reference[part]), 4) for name, part in parts.items()}
-        entry["gain_interval"] = [round(end, 4) for end in gain_interval(truth, scores, reference)]
-    return entry
