@@ -67,7 +67,7 @@ def test_a_run_reuses_the_answers_of_the_open_judge_and_says_so(
 
 
 def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, tmp_path: Path) -> None:
-    """Thresholds .8 and .1 change the label of one statement each."""
+    """The judge opens with threshold .8; one run overrides it with .1."""
     with Judge.open(engine=engine, threshold=0.8) as judge:
         assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 0]
         how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}

@@ -176,7 +176,7 @@ localjudge.calibrate("labels.jsonl", engine=Killed(SCRIPT), out="run", name="k")
 
 @pytest.mark.engine
 def test_a_killed_calibration_resumes() -> None:
-    """Killed at question 30: the 29 answers are not repeated, and the result is the same."""
+    """Killed at question 30: at most 30 questions are repeated, and the result is the same."""
     written(statements())
     program = Path("program.py")
     program.write_text(KILLED.replace("SCRIPT", repr(SCRIPT)))
