@@ -1,6 +1,6 @@
 """README and docs/ are correct: their commands run and print the shown output.
 
-A `console` block has commands after `$ ` with their output. A line `...` stands for any lines, and three dots at the
+A `console` block has commands after `$ ` with their output. A line `...` matches any lines, and three dots at the
 end of a line for the rest of it. A shell runs the commands of a page in order in a fresh folder with the bundled
 example as `data.jsonl` and the reference judge as `model.gguf`. The `python` blocks of a page are one program in a
 separate folder. Of installation commands, which `.ci/run` tests, only the final job runs here. Other blocks do not run,
@@ -185,7 +185,7 @@ def test_mentioned_options_exist(name: str) -> None:
 
 
 def test_every_metric_is_on_the_page_of_metrics() -> None:
-    """`name@k` stands for one metric per k."""
+    """`name@k` covers one metric per k."""
     named = set(re.findall(r"`([\w@]+)(?:\([^`]*\))?`", TEXTS["docs/metrics.md"]))
     assert set(filter(catalog.is_ours, catalog.names())) <= named
     assert {name for name in catalog.names() if name.endswith("@k")} <= named

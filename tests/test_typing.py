@@ -21,7 +21,7 @@ class Halves:
     required_fields = frozenset({"response"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask nothing."""
+        """Do not use the judge."""
         yield from ()
         return Scored(value=0.5)
 

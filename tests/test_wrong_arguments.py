@@ -35,7 +35,7 @@ class Half:
     name = "half"
 
     def steps(self) -> None:
-        """Ask nothing."""
+        """Do not use the judge."""
 
 
 class Own(Half):
