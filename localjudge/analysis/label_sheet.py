@@ -25,7 +25,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +47,8 @@ SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row. `contexts` is a list of texts or None."""
 
 _log = logging.getLogger(__name__)
+_CLOCKS_DIFFER = timedelta(days=1)
+"""A label from further in the future is refused: it would replace every later label."""
 _TEXTS = ("label_id", "text", "labeller", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LABEL_ID = re.compile("[0-9a-f]{32}")
@@ -158,6 +160,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     del texts["label_id"]
     if not _LABEL_ID.fullmatch(label_id):
         report("label_id", describe(cells["label_id"]), "32 hexadecimal digits")
+    texts["labeller"] = texts["labeller"] and texts["labeller"].strip()
     human = None
     try:
         human = parse_label(cells[HUMAN])
@@ -166,7 +169,10 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     if texts["when"]:
         try:
             moment = datetime.fromisoformat(texts["when"].strip())
-            texts["when"] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            texts["when"] = moment.isoformat()
+            if moment > datetime.now(UTC) + _CLOCKS_DIFFER:
+                report("when", describe(cells["when"]), "no time in the future, or nothing: the time of reading")
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
     return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)

@@ -23,7 +23,7 @@ from localjudge.analysis.label_sheet import SheetLabel, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
-from localjudge.record.label_rows import Decision, LabelRow, append_labels, now, stored_labels, user_name
+from localjudge.record.label_rows import Decision, LabelRow, annotator, append_labels, now, stored_labels
 from localjudge.record.run import Run, as_run
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option, option_name, printable
@@ -57,7 +57,7 @@ class Labelling:
         stopped by scores, and RunDirectoryError for a directory without a run.
         """
         _check_extent(n, minutes)
-        self.run, self.labeller, self._named = as_run(run), labeller or user_name(), labeller
+        self.run, self.labeller, self._named = as_run(run), annotator(labeller), labeller
         check_labels_allowed(self.run)
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
         more = None
@@ -236,12 +236,12 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
     """Return the rows with an annotator each: their own, else `labeller`, the sheet's only annotator, or the user."""
     names = {label.labeller for label in sheet if label.labeller}
-    others, is_open = sorted(known - {user_name()}), labeller is None and len(names) != 1
+    others, is_open = sorted(known - {annotator()}), labeller is None and len(names) != 1
     if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
         shown = ", ".join(printable(name) for name in others[:_SHOWN])
         problem = f"{source} does not name its annotator, and {shown} labelled this run"
         raise InputError(problem, hint=f"name the annotator with {option('labeller')}")
-    name = labeller or (names.pop() if len(names) == 1 else user_name())
+    name = annotator(labeller or (names.pop() if len(names) == 1 else None))
     return [label._replace(labeller=label.labeller or name) for label in sheet]
 
 

@@ -50,7 +50,10 @@ def _moment(when: str) -> str:
 
 
 class LabelRow(Record):
-    """One decision of an annotator on a statement, identified by its first verdict in the run."""
+    """One decision of an annotator on a statement, identified by its first verdict in the run.
+
+    White space around an annotator's name does not count.
+    """
 
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
@@ -58,7 +61,7 @@ class LabelRow(Record):
     position: Place
     text: str
     human: Decision
-    labeller: str
+    labeller: Annotated[str, AfterValidator(str.strip)]
     when: Annotated[str, AfterValidator(_moment)]
     way: Way
     draw: str | None = None
@@ -104,8 +107,10 @@ def now(*, precise: bool = False) -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 
-def user_name() -> str:
-    """Return the default annotator: the user of this machine."""
+def annotator(name: str | None = None) -> str:
+    """Return the annotator's name without white space around it, by default the user of this machine."""
+    if name and name.strip():
+        return name.strip()
     try:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):  # a container without such a user

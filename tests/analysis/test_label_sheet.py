@@ -8,7 +8,7 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ ROWS = st.builds(
     contexts=st.none() | st.lists(TEXTS, max_size=2),
     text=FILLED,
     human=st.sampled_from([1, 0, None]),
-    labeller=st.none() | FILLED,
+    labeller=st.none() | FILLED.map(str.strip),
 )
 
 
@@ -346,6 +346,16 @@ def test_labels_of_the_page_and_of_a_store_are_read(tmp_path: Path) -> None:
     sheet = read_sheet(path)
     assert [label.human for label in sheet] == [1, 0, None, 1]
     assert sheet[1].when == "2026-01-31T09:30:01.500000+00:00"
+
+
+def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
+    """A page on a machine whose clock is a year ahead: its labels would count before every later one."""
+    ahead = datetime.now(UTC) + timedelta(days=365)
+    rows = [LABELLED | {"labeller": "Ann", "when": ahead.isoformat()}]
+    with pytest.raises(DataError, match=r"row 2: when: found .*, expected no time in the future, or nothing"):
+        read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
+    almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
+    assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost)))) == 1
 
 
 def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None:

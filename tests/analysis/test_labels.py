@@ -464,13 +464,14 @@ def test_an_empty_cell_withdraws_no_label_given_elsewhere(judged_run: JudgedRun,
     """
     run, rows = judged_run(), drawn_rows(judged_run())
     label(run, n=10)
-    dated = [{**row, "human": 1, "labeller": "ann", "when": "2099-01-01T00:00:00Z"} for row in rows[8:15]]
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    dated = [{**row, "human": 1, "labeller": "ann", "when": later} for row in rows[8:15]]
     assert read_labels(run, written(tmp_path / "page.jsonl", *dated)).new == 5
     half = [{**row, "human": 1 if number >= 20 else None} for number, row in enumerate(rows)]
     assert read_labels(run, written(tmp_path / "s.jsonl", *half), "ann") == LabelsRead(new=10, unlabelled=20)
     other = [{**row, "human": None, "draw": None} for row in rows[:-1]] + [{**rows[-1], "human": 1}]
     assert read_labels(run, written(tmp_path / "o.jsonl", *other), "ann").withdrawn == 0
-    changed = {**rows[20], "human": 0, "labeller": "ann", "when": "2099-01-01T00:00:00Z"}
+    changed = {**rows[20], "human": 0, "labeller": "ann", "when": later}
     assert read_labels(run, written(tmp_path / "page.jsonl", changed)) == LabelsRead(changed=1)
     empty = [{**row, "human": None} for row in rows[:21]] + half[21:]
     assert read_labels(run, written(tmp_path / "s.jsonl", *empty), "ann") == LabelsRead(known=9, unlabelled=21)
@@ -510,6 +511,21 @@ def test_a_named_annotator_is_in_the_sheet_and_the_page(judged_run: JudgedRun, t
     for page, labeller in (("named.html", "Dr. Wei"), ("open.html", None)):
         html = run.label(tmp_path / page, labeller=labeller).read_text()
         assert f'"labeller": {json.dumps(labeller)}' in html
+
+
+def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun, tmp_path: Path) -> None:
+    """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two annotators."""
+    run = judged_run()
+    labelling = Labelling(run, "Ann ", n=12)
+    while labelling.rows:
+        labelling.answer(1 if human_of(labelling.rows[0]["text"]) else 0)
+    rows = [{**row, "human": human_of(row["text"]), "labeller": " Ann\u00a0"} for row in drawn_rows(run, 12)]
+    assert read_labels(run, written(tmp_path / "sheet.jsonl", *rows)) == LabelsRead(known=12)
+    nameless = [{**row, "labeller": None} for row in drawn_rows(run, 12)]
+    assert read_labels(run, written(tmp_path / "s.jsonl", {**nameless[0], "human": 1}), "Ann ").new == 0
+    append_labels(run.directory, [row.model_copy(update={"labeller": "Ann "}) for row in stored_labels(run.directory)])
+    assert labels(run).labellers == {"Ann": 12}
+    assert Labelling(run, "Ann ", n=12).rows == []
 
 
 @pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])

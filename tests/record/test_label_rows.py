@@ -25,11 +25,11 @@ from localjudge.record.label_rows import (
     LABELS,
     START,
     LabelRow,
+    annotator,
     append_labels,
     label_file,
     now,
     stored_labels,
-    user_name,
 )
 from localjudge.stats.corrected import MOST_POINTS
 
@@ -72,9 +72,9 @@ def test_labels_record_annotator_and_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert abs(datetime.now(UTC) - datetime.fromisoformat(now())) < timedelta(seconds=5)
     assert now().endswith("+00:00")
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    assert user_name() == "ann"
+    assert annotator() == "ann"
     monkeypatch.setattr("getpass.getuser", {}.popitem)  # which raises KeyError, as pwd does
-    assert user_name() == "unknown"
+    assert annotator() == "unknown"
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
