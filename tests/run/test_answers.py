@@ -1,5 +1,3 @@
-"""From answers to a verdict: the threshold, the windows, and what is not an answer."""
-
 import pytest
 
 from localjudge.run.loop import verdict_of
@@ -23,10 +21,10 @@ def answer(p_yes: float, legal_mass: float = 1.0) -> Answer:
         (0.5, 0.0, VerdictRule(0.5, 0.0), 1),
     ],
 )
-def test_a_verdict_is_1_from_the_threshold_on_if_enough_was_legal(
+def test_a_verdict_needs_the_threshold_and_enough_valid_mass(
     p_yes: float, legal_mass: float, rule: VerdictRule, label: int | None
 ) -> None:
-    """Even odds between answers that the model did not consider are not a label."""
+    """Even odds between answers that the model hardly considered are not a label."""
     verdict = verdict_of([(answer(p_yes, legal_mass), None)], rule)
     assert (verdict.label if isinstance(verdict, Verdict) else None) == label
     assert verdict.legal_mass == legal_mass
@@ -38,6 +36,6 @@ def test_the_largest_probability_of_the_windows_decides() -> None:
 
 
 @pytest.mark.parametrize("second", [answer(0.9, 0.001), NoAnswer(error="too long")])
-def test_one_window_without_an_answer_leaves_the_unit_without_one(second: Answer | NoAnswer) -> None:
-    """The supporting text may stand in the window that the model said nothing of."""
+def test_one_unanswered_window_leaves_the_unit_unanswered(second: Answer | NoAnswer) -> None:
+    """The supporting text may be in the unanswered window."""
     assert isinstance(verdict_of([(answer(0.9), 0), (second, 1)], RULE), NoAnswer)

@@ -1,4 +1,4 @@
-"""A run in blocks: tasks to verdicts through judge, engine and store, and blocks that nobody sees in the bytes."""
+"""A run in blocks: tasks to verdicts through judge, engine and store, with files independent of block size."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def asked(text: str, *contexts: str, metric: str = "context_recall", position: i
     return TaskRef("a", metric, position, task)
 
 
-def test_the_same_question_is_asked_once_whichever_metrics_want_it(store: Store) -> None:
+def test_metrics_share_equal_questions(store: Store) -> None:
     engine = ScriptedEngine({}, default=1.0)
     tasks = [asked("One."), asked("One.", metric="faithfulness"), asked("Two.", position=1)]
     verdicts = judging(engine, store).verdicts(tasks)
@@ -51,8 +51,7 @@ def test_the_same_question_is_asked_once_whichever_metrics_want_it(store: Store)
     assert len(verdicts) == 3
 
 
-def test_what_is_stored_is_not_asked_again(store: Store) -> None:
-    """Neither answers nor the reason why there is none."""
+def test_stored_answers_are_not_asked_again(store: Store) -> None:
     engine = ScriptedEngine({"One.": 0.9, "Two.": "broken"})
     tasks = [asked("One."), asked("Two.", position=1)]
     before = judging(engine, store).verdicts(tasks)
@@ -63,13 +62,13 @@ def test_what_is_stored_is_not_asked_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize("contexts", [("",), (" \n", "\t")])
-def test_without_context_text_the_label_is_0_and_nobody_is_asked(store: Store, contexts: tuple[str, ...]) -> None:
+def test_without_context_text_the_label_is_0_without_a_question(store: Store, contexts: tuple[str, ...]) -> None:
     engine = ScriptedEngine({})
     assert judging(engine, store).verdicts([asked("One.", *contexts)]) == [Verdict(label=0)]
     assert engine.asked == ()
 
 
-def test_what_does_not_fit_is_judged_in_windows_and_any_may_support_it(store: Store) -> None:
+def test_long_contexts_are_judged_in_windows_and_any_may_support(store: Store) -> None:
     """Two contexts of 300 in a capacity of 600: 300 + 300 + the rest do not fit, one does."""
     engine = ScriptedEngine(_yes_to_b, capacity=600)
     (verdict,) = judging(engine, store).verdicts([asked("One.", "a" * 300, "b" * 300)])
@@ -82,15 +81,15 @@ def _yes_to_b(request: object) -> float:
 
 
 def test_blocks_begin_small_and_hold_every_sample_once() -> None:
-    """16 at first, so that there is soon something to see; then twice as many each time, up to 256."""
+    """16 at first, for quick results; then twice as many each time, up to 256."""
     samples = [Sample(id=str(number)) for number in range(1000)]
     found = list(blocks(samples))
     assert [len(block) for block in found] == [16, 32, 64, 128, 256, 256, 248]
     assert [sample for block in found for sample in block] == samples
 
 
-def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same files from blocks of one sample as from one block of all, which share some of their questions."""
+def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one sample give the files of a single block, with some questions shared."""
     rows = [
         {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"It is {number % 7}. So be it."}
         for number in range(40)
@@ -106,8 +105,8 @@ def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.
     assert written[0] == written[1]
 
 
-def test_an_engine_with_workers_gets_more_samples_at_once_and_not_without_bound() -> None:
-    """16 x 3, then 32 x 3 with three workers; with 1,000, as many as with 64: 16 x 64."""
+def test_blocks_grow_with_the_workers_up_to_a_bound() -> None:
+    """16 x 3, then 32 x 3 with three workers; 1,000 workers get the same as 64: 16 x 64."""
     samples = [Sample(id=str(number)) for number in range(5000)]
     assert [len(block) for block in blocks(samples, lambda: 3)][:2] == [48, 96]
     assert len(next(blocks(samples, lambda: 1000))) == 1024

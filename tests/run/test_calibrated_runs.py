@@ -1,5 +1,3 @@
-"""A run decides by its calibration's threshold, says so in its signature and files, and needs no file beside itself."""
-
 import json
 import shutil
 from pathlib import Path
@@ -40,12 +38,11 @@ def judged(out: str, metrics: list[Any] | None = None, **options: Any) -> Run:
 
 @pytest.fixture
 def calibration() -> Calibration:
-    """Of the judge of these runs, with a threshold of .4: made from labels by which both sentences are 1."""
+    """Return a calibration with threshold .4, from labels of 1 for both sentences."""
     return calibrated(judged("labelled", ["faithfulness"]), "ours").model_copy(update={"threshold": 0.4})
 
 
 def calibrated(run: Run, name: str) -> Calibration:
-    """From labels of its verdicts."""
     labelling = Labelling(run, n=1_000)
     while labelling.rows:
         row = labelling.rows[0]
@@ -62,7 +59,7 @@ def labels_of(run: Run) -> dict[str, set[object]]:
 
 
 def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Calibration) -> None:
-    """Faithfulness at .4: both sentences; context relevancy stays at .5."""
+    """Faithfulness at .4 supports both sentences; context relevancy keeps .5."""
     run = judged("run", calibration=calibration)
     assert labels_of(run) == {"faithfulness": {(0.6, 1), (0.45, 1)}, "context_relevancy": {(0.45, 0)}}
     assert (run["faithfulness"].mean, run["context_relevancy"].mean) == (1, 0)
@@ -76,7 +73,7 @@ def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Ca
     assert list(calibration_lines(run, "context_relevancy")) == []
 
 
-def test_a_calibration_moves_the_signature_and_none_leaves_it(calibration: Calibration) -> None:
+def test_only_a_calibration_changes_the_signature(calibration: Calibration) -> None:
     plain, with_it = judged("plain"), judged("with", calibration=calibration)
     other = judged("other", calibration=calibration.model_copy(update={"threshold": 0.41}))
     assert len({run.manifest.signature for run in (plain, with_it, other)}) == 3
@@ -85,7 +82,7 @@ def test_a_calibration_moves_the_signature_and_none_leaves_it(calibration: Calib
     assert renamed.manifest.signature == with_it.manifest.signature
 
 
-def test_a_run_needs_no_file_but_its_own(calibration: Calibration) -> None:
+def test_a_calibrated_run_needs_no_other_file(calibration: Calibration) -> None:
     Path("file.json").write_text(calibration.model_dump_json())
     run = judged("run", calibration="file.json")
     Path("file.json").unlink()
@@ -96,7 +93,7 @@ def test_a_run_needs_no_file_but_its_own(calibration: Calibration) -> None:
     assert Path("again/verdicts.jsonl").read_bytes() == Path("run/verdicts.jsonl").read_bytes()
 
 
-def test_rescoring_takes_a_calibration_and_a_threshold_takes_its_place(calibration: Calibration) -> None:
+def test_rescoring_accepts_a_calibration_or_a_threshold(calibration: Calibration) -> None:
     judged("plain", threshold=0.7)
     engine = ScriptedEngine(SCRIPT)
     with_it = localjudge.Run.open("plain").rescore(calibration=calibration, engine=engine, out="with")
@@ -116,8 +113,8 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
     assert not Path("run").exists()
 
 
-def test_a_criterion_of_other_words_is_another_question(calibration: Calibration) -> None:
-    """Its name is the same; what it asks is not, and that is in what was measured."""
+def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibration) -> None:
+    """Its name is the same, but its question differs."""
     first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
     found = calibrated(judged("labelled kind", [first]), "kind")
     assert found.question == "kind"
@@ -126,7 +123,7 @@ def test_a_criterion_of_other_words_is_another_question(calibration: Calibration
         judged("other", [second], calibration="kind")
 
 
-def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
+def test_conflicting_calibration_settings_are_refused(calibration: Calibration) -> None:
     for threshold in (0.4, 0.5):  # also where it is that of no calibration
         with pytest.raises(InputError, match="threshold and calibration cannot both be given"):
             judged("run", calibration=calibration, threshold=threshold)
@@ -144,9 +141,7 @@ def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
         ('"faithfulness": 0.4', '"faithfulness": 0.45', "thresholds: "),
     ],
 )
-def test_a_calibration_that_was_changed_by_hand_is_a_contradiction(
-    calibration: Calibration, old: str, new: str, said: str
-) -> None:
+def test_a_calibration_edited_by_hand_is_detected(calibration: Calibration, old: str, new: str, said: str) -> None:
     judged("run", calibration=calibration)
     manifest = Path("run/manifest.json")
     assert old in manifest.read_text()
@@ -156,8 +151,8 @@ def test_a_calibration_that_was_changed_by_hand_is_a_contradiction(
 
 
 @given(st.lists(st.recursive(st.none() | st.floats() | st.text(max_size=3), st.lists, max_leaves=3)))
-def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: object) -> None:
-    """No file is read that it may name, and nothing falls over."""
+def test_any_stored_calibration_is_at_most_an_error(kept: object) -> None:
+    """No file named by it is read."""
     settings = {"max_failed": 0, "calibration": kept}
     if kept == []:
         assert validated(KeptSettings, settings, "").calibration == ()
@@ -167,7 +162,7 @@ def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: obje
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
-    """Faithfulness at .4, both sentences; relevance, which it is not of, at .5; and a threshold takes its place."""
+    """Faithfulness at .4 supports both sentences, relevance keeps .5; a given threshold replaces the calibration."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
         assert {row.label for row in judge.evaluate(ROWS, ["faithfulness"]).verdicts} == {1}
         assert {row.label for row in judge.evaluate(ROWS, ["context_relevancy"]).verdicts} == {0}
@@ -179,8 +174,8 @@ def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration
     assert half["faithfulness"].mean == 0.5
 
 
-def test_the_question_of_a_metric_is_what_it_asks() -> None:
-    """Metrics that ask two questions stand for themselves, as those of users do."""
+def test_metrics_share_a_calibration_by_question() -> None:
+    """Metrics with two questions, like user metrics, are identified by themselves."""
     questions = {name: catalog.question_of(name) for name in ("faithfulness", "context_recall", "matrix_recall@3")}
     assert set(questions.values()) == {"attribution"}
     assert catalog.question_of("context_relevancy") != catalog.question_of("context_precision")
@@ -189,7 +184,7 @@ def test_the_question_of_a_metric_is_what_it_asks() -> None:
 
 
 def test_runs_with_calibrated_thresholds_are_not_combined(calibration: Calibration) -> None:
-    """The combined run decided by .5 and did not say that the calibrations of its runs were dropped."""
+    """The combined run used .5 and silently dropped the calibrations of its runs."""
     engine = ScriptedEngine({**SCRIPT, "One 0.": 0.1}, capacity=4_000)
     other, calibrated = judged("other", engine=engine), judged("run", calibration=calibration)
     with pytest.raises(InputError, match="run has calibrated thresholds") as caught:

@@ -1,5 +1,3 @@
-"""Runs of several judges on the same data, combined into one."""
-
 import itertools
 import json
 import math
@@ -28,7 +26,7 @@ SAYS: dict[str, dict[str, float | str]] = {"A": {"One.": 0.9, "Two.": 0.3}, "B":
 
 
 class Named(ScriptedEngine):
-    """A scripted engine that people call something."""
+    """A scripted engine with a name."""
 
     def __init__(self, name: str, **changes: float | str) -> None:
         script = SAYS.get(name, {}) | {f"{text}.": said for text, said in changes.items()}
@@ -37,7 +35,7 @@ class Named(ScriptedEngine):
 
     @property
     def name(self) -> str:
-        """As given."""
+        """Return the given name."""
         return self._name
 
 
@@ -70,17 +68,17 @@ def test_the_mean_log_odds_by_hand() -> None:
 
 
 @given(st.lists(PROBABILITY, min_size=1, max_size=5))
-def test_the_order_of_judges_moves_no_bit(probabilities: list[float]) -> None:
+def test_the_order_of_judges_changes_no_bit(probabilities: list[float]) -> None:
     assert len({mean_log_odds(order) for order in itertools.permutations(probabilities)}) == 1
 
 
 @given(PROBABILITY, PROBABILITY, PROBABILITY)
-def test_a_judge_that_becomes_surer_never_lowers_the_result(p_yes: float, other: float, fixed: float) -> None:
+def test_a_higher_probability_never_lowers_the_combined_one(p_yes: float, other: float, fixed: float) -> None:
     low, high = (mean_log_odds([p, fixed]) for p in sorted((p_yes, other)))
     assert 0 <= low <= high <= 1
 
 
-def test_each_row_has_what_each_judge_gave_and_what_they_come_to(both: Run) -> None:
+def test_rows_have_each_probability_and_the_combined_one(both: Run) -> None:
     """One: odds 9 and 2/3, root 2.449: .710. Two: odds 3/7 and 3/2, root .802: .445. Three: both .8."""
     one, two, three, four = both.verdicts
     root = math.sqrt(6)
@@ -103,7 +101,7 @@ def test_a_combined_run_works_like_any_run(both: Run, runs: list[Run]) -> None:
 
 
 def test_stopped_runs_are_combined_if_they_stopped_at_the_same_samples(tmp_path: Path) -> None:
-    """Whatever either judge gave, the intervals hold at any stop; other samples are other data."""
+    """The intervals are valid at any stop for any judge; other samples are other data."""
     rows = [{"id": str(n), "reference": f"So {n}.", "retrieved_contexts": ["A."]} for n in range(60)]
     gate, others = "context_recall>=0.5", {f"So {n}": 0.2 for n in range(20)}
     first, second = (judged(tmp_path / name, Named(name), rows, until=[gate]) for name in "AB")
@@ -126,12 +124,12 @@ def test_shards_are_merged_before_the_runs_of_their_judges_are_combined(both: Ru
         merge([both], out=tmp_path / "out")
 
 
-def test_which_run_is_named_first_moves_no_byte(both: Run, runs: list[Run], tmp_path: Path) -> None:
+def test_the_order_of_runs_changes_no_file(both: Run, runs: list[Run], tmp_path: Path) -> None:
     assert results(combine(runs[::-1], out=tmp_path / "other")) == results(both)
 
 
-def test_a_unit_that_one_judge_has_no_verdict_on_has_none(runs: list[Run], tmp_path: Path) -> None:
-    """A mean over those who answered would be that of other judges."""
+def test_a_unit_needs_a_verdict_of_every_judge(runs: list[Run], tmp_path: Path) -> None:
+    """A mean of the remaining judges would belong to another panel."""
     broken = judged(tmp_path / "broken", Named("C", Two="it is too long"), max_failed=1)
     run = combine([runs[0], broken], out=tmp_path / "both")
     two = run.verdicts[1]
@@ -148,7 +146,7 @@ def test_verify_combines_the_same_runs_again(both: Run, runs: list[Run]) -> None
     assert (found.result, dict(found.files)) == ("different", {"verdicts.jsonl": ("row 1",)})
 
 
-def test_verify_says_that_a_run_was_made_anew_and_that_one_is_gone(both: Run, runs: list[Run], tmp_path: Path) -> None:
+def test_verify_reports_changed_and_missing_runs(both: Run, runs: list[Run], tmp_path: Path) -> None:
     shutil.rmtree(runs[1].directory)
     with pytest.raises(RunDirectoryError, match="/B holds no run"):
         verify(both)
@@ -168,7 +166,7 @@ def test_verify_says_that_a_run_was_made_anew_and_that_one_is_gone(both: Run, ru
         (ROWS[::-1], {}, "are in another order"),
     ],
 )
-def test_runs_that_did_not_judge_the_same_are_refused(
+def test_runs_on_different_units_are_not_combined(
     rows: Any, options: dict[str, Any], said: str, runs: list[Run], tmp_path: Path
 ) -> None:
     other = judged(tmp_path / "other", Named("C"), rows, **options)
@@ -176,7 +174,7 @@ def test_runs_that_did_not_judge_the_same_are_refused(
         combine([runs[0], other], out=tmp_path / "both")
 
 
-def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path: Path) -> None:
+def test_invalid_combinations_are_refused(both: Run, runs: list[Run], tmp_path: Path) -> None:
     for names, said in (
         ([], "nothing to combine"),
         ([runs[0]], "nothing to combine"),
@@ -206,7 +204,7 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
         lambda manifest: manifest["judge"].update(combined="\x1b[2J"),
     ],
 )
-def test_a_manifest_whose_judges_are_not_those_of_its_runs_is_refused(change: Any, both: Run) -> None:
+def test_a_combined_manifest_with_other_judges_is_refused(change: Any, both: Run) -> None:
     file = both.directory / "manifest.json"
     manifest = json.loads(file.read_text())
     change(manifest)

@@ -1,5 +1,3 @@
-"""A run with questions of one's own: a metric like any other, which needs no file once the run is begun."""
-
 import json
 from pathlib import Path
 from typing import Any
@@ -24,11 +22,11 @@ TONE = Criterion(
 
 
 class Lexical(ScriptedEngine):
-    """An engine with the weights of the reference judge, by its checksum."""
+    """An engine that has the weights of the reference judge, by its checksum."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As the model's engine says it."""
+        """Return the identity of the model's engine."""
         return {**super().identity, "model_sha256": model_registry.registered()["reference"].sha256}
 
 
@@ -60,7 +58,7 @@ def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
 
 
 def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
-    """An expected level of 3 is no doubt about anything; the run says so when it is made and when it is opened."""
+    """An expected level of 3 expresses no doubt, in a new run and in an opened one."""
     rubric_run = localjudge.evaluate(ROWS, out=tmp_path, engine=ScriptedEngine({}, default=0.5), metrics=[TONE])
     assert rubric_run.summary.verdicts == Run.open(tmp_path).summary.verdicts
     lines = list(remarks(rubric_run, metric="tone"))
@@ -68,7 +66,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     assert not any("hardly decides" in line for line in lines)
 
 
-def test_its_words_are_in_the_signature_and_the_run_needs_no_file(tmp_path: Path) -> None:
+def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('name = "kind"\nquestion = "Is it kind?"\nof = "sentence"\n')
     other = KIND.model_copy(update={"good": "no"})
@@ -89,8 +87,8 @@ def test_its_words_are_in_the_signature_and_the_run_needs_no_file(tmp_path: Path
         run(tmp_path / "file", other, TONE)
 
 
-def test_it_is_rescored_without_the_file_and_another_is_added(tmp_path: Path) -> None:
-    """At .95 no answer of kind is yes: 0. What is added alone is asked."""
+def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path) -> None:
+    """At .95 no answer to `kind` is yes: 0. Only the added criterion is asked."""
     first, asked = run(tmp_path / "run", KIND), engine()
     assert first.rescore(threshold=0.95, out=tmp_path / "stricter", engine=asked)["kind"].mean == 0
     assert asked.asked == ()
@@ -99,8 +97,8 @@ def test_it_is_rescored_without_the_file_and_another_is_added(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
-def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path, criterion: Any) -> None:
-    """It compares words: it would answer any question with how many of them are new."""
+def test_criteria_refuse_the_reference_judge_early(tmp_path: Path, criterion: Any) -> None:
+    """It compares words, so it would answer any question with the share of new words."""
     lexical = Lexical({})
     with pytest.raises(InputError, match=r"cannot be asked what .* asks: it does not read instructions"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
@@ -118,8 +116,8 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
         ([{"name": "kind"}], "manifest.json cannot be read: the criterion cannot be asked: question"),
     ],
 )
-def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:
-    """And none of them names a file that is read."""
+def test_criteria_edited_in_a_run_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:
+    """No file named by it is read."""
     run(tmp_path / "run", KIND)
     manifest = manifest_of(tmp_path / "run")
     manifest["environment"]["settings"]["criteria"] = kept

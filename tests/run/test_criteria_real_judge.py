@@ -1,4 +1,4 @@
-"""The bundled criteria, asked of a real model: obvious cases of each, and a rubric that has to tell rude from kind.
+"""Bundled criteria and a rubric with a real model on obvious cases.
 
 Qwen2.5-Coder-1.5B-Instruct in Q4_K_M, in the folder that LOCALJUDGE_TEST_MODELS names.
 """
@@ -32,7 +32,6 @@ def judge() -> Iterator[OpenJudge]:
 
 
 def ask(judge: OpenJudge, criterion: Criterion, *responses: str) -> list[Answer]:
-    """What the judge says of whole responses."""
     samples = [Sample(id="a", user_input="When does the pharmacy open?", response=text) for text in responses]
     tasks = [task for sample in samples for task in next(criterion.steps(sample, sentences))]
     answers = answers_in_order(judge.engine, list(map(judge.judge.request, tasks)), Silence())
@@ -60,7 +59,7 @@ def ask(judge: OpenJudge, criterion: Criterion, *responses: str) -> list[Answer]
         ),
     ],
 )
-def test_a_bundled_criterion_tells_obvious_cases(
+def test_bundled_criteria_decide_obvious_cases(
     judge: OpenJudge, name: str, yes: tuple[str, ...], no: tuple[str, ...]
 ) -> None:
     """No case is on the wrong side of the default threshold."""
@@ -70,7 +69,7 @@ def test_a_bundled_criterion_tells_obvious_cases(
 
 
 def test_a_rubric_gives_levels_between_the_digits(judge: OpenJudge) -> None:
-    """Expected levels: the kinder answer has the higher one, and none is a whole number."""
+    """The kinder answer has the higher expected level, and no level is a whole number."""
     levels = {1: "rude or insulting", 2: "curt", 3: "neutral", 4: "friendly", 5: "very courteous: it offers more help"}
     rubric = Criterion(name="courtesy", question="How courteous is the response?", levels=levels)
     kindly = "Thank you very much for asking! It opens at 8. I wish you a lovely day, and am glad to help further."

@@ -1,5 +1,3 @@
-"""What a run says of the data: columns taken and not used, metrics left out for want of which, and what to do."""
-
 import io
 import logging
 from typing import Any
@@ -20,7 +18,6 @@ GERMAN_ROW = {"reference": GERMAN, "contexts": [GERMAN, "Ja."]}
 
 
 def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[str, list[str]]:
-    """What a run of the data says, as notes and as warnings."""
     stream = io.StringIO()
     with caplog.at_level(logging.WARNING):
         evaluate(data, engine=ScriptedEngine({}, default=0.9), progress=Lines(stream), out=False, **options)
@@ -41,7 +38,7 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
         ([{"messages": TALK, "contexts": ["So it is."]}, ROW], {}, "; 1 conversation, of which the last question"),
     ],
 )
-def test_what_is_taken_not_used_and_left_out_is_said(
+def test_used_unused_and_missing_columns_are_noted(
     rows: list[Any], options: dict[str, Any], note: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     notes, warnings = said(rows, caplog, **options)
@@ -56,7 +53,7 @@ def test_what_is_taken_not_used_and_left_out_is_said(
         ([GERMAN_ROW], {}, "the texts look like language de, and language is en"),
     ],
 )
-def test_what_may_make_numbers_wrong_is_a_warning_with_what_to_do(
+def test_risks_for_the_numbers_are_warnings_with_advice(
     rows: list[Any], options: dict[str, Any], warning: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, warnings = said(rows, caplog, **options)
@@ -64,15 +61,15 @@ def test_what_may_make_numbers_wrong_is_a_warning_with_what_to_do(
 
 
 @pytest.mark.parametrize("contexts", [["So. | It is."], "So it is."])
-def test_one_context_is_no_warning_unless_several_may_stand_in_a_text(
+def test_one_context_is_a_warning_only_if_it_may_contain_several(
     contexts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rows with a list of one context got the warning in every script."""
+    """Rows with a list of one context gave the warning in every script."""
     assert said([{**ROW, "contexts": contexts}] * 2, caplog)[1] == []
 
 
-def test_a_script_sees_which_default_metrics_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """Where nothing is shown, only warnings appear; a renamed column left out three of four metrics silently."""
+def test_a_script_is_warned_about_omitted_default_metrics(caplog: pytest.LogCaptureFixture) -> None:
+    """Scripts show only warnings; a renamed column silently removed three of four metrics."""
     row = {"question": "Why?", "my_docs": ["It is so."], "answer": "So."}
     with caplog.at_level(logging.WARNING):
         evaluate([row], engine=ScriptedEngine({}, default=0.9), progress=False, out=False)
@@ -86,7 +83,7 @@ def test_a_script_sees_which_default_metrics_are_left_out(caplog: pytest.LogCapt
         ([GERMAN_ROW], {"language": "xx"}),
     ],
 )
-def test_who_names_the_language_is_told_of_no_other(
+def test_an_explicit_language_suppresses_the_language_warning(
     rows: list[Any], options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert said(rows, caplog, **options)[1] == []
@@ -111,9 +108,7 @@ def test_who_names_the_language_is_told_of_no_other(
         ),
     ],
 )
-def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_what_to_map(
-    row: Any, metrics: Any, parts: tuple[str, ...]
-) -> None:
+def test_a_missing_column_gets_a_mapping_hint(row: Any, metrics: Any, parts: tuple[str, ...]) -> None:
     with pytest.raises(InputError) as caught:
         evaluate([row], metrics=metrics, engine=ScriptedEngine({}), out=False)
     assert [part for part in parts if part not in str(caught.value)] == []

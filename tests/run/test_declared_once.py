@@ -1,4 +1,4 @@
-"""A setting is one field: its option, its place in the suite file and in every command follow from it."""
+"""Each setting is declared once; its option and its key in suite files follow."""
 
 import ast
 from inspect import signature
@@ -14,11 +14,11 @@ from localjudge.words import Setting
 PACKAGE = Path(localjudge.__file__).parent
 FEW = 2
 PARTS_OF_A_SIGNATURE = ("combine.py", {"segmenter", "threshold", "min_legal_mass"})
-"""Keys of a manifest's part about the judge, some of which are called like settings."""
+"""Keys in the judge part of a manifest; some equal names of settings."""
 
 
 def lists_of_settings(tree: ast.Module) -> list[set[str]]:
-    """The settings in collections that name more than a few: tables of a module, and lists anywhere in it."""
+    """Return the collections in the code that name more than a few settings."""
     tables = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     lists = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List | ast.Set)]
     names = [
@@ -49,7 +49,6 @@ def test_no_list_of_settings_is_kept_by_hand() -> None:
     ],
 )
 def test_python_and_the_command_line_take_the_same_settings(options: type, settings: set[str]) -> None:
-    """Criteria are metrics in Python, where each option is stated once for all functions."""
     assert options.__annotations__.keys() == settings
 
 

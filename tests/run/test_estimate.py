@@ -1,5 +1,3 @@
-"""What a run would take, counted and not begun."""
-
 import io
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ def estimated(rows: Any = ROWS, metrics: Any = ("context_recall",), **options: A
 
 
 def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path, monkeypatch: Any) -> None:
-    """Recall: 2 + 3 + 1 statements, of which "One." is asked once for a and b, and c has no context: 4 requests."""
+    """Recall: 2 + 3 + 1 statements, where a and b share "One." and c has no context: 4 requests."""
     monkeypatch.chdir(tmp_path)
     estimate = estimated()
     assert (estimate.samples, estimate.verdicts, estimate.requests) == (3, 6, 4)
@@ -36,20 +34,18 @@ def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path, monkeypatch:
 
 
 def test_a_question_of_an_earlier_block_or_another_metric_is_counted_once() -> None:
-    """40 equal samples in two blocks, two metrics that ask the same."""
+    """40 equal samples in two blocks, and two metrics with the same questions."""
     rows = [{**ROWS[0], "id": str(number), "reference": "One."} for number in range(40)]
     estimate = estimated(rows, ["context_recall", "matrix_recall"])
     assert (estimate.verdicts, estimate.requests) == (80, 1)
 
 
 def test_a_run_that_asks_nothing_has_no_time() -> None:
-    """Document metrics need no judge."""
     estimate = estimated([{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}], ["document_mrr"])
     assert (estimate.requests, estimate.tokens, estimate.seconds) == (0, 0, None)
 
 
 def test_answers_of_other_runs_are_counted_apart_once_and_take_no_tokens(tmp_path: Path) -> None:
-    """Recall asks 4 questions; a run on the first row has two of them, as a run takes them from the first that has."""
     engine = ScriptedEngine({}, default=0.5)
     names = [str(tmp_path / name) for name in ("\x1b[2J", "all")]
     for name, rows in zip(names, (ROWS[:1], ROWS), strict=True):

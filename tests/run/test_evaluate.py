@@ -1,5 +1,3 @@
-"""Metrics advanced in rounds, with hand-written verdicts in place of a judge."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,14 +18,14 @@ def sample(identifier: str = "a", **fields: object) -> Sample:
 
 
 class Recorder:
-    """Answers from a table of unit texts (default 1) and remembers each round."""
+    """Answer from a table of unit texts (default 1) and record each round."""
 
     def __init__(self, **said: Verdict | NoAnswer) -> None:
         self.said = said
         self.rounds: list[list[TaskRef]] = []
 
     def __call__(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """One round."""
+        """Answer one round."""
         self.rounds.append(list(tasks))
         return [self.said.get(asked.task.unit.span.text.rstrip("."), Verdict(label=1)) for asked in tasks]
 
@@ -38,14 +36,14 @@ def unit(text: str, index: int = 0) -> Unit:
 
 @dataclass(frozen=True)
 class TwoRounds:
-    """Asks one question, and a second one if the first is answered with 1."""
+    """A metric with a second question if the first is answered with 1."""
 
     name: str = "two_rounds"
     version: int = 1
     required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask, ask for nothing, perhaps ask again."""
+        """Ask, ask for an empty round, and perhaps ask again."""
         (first,) = yield [Relevance(unit=unit("First"), user_input="?")]
         nothing = yield []
         assert list(nothing) == []
@@ -57,14 +55,14 @@ class TwoRounds:
 
 @dataclass(frozen=True)
 class Computed:
-    """A metric without a judge that cannot do one of the samples."""
+    """A metric without a judge that fails on one sample."""
 
     name: str = "computed"
     version: int = 1
     required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """1, unless the sample is bad."""
+        """Return 1, unless the sample is bad."""
         yield from ()
         if sample.id == "bad":
             raise SampleError("cannot be done", hint="do something else")
@@ -72,7 +70,7 @@ class Computed:
 
 
 def test_a_metric_that_asks_again_gets_a_second_round() -> None:
-    """The first round is shared with the other sample, whose metric ends there."""
+    """The other sample shares the first round and ends there."""
     ask = Recorder()
     (found,) = evaluate_samples([sample()], [TwoRounds()], sentences, ask)
     assert [[asked.task.unit.span.text for asked in tasks] for tasks in ask.rounds] == [["First"], ["Second"]]
@@ -81,7 +79,6 @@ def test_a_metric_that_asks_again_gets_a_second_round() -> None:
 
 
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
-    """The units stay listed, the answered one with its verdict."""
     ask = Recorder(Two=NoAnswer(error="it does not fit"))
     evaluations = evaluate_samples([sample(), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask)
     names = [(evaluation.sample_id, evaluation.metric) for evaluation in evaluations]
@@ -93,7 +90,7 @@ def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> N
     assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)
 
 
-def test_a_sample_error_fails_its_sample_alone() -> None:
+def test_a_sample_error_fails_only_its_sample() -> None:
     bad, good = evaluate_samples([sample("bad"), sample("good")], [Computed()], sentences, Recorder())
     assert bad.outcome == Failed(reason="cannot be done (do something else)")
     assert good.outcome == Scored(value=1)
@@ -108,13 +105,12 @@ def test_a_sample_error_fails_its_sample_alone() -> None:
     ],
 )
 def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
-    """Nothing is asked about it."""
     ask = Recorder()
     (found,) = evaluate_samples([sample("a", **fields)], [ContextRecall()], sentences, ask)
     assert (found.outcome, ask.rounds) == (Undefined(reason=reason), [])
 
 
-def test_a_line_without_letter_or_digit_is_no_sentence() -> None:
-    """Dashes between two parts of a reference are in no denominator: 2 / 2."""
+def test_lines_without_letters_or_digits_are_not_counted() -> None:
+    """Dashes between two parts of a reference are not counted: 2 / 2."""
     found = evaluate_samples([sample(reference="One.\n-----\nTwo.")], [ContextRecall()], sentences, Recorder())
     assert [evaluation.outcome for evaluation in found] == [Scored(value=1.0, numerator=2, denominator=2)]

@@ -1,5 +1,3 @@
-"""The main job from data to a run directory, with a scripted engine."""
-
 import io
 import json
 from contextlib import closing
@@ -64,7 +62,7 @@ def test_verdict_offsets_slice_the_given_text(tmp_path: Path) -> None:
         assert references[verdict.sample_id][verdict.start : verdict.end] == verdict.text
 
 
-def test_the_same_call_again_asks_nothing_and_leaves_the_same_bytes(tmp_path: Path) -> None:
+def test_repeating_a_call_asks_no_question_and_changes_no_file(tmp_path: Path) -> None:
     run(tmp_path)
     before = written(tmp_path)
     second = engine()
@@ -74,7 +72,6 @@ def test_the_same_call_again_asks_nothing_and_leaves_the_same_bytes(tmp_path: Pa
 
 
 def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:
-    """Nothing in it changes."""
     run(tmp_path)
     before = written(tmp_path)
     with pytest.raises(RunDirectoryError, match=r"belongs to another run .*\n  threshold: 0\.5 there, 0\.6 now"):
@@ -82,9 +79,7 @@ def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path)
     assert written(tmp_path) == before
 
 
-def test_the_default_directory_is_found_again_and_differs_by_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_directory_depends_on_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my answers.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     scripted = engine()
@@ -97,7 +92,7 @@ def test_the_default_directory_is_found_again_and_differs_by_settings(
 
 
 def test_the_default_directory_is_not_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repository with a link `runs` had the texts written to wherever that leads."""
+    """In a repository with a link `runs`, the texts went to the target of the link."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -109,7 +104,7 @@ def test_the_default_directory_is_not_behind_a_link(tmp_path: Path, monkeypatch:
 
 
 def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path) -> None:
-    """There is no such judge, and minutes may pass until a large one is loaded."""
+    """The judge does not exist; a large one could take minutes to load."""
     with closing(RunDirectory(tmp_path / "run")), pytest.raises(RunDirectoryError, match="by another process"):
         localjudge.evaluate(ROWS, metrics=["context_recall"], judge="missing.gguf", out=tmp_path / "run")
 
@@ -127,16 +122,13 @@ def test_a_directory_in_use_is_refused_before_the_judge_is_opened(tmp_path: Path
         ({"segmenter": "xx_none"}, "xx_none"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_judged(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    """And nothing is written."""
+def test_invalid_settings_are_refused_before_judging(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
 
-def test_rows_left_out_are_counted_and_named(tmp_path: Path) -> None:
+def test_skipped_rows_are_counted_and_named(tmp_path: Path) -> None:
     """On standard error, and in the summary."""
     stream = io.StringIO()
     found = run(

@@ -1,5 +1,3 @@
-"""Which judge a model makes: by its bytes, not by its name, its path or who opened it."""
-
 import shutil
 from pathlib import Path
 from typing import Any
@@ -30,20 +28,19 @@ def probabilities(run: localjudge.Run) -> list[float | None]:
 
 @pytest.fixture(scope="module")
 def by_name(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
-    """The bundled judge by its registered name."""
     return localjudge.evaluate(ROWS, out=tmp_path_factory.mktemp("by-name"), **OPTIONS)
 
 
-def test_the_same_bytes_are_the_same_judge_wherever_they_lie(by_name: localjudge.Run, tmp_path: Path) -> None:
-    """By path they were asked in another profile's words, and gave other numbers."""
+def test_equal_model_bytes_are_the_same_judge_at_any_path(by_name: localjudge.Run, tmp_path: Path) -> None:
+    """Opened by path, they got another profile and other numbers."""
     copy = shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), tmp_path / "renamed.gguf")
     run = localjudge.evaluate(ROWS, judge=copy, out=tmp_path / "run", **OPTIONS)
     assert probabilities(run) == probabilities(by_name)
     assert run.summary == by_name.summary
 
 
-def test_an_engine_that_is_brought_along_is_asked_as_its_model_is(by_name: localjudge.Run, tmp_path: Path) -> None:
-    """It was asked in the default profile's words, whatever model it had."""
+def test_a_passed_engine_uses_the_profile_of_its_model(by_name: localjudge.Run, tmp_path: Path) -> None:
+    """It got the default profile for any model."""
     engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1), begin_of_text=False)
     try:
         run = localjudge.evaluate(ROWS, engine=engine, out=tmp_path / "run", **OPTIONS)
@@ -53,8 +50,8 @@ def test_an_engine_that_is_brought_along_is_asked_as_its_model_is(by_name: local
     assert run.manifest.judge == by_name.manifest.judge
 
 
-def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_path: Path) -> None:
-    """It answered .5 to whatever it was asked, so 1, so a score of 1.000."""
+def test_a_judge_without_instructions_refuses_a_user_prompt(tmp_path: Path) -> None:
+    """It answered .5 to every question, so 1, so a score of 1.000."""
     own = tmp_path / "own.toml"
     own.write_text(
         'task = "attribution"\ngrammar = "attributed"\n[[node]]\ntext = "Is this so? {unit}"\n', encoding="utf-8"
@@ -65,8 +62,8 @@ def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_that_does_not_answer_gives_no_number(tmp_path: Path) -> None:
-    """Random weights spread their probability over the whole vocabulary: what falls on 0 and 1 is noise."""
+def test_an_untrained_model_gives_no_number(tmp_path: Path) -> None:
+    """Random weights spread their probability over the whole vocabulary, so the share of 0 and 1 is noise."""
     path = random_model.write(tmp_path / "noise.gguf", random_model.piece_vocabulary())
     run = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "run", **OPTIONS)
     assert run.summary.metrics["context_recall"].mean is None
@@ -78,7 +75,7 @@ def test_a_model_that_does_not_answer_gives_no_number(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_cannot_be_opened_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its model was kept in memory until the process ended."""
+    """Its model stayed in memory until the process ended."""
     closed: list[str] = []
     close = LlamaCppEngine.close
 

@@ -1,4 +1,4 @@
-"""A run that is killed at any moment and begun again loses nothing, asks nothing twice and leaves the same bytes."""
+"""A run killed at any moment resumes without loss or repeated questions and leaves the same files."""
 
 import json
 import random
@@ -101,17 +101,18 @@ def results(out: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What a run that nobody disturbs leaves."""
     folder = tmp_path_factory.mktemp("uninterrupted")
     assert start(data, folder / "run", folder / "notes").wait() == 0
     return results(folder / "run")
 
 
-def test_killed_at_random_and_begun_again(data: Path, uninterrupted: dict[str, bytes], tmp_path: Path) -> None:
-    """SIGKILL once while it starts, then after 1 to 60 more questions, until a process comes to the end.
+def test_resume_after_random_kills_gives_identical_files(
+    data: Path, uninterrupted: dict[str, bytes], tmp_path: Path
+) -> None:
+    """SIGKILL once at the start, then after 1 to 60 more questions, until a process finishes.
 
-    A process that is not killed in time waits 20 questions later. So there are at least two kills: of 150 questions,
-    20 at most are asked by the first process, and 80 by the second.
+    A process waits 20 questions after the planned kill. At most 20 of 150 questions go to the first process and 80 to
+    the second, so there are at least two kills.
     """
     out, notes = tmp_path / "run", tmp_path / "notes"
     notes.touch()
@@ -148,8 +149,8 @@ def questions(notes: Path) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_killed_while_results_are_written(data: Path, tmp_path: Path, name: str) -> None:
-    """Half a file under its temporary name, and none of those that come after it: as a kill would leave them."""
+def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, name: str) -> None:
+    """Half a file under its temporary name, and none of the later files, as after a kill."""
     engine = ScriptedEngine({}, default=0.6)
     evaluate(data, out=tmp_path, engine=engine)
     before, asked = results(tmp_path), len(engine.asked)
@@ -166,7 +167,6 @@ def localjudge(*arguments: str) -> subprocess.Popen[str]:
 
 
 def paused(*arguments: str, out: Path, after: int) -> subprocess.Popen[str]:
-    """The command, as it waits after so many more answers."""
     before = answers(out)
     process = started("-c", PAUSED_COMMAND, str(after), *arguments)
     while answers(out) < before + after and process.poll() is None:
@@ -180,7 +180,6 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the command leaves with the real judge when nobody disturbs it."""
     out = tmp_path_factory.mktemp("judged") / "run"
     process = localjudge("run", str(data), "--metrics", "context_recall", "--out", str(out), "--quiet")
     _, errors = process.communicate()
@@ -190,19 +189,19 @@ def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 
 @pytest.fixture
 def in_the_background() -> Iterator[None]:
-    """Processes that are started meanwhile inherit that SIGINT is ignored, as a shell's background jobs do."""
+    """Child processes inherit that SIGINT is ignored, as in background jobs of a shell."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("in_the_background")
-def test_the_command_stopped_in_three_ways_and_begun_again(
+def test_the_command_resumes_after_kill_interrupt_and_terminate(
     data: Path, judged: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """Killed, interrupted, terminated with 1, 40 and 90 of 150 answers; then to the end.
+    """Killed, interrupted, terminated with 1, 40 and 90 of 150 answers; then finished.
 
-    Ctrl-C and SIGTERM give exit code 4 and say how to go on.
+    Ctrl-C and SIGTERM give exit code 4 and explain how to resume.
     """
     out = tmp_path / "run"
     command = ("run", str(data), "--metrics", "context_recall", "--out", str(out))
@@ -224,8 +223,8 @@ def test_the_command_stopped_in_three_ways_and_begun_again(
     assert manifest["environment"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - 90
 
 
-def test_a_file_size_limit_stands_for_a_full_disk(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
-    """With 64 KiB to a file the store cannot grow: exit code 4, and with room again the same command finishes."""
+def test_a_run_resumes_after_a_full_disk(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
+    """With 64 KiB per file the store cannot grow: exit code 4. With more room the same command finishes."""
     command = ("run", str(data), "--metrics", "context_recall", "--out", str(tmp_path / "run"), "--quiet")
     limited = f"ulimit -f 64; exec {sys.executable} -m localjudge {' '.join(command)}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""How long a verdict takes on this machine: remembered after a run, said before the next one and by --dry-run."""
+"""The time per verdict on this machine is stored after a run and used for estimates."""
 
 import io
 import json
@@ -29,7 +29,7 @@ SECONDS, TOKENS = 2.5, 40
 
 
 class Timed(ScriptedEngine):
-    """Takes 2.5 s for each verdict, and says that 40 tokens were evaluated; as one on a model at hand."""
+    """Take 2.5 s and 40 tokens per verdict, like an engine on a local model."""
 
     known = True
 
@@ -38,47 +38,45 @@ class Timed(ScriptedEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """With a model."""
+        """Return an identity with a model."""
         model = {"model_sha256": SHA256, "gpu_layers": 0, "self_check": "bit-identical"}
         return {**super().identity, **(model if self.known else {})}
 
     @property
     def stats(self) -> EngineStats:
-        """By the number of requests."""
+        """Return figures by the number of requests."""
         count = len(self.asked)
         return EngineStats(unique_tokens=TOKENS * count, seconds_total=SECONDS * count)
 
 
 class Workers(Timed):
-    """Several at once."""
+    """An engine with several workers."""
 
     works_at_once = 2
 
 
 class Server(Timed):
-    """Nothing is known of the model."""
+    """A server with an unknown model."""
 
     known = False
 
 
 class Refusing(Timed):
-    """Answers nothing, and takes no time for it."""
+    """An engine that refuses every question at once."""
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """None."""
+        """Return no answer."""
         for index, _ in enumerate(requests):
             yield index, NoAnswer(error="too long")
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state directory that remembers nothing."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """One statement each."""
     return [{"id": str(n), "retrieved_contexts": [f"Fact {n:04}."], "reference": f"Fact {n:04}."} for n in range(count)]
 
 
@@ -94,8 +92,8 @@ def estimated(count: int, engine: ScriptedEngine, **options: Any) -> Estimate:
     return estimate_plan(plan(rows(count), ["context_recall"], settings), judge=judge)  # type: ignore[arg-type]
 
 
-def test_the_last_run_is_remembered_with_its_verdicts_and_its_day(tmp_path: Path, home: Path) -> None:
-    """20 verdicts in 50 s, and 20 x 40 tokens: 2.5 s a verdict, 50 / 800 s a token."""
+def test_pace_of_the_last_run_is_stored(tmp_path: Path, home: Path) -> None:
+    """20 verdicts in 50 s and 20 x 40 tokens: 2.5 s per verdict, 50 / 800 s per token."""
     run(20, tmp_path / "run", Timed())
     pace = latest_pace(SHA256)
     assert pace is not None
@@ -110,16 +108,16 @@ def test_the_last_run_is_remembered_with_its_verdicts_and_its_day(tmp_path: Path
     ("count", "engine", "source"),
     [(15, Timed, "m"), (20, Timed, None), (20, Workers, "m"), (20, Server, "m"), (20, Refusing, "m")],
 )
-def test_nothing_is_remembered_of_few_verdicts_or_of_a_clock_that_is_not_this_process(
+def test_short_and_remote_runs_store_no_pace(
     tmp_path: Path, home: Path, count: int, engine: type[Timed], source: str | None
 ) -> None:
-    """An engine that was brought along, workers of a cluster, a server; questions that were refused."""
+    """A passed engine, cluster workers, a server, refused questions."""
     run(count, tmp_path / "run", engine(), source)
     assert not (home / "paces").exists()
 
 
-def test_only_what_this_process_asked_counts(tmp_path: Path) -> None:
-    """The engine had answered 20 before; of 40, 20 are there already, and another 20 take 50 s."""
+def test_pace_counts_only_questions_of_this_process(tmp_path: Path) -> None:
+    """The engine had 20 earlier answers. 20 of 40 are stored, and the other 20 take 50 s."""
     engine = Timed()
     run(20, tmp_path / "first", engine)
     both = run(40, tmp_path / "both", engine, reuse=(str(tmp_path / "first"),))
@@ -135,7 +133,7 @@ def test_only_what_this_process_asked_counts(tmp_path: Path) -> None:
 
 
 class Stop(Silence):
-    """Ends the run after 16 answers."""
+    """End the run after 16 answers."""
 
     def __init__(self) -> None:
         self.left = 16
@@ -147,8 +145,8 @@ class Stop(Silence):
             raise KeyboardInterrupt
 
 
-def test_a_killed_process_has_no_pace_and_the_one_that_resumes_has_its_own(tmp_path: Path) -> None:
-    """16 of 40 were there; 24 x 2.5 s. A session that asked nothing does not change it."""
+def test_pace_after_a_kill_comes_from_the_resuming_process(tmp_path: Path) -> None:
+    """16 of 40 were stored; 24 x 2.5 s. A session without questions does not change it."""
     with pytest.raises(KeyboardInterrupt):
         localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path, progress=Stop())
     resumed = localjudge.evaluate(rows(40), metrics="context_recall", engine=Timed(), out=tmp_path)
@@ -158,7 +156,7 @@ def test_a_killed_process_has_no_pace_and_the_one_that_resumes_has_its_own(tmp_p
     assert seconds_per_verdict(resumed) == seconds_per_verdict(again) == 2.5
 
 
-def test_seconds_a_verdict_of_merged_shards_and_of_combined_runs(tmp_path: Path) -> None:
+def test_pace_of_merged_and_combined_runs(tmp_path: Path) -> None:
     shards = [run(40, tmp_path / f"{n}", Timed(), shard=f"{n}/2") for n in (1, 2)]
     merged = localjudge.merge(shards, out=tmp_path / "merged")
     assert seconds_per_verdict(Run.open(merged.directory)) == 2.5
@@ -166,7 +164,7 @@ def test_seconds_a_verdict_of_merged_shards_and_of_combined_runs(tmp_path: Path)
     assert seconds_per_verdict(Run.open(combined.directory)) is None
 
 
-def test_a_manifest_that_was_written_by_hand_is_refused_and_not_believed(tmp_path: Path) -> None:
+def test_an_invalid_pace_in_a_manifest_is_refused(tmp_path: Path) -> None:
     run(20, tmp_path / "run", Timed())
     file = tmp_path / "run" / "manifest.json"
     file.write_text(file.read_text().replace('"seconds_total": 50.0', '"seconds_total": "soon"'))
@@ -174,10 +172,10 @@ def test_a_manifest_that_was_written_by_hand_is_refused_and_not_believed(tmp_pat
         seconds_per_verdict(Run.open(tmp_path / "run"))
 
 
-def test_the_next_run_says_how_long_before_it_asks(tmp_path: Path) -> None:
-    """60 samples, of which the first block has 16: about 60 verdicts, and tokens for 60 / 16 blocks, are expected.
+def test_the_next_run_announces_its_expected_time(tmp_path: Path) -> None:
+    """60 samples, 16 in the first block: about 60 verdicts, and tokens for 60 / 16 blocks, are expected.
 
-    At 0.0625 s a token; here one is a code point of the prompts.
+    At 0.0625 s per token, where a token is a code point of the prompts.
     """
     first = run(20, tmp_path / "first", Timed())
     assert not any("to ask" in note for note in first.notes)
@@ -195,7 +193,7 @@ def latest_before(run: Run) -> str:
     return f"2.5 s a verdict here (20 verdicts on {str(run.manifest.environment.sessions[0].finished)[:10]})"
 
 
-def test_a_dry_run_of_a_known_judge_asks_nothing_and_of_another_says_that_it_tries(tmp_path: Path) -> None:
+def test_a_dry_run_asks_only_an_unknown_judge(tmp_path: Path) -> None:
     tried = Timed()
     unknown = estimated(20, tried)
     assert unknown.pace is None
@@ -215,7 +213,7 @@ def test_a_dry_run_of_a_known_judge_asks_nothing_and_of_another_says_that_it_tri
 
 
 @pytest.mark.parametrize("damage", ["", "{}", '{"seconds_per_verdict": -1}'])
-def test_a_damaged_memory_is_none(tmp_path: Path, home: Path, damage: str) -> None:
+def test_a_damaged_pace_file_is_ignored(tmp_path: Path, home: Path, damage: str) -> None:
     run(20, tmp_path / "run", Timed())
     [file] = (home / "paces").iterdir()
     file.write_text(damage)
@@ -225,7 +223,7 @@ def test_a_damaged_memory_is_none(tmp_path: Path, home: Path, damage: str) -> No
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.0222, "0.022 s"), (1, "1 s"), (9.96, "10 s"), (133.3, "130 s")])
-def test_two_digits_are_shown(seconds: float, text: str) -> None:
+def test_estimates_have_two_digits(seconds: float, text: str) -> None:
     pace = Pace(
         seconds_per_verdict=seconds,
         seconds_per_token=1,

@@ -1,4 +1,4 @@
-"""A part of the data, by limit, sample or shard: data of its own, said to be a part, not asked again with the whole."""
+"""A part of the data, by limit, sample or shard, is separate data whose answers serve the whole."""
 
 import hashlib
 import io
@@ -31,7 +31,7 @@ def ids(run: Run) -> list[str]:
     return [row.sample_id for row in run.scores]
 
 
-def test_the_whole_asks_only_the_rest(tmp_path: Path) -> None:
+def test_the_whole_run_asks_only_the_remaining_questions(tmp_path: Path) -> None:
     part = judge(tmp_path / "part", sample=4, seed=7)
     engine = ScriptedEngine({}, default=0.8)
     whole = judge(tmp_path / "whole", engine, reuse=part.directory)
@@ -39,8 +39,7 @@ def test_the_whole_asks_only_the_rest(tmp_path: Path) -> None:
     assert set(ids(part)) < set(ids(whole))
 
 
-def test_a_part_is_other_data_with_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also a shard that no sample falls into; and the shards of one run begin alike."""
+def test_a_part_has_its_own_signature_and_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = [judge(), judge(limit=20), judge(limit=3), judge(limit=4), judge(sample=3)]
     assert runs[0].directory == runs[1].directory
@@ -60,10 +59,9 @@ def test_a_part_is_other_data_with_a_directory_of_its_own(tmp_path: Path, monkey
         ({"sample": 3, "seed": 5}, "3 of 20 samples, drawn by seed 5"),
     ],
 )
-def test_it_says_that_it_is_a_part(
+def test_a_part_is_announced_as_a_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any], part: str
 ) -> None:
-    """Before anything is judged, under its table, and of a run that was rescored."""
     stream = io.StringIO()
     run = judge(tmp_path / "part", progress=Lines(stream), cluster_by="topic", **options)
     assert stream.getvalue().startswith(f"a part of the data: {part}; ")
@@ -77,7 +75,7 @@ def test_it_says_that_it_is_a_part(
 
 
 def test_the_shards_of_known_ids() -> None:
-    """Sha256 of "shard|" and the id, as one number, modulo the count: what a shard holds never changes."""
+    """Sha256 of "shard|" and the id, as one number, modulo the count: the content of a shard never changes."""
     for sample_id in ("a", "b", "ä", "danube"):
         expected = int(hashlib.sha256(f"shard|{sample_id}".encode()).hexdigest(), 16) % 7 + 1
         assert shard_number(sample_id, 7) == expected
@@ -88,7 +86,7 @@ def test_a_sample_is_in_exactly_one_shard(sample_id: str, count: int) -> None:
     assert 1 <= shard_number(sample_id, count) <= count
 
 
-def test_shards_are_the_data_in_its_order_and_rows_that_come_and_go_move_no_other(tmp_path: Path) -> None:
+def test_added_and_removed_rows_do_not_move_others_between_shards(tmp_path: Path) -> None:
     shards = [ids(judge(tmp_path / str(number), shard=f"{number}/3")) for number in (1, 2, 3)]
     assert sorted(chain.from_iterable(shards), key=int) == [row["id"] for row in ROWS]
     assert all(shard == sorted(shard, key=int) for shard in shards)
@@ -97,7 +95,7 @@ def test_shards_are_the_data_in_its_order_and_rows_that_come_and_go_move_no_othe
 
 
 def test_a_shard_of_a_part(tmp_path: Path) -> None:
-    """The part is chosen first: the shards of the first eight are these eight."""
+    """The part is selected first: the shards of the first eight samples contain exactly these."""
     runs = [judge(tmp_path / str(number), shard=f"{number}/2", limit=8) for number in (1, 2)]
     assert sorted(ids(runs[0]) + ids(runs[1]), key=int) == [str(number) for number in range(8)]
     assert str(runs[0].part) == f"{len(ids(runs[0]))} of 20 samples, shard 1/2 of the first 8"
@@ -106,13 +104,13 @@ def test_a_shard_of_a_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "-1/4", "1/4/4", "a/b", "", "1.0/4", "²/4"])
-def test_what_is_not_a_shard(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="shard must be I/N with I from 1 to N"):
         RunSettings(shard=text)
 
 
 def test_an_empty_shard_is_a_run(tmp_path: Path) -> None:
-    """Of many shards of few rows some are empty: an array of jobs must not fail for it."""
+    """With more shards than rows some are empty, and a job array must not fail."""
     empty = next(one for one in range(1, 10) if all(shard_number(row["id"], 9) != one for row in ROWS[:3]))
     run = judge(tmp_path / "run", rows=ROWS[:3], shard=f"{empty}/9", cluster_by="topic")
     again = Run.open(run.directory)
@@ -120,7 +118,7 @@ def test_an_empty_shard_is_a_run(tmp_path: Path) -> None:
     assert again.verify(engine=ScriptedEngine({}, default=0.8)).result == "bit-identical"
 
 
-def test_a_shard_goes_on_and_can_be_rescored(tmp_path: Path) -> None:
+def test_a_shard_can_be_resumed_and_rescored(tmp_path: Path) -> None:
     run = judge(tmp_path / "run", shard="1/2")
     engine = ScriptedEngine({}, default=0.8)
     judge(tmp_path / "run", engine, shard="1/2")

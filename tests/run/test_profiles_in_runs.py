@@ -1,5 +1,3 @@
-"""A profile in a run: named, signed, announced, verified; what it has no words for is refused before all work."""
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -32,24 +30,24 @@ BUNDLED = Path(prompts.__file__).parent / "prompts"
 
 
 class Templated(ScriptedEngine):
-    """An engine whose model has a chat template and a name."""
+    """An engine with a chat template and a model name."""
 
     template = CHATML
     metadata: dict[str, str] = {}  # noqa: RUF012 -- each subclass and test sets its own
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """What the template puts around a message."""
+        """Return the text of the template around a message."""
         return chat.chat_ends(self.template, bos="", eos="")
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """The same template, for conversations."""
+        """Return the same for conversations."""
         return chat.without_ends(self.template, bos="", eos="")
 
 
 class MiniCheck(Templated):
-    """An engine whose model says that it is MiniCheck."""
+    """An engine with the model name of MiniCheck."""
 
     metadata = {"general.name": "Bespoke-MiniCheck-7B"}  # noqa: RUF012
 
@@ -58,7 +56,7 @@ def run(out: Path, engine: ScriptedEngine, metrics: list[str], **options: Any) -
     return localjudge.evaluate(ROWS, out=out, engine=engine, metrics=metrics, **options)
 
 
-def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> None:
+def test_a_run_uses_the_profile_made_for_its_model(tmp_path: Path) -> None:
     engine = MiniCheck({"It opened in 1889.": 0.9})
     found = run(tmp_path / "run", engine, ["faithfulness"])
     asked = "".join(piece.text for node in engine.asked[0].path for piece in node)
@@ -71,7 +69,7 @@ def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
-def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: Path, metric: str) -> None:
+def test_a_metric_without_a_prompt_is_refused_before_judging(tmp_path: Path, metric: str) -> None:
     engine = MiniCheck({}, default=0.5)
     with pytest.raises(InputError, match=f"cannot be asked what {metric} asks: its prompt profile 'minicheck'"):
         run(tmp_path / "run", engine, ["faithfulness", metric])
@@ -79,7 +77,7 @@ def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: 
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(BUNDLED / "instruct", tmp_path / "house")
     monkeypatch.chdir(tmp_path)
     script = {"It opened in 1889.": 0.9}
@@ -99,6 +97,6 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("profile", "options"), [("lynx", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
 )
-def test_its_form_is_its_own_and_no_other_is_asked_for(profile: str, options: dict[str, str]) -> None:
+def test_a_profile_has_a_fixed_answer_form(profile: str, options: dict[str, str]) -> None:
     with pytest.raises(InputError, match=f"the prompt profile '{profile}' cannot"):
         wrap_engine(Templated({}), checked({"profile": profile, **options}))

@@ -1,4 +1,4 @@
-"""A run that was stopped asks only what is missing, and leaves the bytes of a run that nobody stopped."""
+"""A stopped run asks only the missing questions and leaves the files of an uninterrupted one."""
 
 import os
 import random
@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 
 class Engine(ScriptedEngine):
-    """Answers by the text of the unit, and stops when it has answered `most`."""
+    """Answer by the text of the unit, and stop after `most` answers."""
 
     def __init__(self, most: int = 1_000_000, failing: Collection[str] = ()) -> None:
         def said(request: VerdictRequest) -> float | NoAnswer:
@@ -38,7 +38,7 @@ class Engine(ScriptedEngine):
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
-    """Two questions a sample: its statement for context recall, its answer for faithfulness; some scores undefined."""
+    """Two questions per sample, the statement for context recall, the answer for faithfulness; some undefined scores."""
     return [
         {
             "id": str(number),
@@ -62,7 +62,6 @@ def results(out: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What a run that nobody stops leaves."""
     out = tmp_path_factory.mktemp("whole") / "run"
     judged(out, Engine())
     return results(out)
@@ -70,14 +69,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """A run that was stopped at the 220th of 228 questions, when the rows of 112 samples were written."""
+    """A run stopped at the 220th of 228 questions, with the rows of 112 samples written."""
     with pytest.raises(Stopped):
         judged(tmp_path / "run", Engine(most=219))
     return tmp_path / "run"
 
 
-def test_only_what_was_not_answered_is_asked(stopped: Path, whole: dict[str, bytes]) -> None:
-    """9 of 228 questions: 228 - 219."""
+def test_resuming_asks_only_unanswered_questions(stopped: Path, whole: dict[str, bytes]) -> None:
     engine = Engine()
     judged(stopped, engine)
     assert results(stopped) == whole
@@ -92,7 +90,7 @@ def test_only_what_was_not_answered_is_asked(stopped: Path, whole: dict[str, byt
     ]
 
 
-def test_stopped_at_every_block_and_between(tmp_path: Path, whole: dict[str, bytes]) -> None:
+def test_resume_after_a_stop_in_any_block(tmp_path: Path, whole: dict[str, bytes]) -> None:
     out, starts = tmp_path / "run", 0
     for most in [1, 20, 30, 1, 60, 2, 100, 1_000]:
         starts += 1
@@ -116,7 +114,6 @@ def pipe(out: Path) -> None:
 
 
 def answers_lost(out: Path) -> None:
-    """As after a power failure that took the last commits: here all of them."""
     for file in out.glob("run.sqlite*"):
         file.unlink()
 
@@ -132,10 +129,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_whatever_rows_were_left_the_files_are_the_same(
+def test_resuming_after_any_partial_rows_gives_identical_files(
     stopped: Path, whole: dict[str, bytes], damage: Callable[[Path], object]
 ) -> None:
-    """And what another's file holds stays as it is."""
+    """A file that is only linked stays unchanged."""
     before = (stopped / "scores.jsonl.part").read_bytes()
     damage(stopped)
     judged(stopped, Engine())
@@ -144,8 +141,8 @@ def test_whatever_rows_were_left_the_files_are_the_same(
         assert (stopped.parent / "of another").read_bytes() == before
 
 
-def test_data_in_another_order_are_written_in_that_order(stopped: Path, tmp_path: Path) -> None:
-    """The same samples are the same run, whatever their order; the rows stand in the order of the last start."""
+def test_resuming_with_reordered_data_writes_that_order(stopped: Path, tmp_path: Path) -> None:
+    """The same samples are the same run in any order; rows follow the order of the last start."""
     shuffled = rows()
     random.Random(4).shuffle(shuffled)
     judged(tmp_path / "other", Engine(), shuffled)
@@ -155,10 +152,10 @@ def test_data_in_another_order_are_written_in_that_order(stopped: Path, tmp_path
     assert len(engine.asked) == 9
 
 
-def test_a_directory_that_was_moved_goes_on_though_the_clock_was_set_back(
+def test_a_moved_run_resumes_after_the_clock_was_set_back(
     stopped: Path, tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
-    """Its files are of tomorrow. Nothing is asked again but what was not answered."""
+    """Its files have tomorrow's date. Only unanswered questions are asked."""
     moved = stopped.rename(tmp_path / "elsewhere")
     for file in moved.iterdir():
         os.utime(file, (file.stat().st_atime + 86_400, file.stat().st_mtime + 86_400))
@@ -167,7 +164,7 @@ def test_a_directory_that_was_moved_goes_on_though_the_clock_was_set_back(
     assert (results(moved), len(engine.asked)) == (whole, 9)
 
 
-def test_groups_and_failures_are_counted_as_in_a_run_of_one_piece(tmp_path: Path) -> None:
+def test_a_resumed_run_counts_groups_and_failures_correctly(tmp_path: Path) -> None:
     """Clusters by topic; every tenth statement fails."""
     failing = {f"Statement {number}." for number in range(5, SAMPLES, 10)}
     options = {"cluster_by": "topic", "max_failed": SAMPLES}
@@ -180,8 +177,8 @@ def test_groups_and_failures_are_counted_as_in_a_run_of_one_piece(tmp_path: Path
     assert (recall.failed, recall.undefined, recall.clusters) == (12, 12, 7)
 
 
-def test_another_number_of_allowed_failures_gives_or_withholds_the_mean(tmp_path: Path) -> None:
-    """The same directory, begun again with other settings, has the files of a new run with them."""
+def test_changed_allowed_failures_apply_when_resuming(tmp_path: Path) -> None:
+    """The files equal a new run with those settings."""
     failing = {"Statement 5."}
     for allowed, scored in ((0, False), (1, True), (0, False)):
         run = judged(tmp_path / "run", Engine(failing=failing), max_failed=allowed)

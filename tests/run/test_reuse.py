@@ -1,4 +1,4 @@
-"""Nothing is judged twice: answers of other runs are taken where they are good, and nowhere else."""
+"""Answers of other runs are reused exactly where they are valid."""
 
 import shutil
 import sqlite3
@@ -21,7 +21,7 @@ def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
 
 
 def rows(count: int = 3) -> list[dict[str, Any]]:
-    """Two questions a sample for context recall, one for faithfulness."""
+    """Two questions per sample for context recall, one for faithfulness."""
     return [
         {
             "id": str(number),
@@ -43,7 +43,6 @@ def results(run: Run) -> dict[str, bytes]:
 
 
 def answers(run: Run) -> Any:
-    """Where the answers are from, as the manifest says it."""
     return run.manifest.environment.as_json["answers"]
 
 
@@ -65,10 +64,10 @@ def first(tmp_path: Path) -> Run:
     ],
     ids=["threshold", "mass", "metric", "row", "order", "fewer"],
 )
-def test_only_what_is_new_is_asked_and_the_files_are_those_of_a_run_that_asked_all(
+def test_reuse_asks_only_new_questions_and_gives_identical_files(
     tmp_path: Path, first: Run, options: dict[str, Any], asked: int
 ) -> None:
-    """And the error, which the third sample's `Two 2.` is, again; two rows have none of it."""
+    """The error is asked again, for `Two 2.` of the third sample; two rows have no such question."""
     errors = 0 if len(options.get("data", rows())) == 2 else 1
     using = engine()
     reusing = judged(tmp_path / "reusing", using, reuse=first.directory, **options)
@@ -81,8 +80,8 @@ def test_only_what_is_new_is_asked_and_the_files_are_those_of_a_run_that_asked_a
     assert answers(alone)["reused"] == {}
 
 
-def test_a_run_that_reused_is_whole_by_itself(tmp_path: Path, first: Run) -> None:
-    """What it took is in its own store, and says from where; `verify` asks for all of it."""
+def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, first: Run) -> None:
+    """Its store has the reused answers and their origin; `verify` asks all of them."""
     second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(first.directory)])
     shutil.rmtree(first.directory)
     using = engine()
@@ -93,14 +92,14 @@ def test_a_run_that_reused_is_whole_by_itself(tmp_path: Path, first: Run) -> Non
     assert sources == [(str(first.directory), 5)]
 
 
-def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, first: Run) -> None:
-    """A run that is stopped when it has copied five answers, and goes on without --reuse, has still not asked them."""
+def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: Run) -> None:
+    """Stopped after five copied answers and resumed without --reuse, the run still lists them as reused."""
 
     class Stopped(Exception):
-        """Before the first answer."""
+        """Raised before the first answer."""
 
     class Stopping(ScriptedEngine):
-        """Stops at the first question; another engine by its class, not by its identity."""
+        """An engine that stops at the first question. Its identity equals the other's."""
 
         def _answer(self, request: Any) -> Any:
             raise Stopped
@@ -128,7 +127,7 @@ def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, f
 def test_answers_of_another_judge_are_refused(
     tmp_path: Path, first: Run, name: str, old: str, new: str, problem: str
 ) -> None:
-    """Whatever can move an answer must be equal, even what is in no key; nothing is written then."""
+    """Everything that affects an answer must be equal, even if no key covers it. No file is written."""
     file = first.directory / "manifest.json"
     text = file.read_text(encoding="utf-8")
     assert old in text
@@ -148,7 +147,7 @@ def test_answers_of_another_judge_are_refused(
         ("UPDATE answer SET legal_mass = 9e999", "finite number"),
     ],
 )
-def test_a_stranger_s_store_is_read_as_one(tmp_path: Path, first: Run, statement: str, said: str) -> None:
+def test_an_untrusted_store_is_checked_before_reuse(tmp_path: Path, first: Run, statement: str, said: str) -> None:
     with closing(sqlite3.connect(first.directory / "run.sqlite")) as store:
         store.executescript(statement)
     with pytest.raises(RunDirectoryError, match=said):
@@ -169,8 +168,8 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
     assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
 
 
-def test_runs_are_reused_like_their_directories(tmp_path: Path) -> None:
-    """A run given to `reuse` was taken for a list of its metrics."""
+def test_reuse_accepts_runs_and_directories(tmp_path: Path) -> None:
+    """A run given to `reuse` was read as a list of its metrics."""
     run = judged(tmp_path / "run", engine())
     for number, reuse in enumerate((run, [run], str(run.directory), [run.directory])):
         again = judged(tmp_path / str(number), engine(), reuse=reuse)

@@ -1,5 +1,3 @@
-"""Settings: what is said of one that cannot be, and those that files hold word by word."""
-
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +29,21 @@ from localjudge.run.settings import NOT_IN_FILES, checked
         ("cache", 10**13, "cache must be at most 16777216, got 10000000000000"),
     ],
 )
-def test_a_value_that_cannot_be_is_named_with_its_option(name: str, value: Any, problem: str) -> None:
+def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, problem: str) -> None:
     with pytest.raises(InputError) as refused:
         checked({name: value})
     assert str(refused.value).startswith(problem)
 
 
-def test_where_a_judge_works_is_not_written_down() -> None:
-    """The address of a cluster is the name of a machine; that of a suite is in its file alone."""
+def test_addresses_of_servers_are_not_stored() -> None:
+    """The address of a cluster names a machine; the address of a suite is only in its file."""
     settings = checked({"ray": "head.example:6379", "ray_workers": 3})
     assert "head.example" not in settings.model_dump_json()
     assert {"ray", "ray_workers", "allow_host", "cache"} == NOT_IN_FILES
 
 
-def test_abbreviations_are_read_into_the_run_and_signed_by_their_words(tmp_path: Path) -> None:
-    """Two statements without the abbreviation, one with it; the path is not in the signature, and the file may go."""
+def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:
+    """Two statements without the abbreviation, one with it. The path is not signed, and the file may be deleted."""
 
     def judge(out: str, **options: Any) -> Run:
         rows = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]

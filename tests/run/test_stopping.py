@@ -1,4 +1,4 @@
-"""A run that stops early is the run over the samples that it judged, and goes on to all of them."""
+"""A run that stops early equals a run on its judged samples, and can continue to all of them."""
 
 import json
 import random
@@ -44,7 +44,6 @@ FAILED_FIRST = "context_recall -, needs >= 0.6 (failed samples: 1)"
 
 
 def says(request: VerdictRequest) -> float:
-    """Nine facts of ten are supported, drawn by their text."""
     return 0.9 if random.Random(unit_text(request)).random() < 0.9 else 0.1
 
 
@@ -73,8 +72,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return judge(tmp_path_factory.mktemp("stopped") / "run", until=GATE)
 
 
-def test_it_is_the_run_over_the_first_samples_of_the_random_order(stopped: Run, tmp_path: Path) -> None:
-    """All but the interval, what it rests on and why it ended is that of `sample`."""
+def test_a_stopped_run_equals_a_run_on_its_random_sample(stopped: Run, tmp_path: Path) -> None:
+    """Everything equals `sample` except the interval, its basis and the reason for the end."""
     count = stopped.summary.samples
     assert 10 < count < 60
     assert set(scores_of(stopped)) == set(in_order()[:count])
@@ -90,8 +89,8 @@ def test_it_is_the_run_over_the_first_samples_of_the_random_order(stopped: Run, 
     assert fixed["stopped"] is None
 
 
-def test_it_ends_with_the_first_sample_that_decides(stopped: Run) -> None:
-    """Worked out anew: before, the interval of the first k scores in random order held the threshold."""
+def test_a_run_stops_at_the_first_deciding_sample(stopped: Run) -> None:
+    """Recomputed: with fewer scores the interval contained the threshold."""
     scores = scores_of(stopped)
     ordered = [scores[name] for name in in_order()[: len(scores)]]
     outcomes = [decide(sequence_interval(ordered[:k]), ">=", 0.6).outcome for k in range(1, len(ordered) + 1)]
@@ -100,7 +99,7 @@ def test_it_ends_with_the_first_sample_that_decides(stopped: Run) -> None:
     assert stopped["context_recall"].method == "confidence sequence"
 
 
-def test_the_same_command_asks_and_writes_nothing_more(stopped: Run) -> None:
+def test_repeating_a_stopped_run_changes_no_file(stopped: Run) -> None:
     before, again = bytes_of(stopped), engine()
     times = [(stopped.directory / name).stat().st_mtime_ns for name in FILES]
     run = judge(stopped.directory, again, until=GATE)
@@ -108,7 +107,7 @@ def test_the_same_command_asks_and_writes_nothing_more(stopped: Run) -> None:
     assert [(run.directory / name).stat().st_mtime_ns for name in FILES] == times
 
 
-def test_the_same_command_without_it_goes_on_with_the_others(tmp_path: Path) -> None:
+def test_without_until_a_stopped_run_continues(tmp_path: Path) -> None:
     first, rest = engine(), engine()
     early = judge(tmp_path / "run", first, until=GATE)
     asked = {unit_text(request) for request in first.asked}
@@ -123,14 +122,13 @@ def test_the_same_command_without_it_goes_on_with_the_others(tmp_path: Path) -> 
     assert whole.verify(engine=engine()).result == "bit-identical"
 
 
-def test_the_default_directory_is_that_of_all_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_uses_the_directory_of_all_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = [evaluate(ROWS, metrics=["context_recall"], engine=engine(), until=until) for until in (GATE, None)]
     assert runs[0].directory == runs[1].directory
 
 
 def test_a_run_becomes_longer_and_never_shorter(stopped: Run, tmp_path: Path) -> None:
-    """A harder gate asks for more; an easier one is decided with what is there."""
     run = judge(tmp_path / "run", until=GATE)
     assert run.summary.samples == stopped.summary.samples
     harder = judge(tmp_path / "run", until="context_recall>=0.75")
@@ -140,9 +138,7 @@ def test_a_run_becomes_longer_and_never_shorter(stopped: Run, tmp_path: Path) ->
     assert (easier.summary.samples, len(more.asked)) == (harder.summary.samples, 0)
 
 
-def test_rows_in_another_order_and_an_engine_that_works_on_many_stop_at_the_same_sample(
-    stopped: Run, tmp_path: Path
-) -> None:
+def test_row_order_and_batch_size_do_not_change_the_stop(stopped: Run, tmp_path: Path) -> None:
     class Many(ScriptedEngine):
         works_at_once = 7
 
@@ -171,7 +167,6 @@ localjudge.evaluate(ROWS, out=sys.argv[1], engine=Slow(says), metrics=["context_
 
 
 def killed(out: Path, options: str) -> None:
-    """A run that is killed when it has 25 answers."""
     command = [sys.executable, "-c", SLOW, str(out), options, str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -180,7 +175,7 @@ def killed(out: Path, options: str) -> None:
 
 
 @pytest.mark.engine
-def test_a_kill_moves_no_byte(stopped: Run, tmp_path: Path) -> None:
+def test_a_killed_stopping_run_resumes_with_identical_files(stopped: Run, tmp_path: Path) -> None:
     killed(tmp_path / "run", "{'until': GATE}")
     rest = engine()
     run = judge(tmp_path / "run", rest, until=GATE)
@@ -190,8 +185,8 @@ def test_a_kill_moves_no_byte(stopped: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
-def test_a_run_over_all_that_was_killed_may_stop_early_after_all(stopped: Run, tmp_path: Path) -> None:
-    """Also if all samples were stored before, and a run that had stopped early was begun over them."""
+def test_a_killed_full_run_may_stop_early_when_resumed(stopped: Run, tmp_path: Path) -> None:
+    """Even if all samples were stored, and a run that stopped early was resumed over all of them."""
     killed(tmp_path / "run", "{}")
     run = judge(tmp_path / "run", until=GATE)
     assert bytes_of(run) == bytes_of(stopped)
@@ -200,8 +195,8 @@ def test_a_run_over_all_that_was_killed_may_stop_early_after_all(stopped: Run, t
         killed(tmp_path / "run", "{'until': GATE}")  # all is there: it comes to its end
 
 
-def test_groups_are_drawn_whole(tmp_path: Path) -> None:
-    """In the order of their names' sha256; the largest of all data bounds what a draw may lose."""
+def test_whole_groups_are_drawn(tmp_path: Path) -> None:
+    """Ordered by sha256 of the group name; the largest group bounds the stake of a draw."""
     run = judge(tmp_path / "run", until="context_recall>=0.4", cluster_by="topic", seed=3)
     groups = run.cluster_of
     assert groups is not None
@@ -217,7 +212,7 @@ def test_groups_are_drawn_whole(tmp_path: Path) -> None:
     assert run.verify(engine=engine()).result == "bit-identical"
 
 
-def test_until_every_interval_is_narrow(tmp_path: Path) -> None:
+def test_a_run_stops_when_all_intervals_are_narrow(tmp_path: Path) -> None:
     run = judge(tmp_path / "run", width=0.25)
     low, high = run["context_recall"].ci95 or (0, 1)
     assert high - low <= 0.25
@@ -229,15 +224,15 @@ def test_until_every_interval_is_narrow(tmp_path: Path) -> None:
 
 
 class Slow(ScriptedEngine):
-    """Takes a moment for each answer."""
+    """An engine that waits before each answer."""
 
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
         time.sleep(0.01)
         return super()._answer(request)
 
 
-def test_a_budget_judges_what_fits_with_the_ordinary_interval(tmp_path: Path) -> None:
-    """Each call has the time anew; what was chosen by time alone is a sample like any other."""
+def test_a_time_budget_gives_the_ordinary_interval(tmp_path: Path) -> None:
+    """Each call gets the full time; samples chosen by time are an ordinary sample."""
     run = judge(tmp_path / "run", Slow(says), budget="0.6s")
     count = run.summary.samples
     assert 0 < count < 35, "each sample takes more than 0.02 s, on a busy machine much more"
@@ -252,8 +247,8 @@ def test_a_budget_judges_what_fits_with_the_ordinary_interval(tmp_path: Path) ->
     assert bytes_of(whole) == bytes_of(judge(tmp_path / "whole")), "all samples, and nothing to say of an end"
 
 
-def test_what_scores_stopped_keeps_its_interval_until_all_are_judged(tmp_path: Path) -> None:
-    """Going on by time would take up a number of samples that scores chose."""
+def test_a_score_stopped_run_keeps_its_interval_until_complete(tmp_path: Path) -> None:
+    """A time budget would continue from a sample size chosen by scores."""
     judge(tmp_path / "run", until=GATE)
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more["context_recall"].method == "confidence sequence"
@@ -270,7 +265,7 @@ def baseline_of(tmp_path: Path) -> Run:
     return judge(tmp_path / "baseline", ScriptedEngine(lambda request: 0.9 if "7" in unit_text(request) else 0.1))
 
 
-def test_a_difference_from_a_baseline_ends_a_run(tmp_path: Path) -> None:
+def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
     baseline = baseline_of(tmp_path)
     gate = "context_recall.delta>=0.2"
     run = judge(tmp_path / "run", until=gate, baseline=baseline)
@@ -286,10 +281,10 @@ def test_a_difference_from_a_baseline_ends_a_run(tmp_path: Path) -> None:
     assert sequence_interval(differences[:-1], lowest=-1.0).low < 0.2
 
 
-def test_questions_that_occur_twice_pair_as_in_the_comparison(tmp_path: Path) -> None:
-    """A question of two new samples pairs with none if both are judged, and with one if only that one is.
+def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
+    """A question in two new samples pairs with none if both are judged, and with one if only one is.
 
-    While it was judged the run paired none of them, and its interval was not that of the gate.
+    During the run it was never paired, so the interval differed from the gate's.
     """
 
     def rows(prefix: str, copies: int) -> list[dict[str, Any]]:
@@ -312,8 +307,8 @@ def test_questions_that_occur_twice_pair_as_in_the_comparison(tmp_path: Path) ->
     assert f"{decision.value:+.2f} [{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
 
 
-def test_a_width_that_all_samples_do_not_reach_is_not_reached(tmp_path: Path) -> None:
-    """The run said "at most 0.05 wide" about an interval four times as wide."""
+def test_an_unreached_width_is_not_claimed(tmp_path: Path) -> None:
+    """The run printed "at most 0.05 wide" about an interval four times as wide."""
     run = judge(tmp_path / "run", width=0.05)
     low, high = run["context_recall"].ci95 or (0, 1)
     assert high - low > 0.1
@@ -327,8 +322,8 @@ def test_a_width_that_all_samples_do_not_reach_is_not_reached(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("grouped", ["run", "baseline"])
-def test_differences_of_whole_groups_are_not_single_draws(tmp_path: Path, grouped: str) -> None:
-    """If scores stopped either run, and it drew groups: as many draws as groups, also where the other has none."""
+def test_differences_of_groups_count_groups_as_draws(tmp_path: Path, grouped: str) -> None:
+    """If scores stopped either run and it drew groups, draws are groups, even if the other run has no groups."""
     if grouped == "run":
         baseline, options = judge(tmp_path / "old"), {"cluster_by": "topic"}
     else:
@@ -345,8 +340,8 @@ def test_differences_of_whole_groups_are_not_single_draws(tmp_path: Path, groupe
     assert f"[{decision.ci95[0]:+.2f}, {decision.ci95[1]:+.2f}]" in run.summary.stopped  # type: ignore[index]
 
 
-def test_a_difference_takes_no_samples_that_the_baseline_lacks(tmp_path: Path) -> None:
-    """None after the last that has a partner; with no partner at all, one is judged."""
+def test_a_difference_judges_only_samples_of_the_baseline(tmp_path: Path) -> None:
+    """It stops after the last sample with a partner; without any partner it judges one sample."""
     gate = "context_recall.delta>=0"
     for names, judged in ((in_order()[2:7], 7), ([], 1)):
         kept = [row for row in ROWS if row["id"] in names] or [{**ROWS[0], "id": "other", "reference": "Else."}]
@@ -359,7 +354,7 @@ def test_a_difference_takes_no_samples_that_the_baseline_lacks(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("step", ["_store_data", "_judge"])
-def test_a_run_that_was_killed_as_it_wrote_becomes_no_shorter(
+def test_a_kill_while_writing_does_not_shorten_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     longer = judge(tmp_path / "longer", until="context_recall>=0.8")
@@ -376,13 +371,13 @@ def test_a_run_that_was_killed_as_it_wrote_becomes_no_shorter(
     assert bytes_of(judge(tmp_path / "run", until=GATE), ROW_FILES) == bytes_of(longer, ROW_FILES)
 
 
-def test_a_run_that_scores_stopped_cannot_be_given_groups(stopped: Run, tmp_path: Path) -> None:
-    """Its draws were samples: no bound holds for groups of which they are parts."""
+def test_a_score_stopped_run_refuses_groups(stopped: Run, tmp_path: Path) -> None:
+    """Its draws were samples, so no bound is valid for the groups of these samples."""
     with pytest.raises(InputError, match="cannot have other groups"):
         stopped.rescore(engine=engine(), cluster_by="topic", out=tmp_path / "run")
 
 
-def test_what_cannot_be_decided_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_undecidable_stopping_rules_are_refused_early(tmp_path: Path) -> None:
     asked = engine()
     for options, problem in (
         ({"until": "faithfulness>=0.8"}, "which is not computed"),
@@ -401,8 +396,8 @@ def test_what_cannot_be_decided_is_refused_before_anything_is_asked(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
-def test_samples_of_another_seed_are_not_mixed_and_a_run_over_all_stays_as_it_is(tmp_path: Path) -> None:
-    """Its number of samples was chosen by nobody, so that its gates are decided on the ordinary interval."""
+def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> None:
+    """Its sample size was fixed, so its gates use the ordinary interval."""
     run = judge(tmp_path / "run", until=GATE)
     before = bytes_of(run)
     with pytest.raises(RunDirectoryError, match="drawn by seed 0"):
@@ -417,7 +412,7 @@ def test_samples_of_another_seed_are_not_mixed_and_a_run_over_all_stays_as_it_is
     assert not rest.asked
 
 
-def test_a_directory_of_other_data_that_says_it_is_drawn_from_these_leaves_no_sample_of_its_own(tmp_path: Path) -> None:
+def test_a_forged_draw_adds_no_foreign_sample(tmp_path: Path) -> None:
     others = [{**row, "id": f"other {row['id']}"} for row in ROWS]
     judge(tmp_path / "other", rows=others, until=GATE)
     fresh = judge(tmp_path / "fresh")
@@ -430,7 +425,7 @@ def test_a_directory_of_other_data_that_says_it_is_drawn_from_these_leaves_no_sa
     assert run.verify(engine=engine()).result == "bit-identical"
 
 
-def test_a_gate_that_all_samples_leave_open_is_undecided(tmp_path: Path) -> None:
+def test_a_gate_left_open_by_all_samples_is_undecided(tmp_path: Path) -> None:
     mean = judge(tmp_path / "whole")["context_recall"].mean
     run = judge(tmp_path / "run", until=f"context_recall>={mean:.3f}")
     assert run.part is None
@@ -441,31 +436,31 @@ def test_a_gate_that_all_samples_leave_open_is_undecided(tmp_path: Path) -> None
     assert run["context_recall"].method == "confidence sequence"
 
 
-def test_samples_that_fail_decide_a_gate(tmp_path: Path) -> None:
-    """Beyond those that are allowed, no more samples can mend it."""
+def test_too_many_failures_decide_a_gate(tmp_path: Path) -> None:
+    """Above the allowed number of failures, more samples cannot change the outcome."""
     run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE)
     assert run.summary.samples == 1
     assert run.summary.stopped == f"after 1 of 120 samples in random order (seed 0): {FAILED_FIRST}"
 
 
-def test_a_judge_that_is_open_stops_early_too(stopped: Run, tmp_path: Path) -> None:
+def test_an_open_judge_stops_early_too(stopped: Run, tmp_path: Path) -> None:
     with Judge.open(engine=engine()) as opened:
         run = evaluate(ROWS, judge=opened, metrics=["context_recall"], until=GATE, out=tmp_path / "run")
     assert bytes_of(run, ROW_FILES) == bytes_of(stopped, ROW_FILES)
 
 
 class Told(Silence):
-    """Remembers what stands."""
+    """Record the reported state."""
 
     def __init__(self) -> None:
         self.standings: list[str] = []
 
     def standing(self, text: str) -> None:
-        """Remember it."""
+        """Record it."""
         self.standings.append(text)
 
 
-def test_progress_says_how_it_stands_and_how_many_more_it_takes(tmp_path: Path) -> None:
+def test_progress_shows_interval_and_samples_still_needed(tmp_path: Path) -> None:
     told = Told()
     run = judge(tmp_path / "run", until=GATE, progress=told)
     assert len(told.standings) == run.summary.samples
@@ -475,7 +470,7 @@ def test_progress_says_how_it_stands_and_how_many_more_it_takes(tmp_path: Path) 
     assert 1 <= left <= 60
 
 
-def test_before_the_first_score_nothing_is_said_of_how_many_more(tmp_path: Path) -> None:
+def test_progress_gives_no_forecast_before_the_first_score(tmp_path: Path) -> None:
     told, first = Told(), in_order()[0]
     rows = [{**row, "reference": None if row["id"] == first else row["reference"]} for row in ROWS]
     judge(tmp_path / "run", until=GATE, rows=rows, progress=told)
@@ -483,7 +478,7 @@ def test_before_the_first_score_nothing_is_said_of_how_many_more(tmp_path: Path)
     assert told.standings[5].endswith(" more") or told.standings[5].endswith("than there are")
 
 
-def test_a_dry_run_says_what_a_decision_would_take() -> None:
+def test_a_dry_run_estimates_the_samples_for_a_decision() -> None:
     by = engine()
     planned = plan(ROWS, ["context_recall"], checked({"until": GATE}))
     estimate = estimate_plan(planned, engine=by)
@@ -499,12 +494,12 @@ def test_a_dry_run_says_what_a_decision_would_take() -> None:
     assert needed.seconds == pytest.approx(harder.seconds * needed.samples / 120)
 
 
-def test_times() -> None:
+def test_time_budget_syntax() -> None:
     assert [seconds_of(time) for time in ("90s", "1.5m", "2h")] == [90, 90, 7_200]
 
 
-def test_many_samples_are_looked_at_after_each_hundredth_part() -> None:
-    """Looking after each of 100,000 would cost more than judging them."""
+def test_large_runs_check_after_each_percent() -> None:
+    """A check after each of 100,000 samples would cost more than judging."""
     rows = [{"id": str(number), "retrieved_contexts": ["a"], "reference": "b."} for number in range(3_000)]
     planned = plan(rows, ["context_recall"], checked({"until": "context_recall>=0.999"}))
     stopping, looked = Stopping(planned), []
@@ -520,7 +515,7 @@ def test_many_samples_are_looked_at_after_each_hundredth_part() -> None:
     assert 300 < len(looked) < 500
 
 
-def test_the_order_of_draws_is_that_of_the_ids() -> None:
+def test_the_draw_order_follows_the_hashed_ids() -> None:
     dataset = plan(ROWS, ["context_recall"], checked({})).dataset
     ids = [[dataset.samples[place].id for place in draw] for draw in dataset.draws(5)]
     assert [name for [name] in ids] == in_order(5)

@@ -1,5 +1,3 @@
-"""A run judged again: what is the same, what moved, and what was changed in between."""
-
 import random
 import sqlite3
 from collections.abc import Mapping
@@ -30,7 +28,7 @@ SCRIPT = {"One.": 0.9, "Two.": 0.3, "Three.": 0.6}
 
 
 class Another(ScriptedEngine):
-    """Says of itself what another engine says, so that only its answers differ."""
+    """An engine with the identity of another, so that only answers differ."""
 
     def __init__(self, script: dict[str, float | str], like: ScriptedEngine, **changes: Any) -> None:
         super().__init__(script, default=1.0)
@@ -39,28 +37,26 @@ class Another(ScriptedEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The other one's, with changes."""
+        """Return the other engine's identity with changes."""
         return {**self._like.identity, **self._changes}
 
 
 def same(**changes: Any) -> Another:
-    """The engine of `scripted_run` with SCRIPT, answering the same."""
     return moved({}, **changes)
 
 
 def moved(script: Mapping[str, float | str], **changes: Any) -> Another:
-    """The engine of `scripted_run` with SCRIPT, answering some units otherwise."""
     return Another({**SCRIPT, **script}, ScriptedEngine(SCRIPT, default=1.0), **changes)
 
 
 class Notes(Silence):
-    """Keeps what it is told."""
+    """Record the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """One more."""
+        """Record a note."""
         self.notes.append(text)
 
 
@@ -75,15 +71,15 @@ def files(run: Run) -> dict[str, bytes]:
 
 
 def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
-    """Of 6 verdicts 5 were asked for; "Four." has no context."""
+    """5 of 6 verdicts were asked; "Four." has no context."""
     found = verify(run, engine=same())
     assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
     assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
     assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), {}, 0)
 
 
-def test_bits_may_move_and_verdicts_stay(run: Run) -> None:
-    """0.9 -> 0.8 and 0.3 -> 0.31, both on the side of 0.5 where they were."""
+def test_small_probability_changes_keep_the_verdicts(run: Run) -> None:
+    """0.9 -> 0.8 and 0.3 -> 0.31, without crossing 0.5."""
     found = verify(run, engine=moved({"One.": 0.8, "Two.": 0.31}))
     assert (found.result, found.identical, found.verdicts_moved) == ("same verdicts", 3, 0)
     assert [(row.sample_id, row.text, row.p_before, row.p_after) for row in found.rows] == [
@@ -93,8 +89,8 @@ def test_bits_may_move_and_verdicts_stay(run: Run) -> None:
     assert found.largest_move == pytest.approx(0.1)
 
 
-def test_a_verdict_that_moved_is_named_first(run: Run) -> None:
-    """0.6 -> 0.4 crosses the threshold; 0.9 -> 0.6 goes further and does not."""
+def test_a_flipped_verdict_is_listed_first(run: Run) -> None:
+    """0.6 -> 0.4 crosses the threshold; 0.9 -> 0.6 is larger and does not."""
     found = verify(run, engine=moved({"One.": 0.6, "Three.": 0.4}))
     assert (found.result, found.verdicts_moved) == ("different", 1)
     first, second = found.rows
@@ -115,11 +111,11 @@ def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(scripted_ru
     like = ScriptedEngine(_windows, capacity=4000)
 
     class Windows(Another):
-        """Answers the first window otherwise."""
+        """Answer the first window differently."""
 
         @property
         def capacity(self) -> int:
-            """As before."""
+            """Return the same capacity."""
             return 4000
 
         def _answer(self, request: VerdictRequest) -> Any:
@@ -135,8 +131,8 @@ def _windows(request: VerdictRequest) -> float:
     return 0.8 if "bbb" in repr(request.path) else 0.2
 
 
-def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> None:
-    """Which ones a seed draws rests on the stored keys alone, and so stays the same from version to version."""
+def test_requests_are_drawn_from_the_sorted_keys(run: Run) -> None:
+    """A seed's draw depends only on the stored keys, so it is stable across versions."""
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store:
         keys = [key for (key,) in store.execute("SELECT key FROM request ORDER BY key")]
     engine = same()
@@ -146,7 +142,7 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
     assert verify(run, engine=same(), count=1000).asked_again == 5
 
 
-def test_nothing_in_the_run_changes_and_the_result_is_kept_beside_it(run: Run) -> None:
+def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
     before = files(run)
     verify(run, engine=moved({"One.": 0.1}))
     assert {name: content for name, content in files(run).items() if name != "verification.json"} == before
@@ -154,8 +150,7 @@ def test_nothing_in_the_run_changes_and_the_result_is_kept_beside_it(run: Run) -
         verify(str(run.directory))
 
 
-def test_what_was_verified_can_be_read_until_the_run_is_written_again(run: Run) -> None:
-    """Two of five stored answers, then all; the file is whole, its owner's alone, and of this manifest."""
+def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     assert last_verification(run.directory) is None
     verify(run, engine=same(), count=2)
     first = last_verification(run.directory)
@@ -172,14 +167,14 @@ def test_what_was_verified_can_be_read_until_the_run_is_written_again(run: Run) 
     assert not second.is_of(run.directory)
 
 
-def test_a_directory_that_cannot_be_written_is_verified_all_the_same(run: Run) -> None:
+def test_a_read_only_run_can_be_verified(run: Run) -> None:
     (run.directory / "verification.json").mkdir()
     progress = Notes()
     assert verify(run, engine=same(), progress=progress).result == "bit-identical"
     assert [note for note in progress.notes if note.startswith("verification.json is not kept: ")]
 
 
-def test_a_file_of_another_shape_is_refused(run: Run) -> None:
+def test_an_invalid_verification_file_is_refused(run: Run) -> None:
     (run.directory / "verification.json").write_text('{"result": "perfect"}')
     with pytest.raises(RunDirectoryError, match=r"verification\.json cannot be read"):
         last_verification(run.directory)
@@ -212,8 +207,7 @@ def _edit(path: Path, old: str, new: str) -> None:
         ("summary.json", '"samples": 3', '"samples":  3', "spelling"),
     ],
 )
-def test_a_value_that_was_changed_by_hand_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:
-    """Nothing that the judge says again could show it."""
+def test_an_edited_value_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:
     _edit(run.directory / name, old, new)
     found = verify(Run.open(run.directory, check=False), engine=same())
     assert (found.result, found.files, found.identical) == ("different", {name: tuple(place.split(", "))}, 5)
@@ -233,8 +227,7 @@ ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
     ],
     ids=["answer", "question", "data", "answer gone"],
 )
-def test_a_store_that_was_changed_by_hand_is_found(run: Run, statement: str, expected: dict[str, Any]) -> None:
-    """The judge says otherwise, or the files do not follow from it."""
+def test_an_edited_store_is_detected(run: Run, statement: str, expected: dict[str, Any]) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute(statement)
     found = verify(run, engine=same())
@@ -249,7 +242,7 @@ def test_a_store_that_was_changed_by_hand_is_found(run: Run, statement: str, exp
 
 
 def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> None:
-    """A store with them was verified bit by bit, and rescoring it ended in a TypeError."""
+    """Such a store was verified as identical, and rescoring it ended in a TypeError."""
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute("UPDATE sample SET position = 1 WHERE position = 0")
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite has two samples at position 1"):
@@ -258,8 +251,7 @@ def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> No
         rescore_run(run, None, {"threshold": 0.4}, out=tmp_path / "again", engine=same())
 
 
-def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
-    """Another threshold was used than it says."""
+def test_an_edited_manifest_is_detected(run: Run) -> None:
     _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "min', '"threshold": 0.6,\n    "min')
     found = verify(Run.open(run.directory, check=False), engine=same())
     assert [change.ingredient for change in found.judge_changes] == ["threshold"]
@@ -267,15 +259,13 @@ def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])
-def test_a_result_file_that_is_gone_is_named(run: Run, name: str) -> None:
+def test_a_missing_result_file_is_named(run: Run, name: str) -> None:
     (run.directory / name).unlink()
     assert verify(run, engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
 
 
 @pytest.mark.parametrize("options", [{"cluster_by": "topic"}, {"protocol": "joint"}, {"reasons": "after"}], ids=str)
-def test_clusters_failures_and_protocols_come_out_as_they_were(
-    scripted_run: ScriptedRun, options: dict[str, Any]
-) -> None:
+def test_verify_covers_clusters_failures_and_protocols(scripted_run: ScriptedRun, options: dict[str, Any]) -> None:
     rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
     run = scripted_run("run", rows, script, **options)
