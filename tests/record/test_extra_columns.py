@@ -73,10 +73,7 @@ def test_a_rescored_run_keeps_extra_columns(tmp_path: Path) -> None:
 
 
 def test_values_outside_json_are_stored_as_text() -> None:
-    """Missing values of pandas are missing values NaN.
-
     """Pandas writes missing values as NaN. All paths and sets of a column had the name of their type as text."""
-    """
     values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
     kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
     assert "9223372036854775808" in kept.pop("large")

@@ -1,6 +1,6 @@
-"""A finished run to look at, with text in it that would like to act on the terminal; and a browser to look with.
+"""A finished run with text that tries to act on the terminal, and a browser.
 
-Needs Chromium: of the system, or the one that LOCALJUDGE_TEST_CHROMIUM names.
+Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM.
 """
 
 import base64
@@ -62,7 +62,7 @@ def lines_of(view: Table | View, width: int = 100) -> list[str]:
 
 
 class PageReader(HTMLParser):
-    """Elements with their attributes, the text outside of scripts and styles, and what scripts and styles hold."""
+    """Collect elements with attributes, the text outside of scripts and styles, and their content."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -73,13 +73,13 @@ class PageReader(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember it; the content of a script or a style comes as one piece of data."""
+        """Record an element; a script or style has one piece of data."""
         self.elements.append((tag, dict(attrs)))
         if tag in {"script", "style"}:
             self.raw.append((tag, dict(attrs), ""))
 
     def handle_data(self, data: str) -> None:
-        """Text, or what a script or a style holds."""
+        """Record text, or the content of a script or style."""
         if self.cdata_elem:
             tag, attributes, before = self.raw.pop()
             self.raw.append((tag, attributes, before + data))
@@ -87,17 +87,17 @@ class PageReader(HTMLParser):
             self.text += data
 
     def content(self, tag: str, **attributes: str) -> list[str]:
-        """What the scripts or styles with these attributes hold."""
+        """Return the content of scripts or styles with these attributes."""
         return [content for name, attrs, content in self.raw if name == tag and attributes.items() <= attrs.items()]
 
     def unpacked(self, kind: str) -> list[Any]:
-        """The values of all data blocks of a kind, in order."""
+        """Return the values of all data blocks of a kind, in order."""
         blocks = self.content("script", **{"data-kind": kind})
         return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
 
 
 def check_policy(html: str) -> None:
-    """The hashes are those of the only style and script, byte for byte; the policy stands before both."""
+    """Check that the hashes belong to the only style and script, and that the policy comes before both."""
     read = PageReader(html)
     (policy,) = (attrs["content"] for tag, attrs in read.elements if attrs.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
@@ -110,7 +110,7 @@ def check_policy(html: str) -> None:
 
 
 def check_script(html: str) -> None:
-    """It makes no markup of strings, and reaches for no network."""
+    """Check that the script builds no markup from strings and uses no network."""
     (script,) = PageReader(html).content("script", type="module")
     words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
     assert script
@@ -118,12 +118,11 @@ def check_script(html: str) -> None:
 
 
 def corrected(**values: Any) -> CorrectedMean:
-    """A mean as labels correct it; without values one that they cannot."""
+    """Return a mean corrected by labels; without values, an uncorrectable one."""
     return CorrectedMean(**{"labelled": values.get("labels", 0), **values})
 
 
 def labelled(*, people: tuple[str, ...] = ("ann",), agreement: Any = None, **means: CorrectedMean) -> Any:
-    """Labels of a run, given on two days."""
     return SimpleNamespace(
         corrected=means,
         statements=50,
@@ -158,7 +157,7 @@ def one_each(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Three samples: one of two statements attributed, one with nothing attributed, one without a reference."""
+    """Three samples: one of two statements attributed, none attributed, and no reference."""
     rows: list[dict[str, Any]] = [
         {"id": "good", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
         {"id": "=evil\x1b[2J", "user_input": EVIL, "retrieved_contexts": [EVIL], "reference": EVIL},
@@ -171,7 +170,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="session")
 def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One sample scored 1, one failed, of each metric."""
+    """One sample scored 1 and one failed, for each metric."""
     rows = [
         {"id": "good", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."},
         {"id": "bad", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It snows."},
@@ -185,7 +184,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Path of a Chromium; the tests are skipped where there is none."""
+    """Return the path of Chromium, or skip the tests."""
     named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     if not named:
         pytest.skip("needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM")
@@ -194,14 +193,12 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    """What drives browsers."""
     with sync_playwright() as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
-    """A headless one."""
     browser = playwright.chromium.launch(executable_path=chromium)
     yield browser
     browser.close()
@@ -209,7 +206,7 @@ def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Open]:
-    """Opens a page from its file. At the end: nothing else was asked for, nothing was said, no dialog was shown."""
+    """Open a page from its file. At the end, check for requests, messages and dialogs."""
     requests: list[str] = []
     asked: list[str] = []
     said: list[str] = []

@@ -1,6 +1,6 @@
-"""Gates as JUnit XML, and Markdown for a pull request, in which no text is anything but text.
+"""Gates as JUnit XML, and Markdown for a pull request that escapes every text.
 
-Markdown is read by markdown-it, which follows CommonMark, with GitHub's tables.
+Markdown is parsed by markdown-it: CommonMark plus GitHub's tables.
 """
 
 import re
@@ -33,13 +33,12 @@ HOSTILE_TEXT = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(H
 
 
 def tokens_of(text: str) -> list[Token]:
-    """All tokens, those inside of lines too."""
+    """Return all tokens, with inline ones."""
     blocks = MarkdownIt("commonmark").enable("table").parse(text)
     return [token for block in blocks for token in (block, *(block.children or ()))]
 
 
 def tables_of(text: str) -> list[list[list[str]]]:
-    """The texts of the cells of each row of each table."""
     tables: list[list[list[str]]] = []
     for token in tokens_of(text):
         match token.type:
@@ -55,7 +54,6 @@ def tables_of(text: str) -> list[list[list[str]]]:
 
 
 def blocks_of(text: str) -> list[str]:
-    """The contents of the blocks of code."""
     return [token.content for token in tokens_of(text) if token.type == "code_block"]
 
 
@@ -67,7 +65,7 @@ def runs(scripted_run: ScriptedRun) -> tuple[Run, Run]:
     return before, scripted_run("after", rows, {})
 
 
-def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
+def test_markdown_shows_table_gates_and_changed_samples(runs: tuple[Run, Run]) -> None:
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
     text = run_markdown(after, check(after, gates=gates, baseline=before))
@@ -88,8 +86,8 @@ def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
     assert f"signature {after.summary.signature}\n" in about_it
 
 
-def test_it_holds_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
-    """A sample is called by its row in the data, which `show RUN ROW` takes."""
+def test_junit_and_markdown_contain_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
+    """A sample is named by its row in the data, for `show RUN ROW`."""
     rows = [
         {"id": f"case-4711-{name}", "reference": f"It rains. {name} is red.", "retrieved_contexts": ["c"]}
         for name in ("Ada", "Kowalczyk")
@@ -101,8 +99,7 @@ def test_it_holds_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
     assert not re.search("4711|Kowalczyk|rains", text)
 
 
-def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scripted_run: ScriptedRun) -> None:
-    """In the terminal, as JSON, as Markdown and in the report."""
+def test_unpaired_samples_are_reported_in_every_comparison(scripted_run: ScriptedRun) -> None:
     rows = [{"id": str(n), "reference": f"Sentence {n}.", "retrieved_contexts": ["c"]} for n in range(3)]
     old, new = scripted_run("old", rows, {}), scripted_run("new", rows[:2], {})
     checked = check(new, baseline=old)
@@ -117,7 +114,7 @@ def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scrip
     assert f"warning: {warning}" in overview(new, checked)["comparison"]["notes"]
 
 
-def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
+def test_passed_gates_differ_from_no_gates(runs: tuple[Run, Run]) -> None:
     _, after = runs
     gates = ["context_recall>=0.9"]
     kept = run_markdown(after, check(after, gates=gates, undecided="pass"))
@@ -128,7 +125,7 @@ def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
 
 @given(HOSTILE_TEXT)
 def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
-    """The metric of another package may have any name: with control characters, backticks and pipes as escapes."""
+    """A foreign metric may have any name, with control characters, backticks and pipes."""
     summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
     text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
     (table,) = tables_of(text)
@@ -143,7 +140,7 @@ HARMLESS = {
     "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open",
     "td_close",
 }  # fmt: skip
-"""No link, no image, no tag, no list, no emphasis, no paragraph."""
+"""No link, image, tag, list, emphasis or paragraph."""
 
 
 def decision(outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because") -> GateDecision:
@@ -173,7 +170,7 @@ def test_a_gate_is_a_test_case(outcome: str, kept: bool, elements: list[str]) ->
     assert [(child.get("type"), child.get("message")) for child in case] == [(outcome, "because")] * len(elements)
 
 
-def test_counts_are_those_of_the_cases_and_the_run_is_named() -> None:
+def test_junit_counts_match_the_cases_and_name_the_run() -> None:
     outcomes = (("pass", True), ("fail", False), ("undecided", True))
     decisions = [decision(outcome, kept=kept, gate=f"{outcome}>=0") for outcome, kept in outcomes]
     element = suite(finished(decisions, {"run": "runs/a", "signature": "judge:1|data:2"}))
@@ -182,7 +179,7 @@ def test_counts_are_those_of_the_cases_and_the_run_is_named() -> None:
     assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
 
 
-def test_a_run_that_does_not_finish_leaves_errors() -> None:
+def test_an_unfinished_run_is_a_junit_error() -> None:
     element = suite(unfinished([parse_gate("context_recall>=0.8"), parse_gate("faithfulness>=0.9")]))
     assert [element.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "2"]
     assert [error.get("message") for error in element.iter("error")] == ["the run did not finish"] * 2
@@ -190,8 +187,8 @@ def test_a_run_that_does_not_finish_leaves_errors() -> None:
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))
 @settings(deadline=None)
-def test_any_text_gives_a_valid_file(text: str) -> None:
-    """Of all of Unicode: control characters, lone surrogates, what XML reserves, what it cannot hold."""
+def test_any_text_gives_valid_junit_xml(text: str) -> None:
+    """All of Unicode: control characters, lone surrogates, and what XML reserves or cannot represent."""
     content = finished([decision("fail", kept=False, gate=f"{text}>=0", reason=text)], {"run": text})
     failure = suite(ElementTree.tostring(ElementTree.fromstring(content.encode()), encoding="unicode"))
     assert failure.get("failures") == "1"

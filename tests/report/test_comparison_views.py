@@ -1,5 +1,3 @@
-"""Comparisons, gates and verifications as people see them."""
-
 import math
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from tests.doctor.test_judgement import users_text
 from tests.report.conftest import lines_of, one_each, row
 
 
-def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: ScriptedRun) -> None:
-    """Two of three improve by 1/2; 1/2, 1/2, 1 before and 1, 1, 1 after; nothing can be told from three."""
+def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedRun) -> None:
+    """Two of three improve by 1/2; 1/2, 1/2, 1 before and 1, 1, 1 after; three samples decide nothing."""
     rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
     old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
     lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
@@ -35,8 +33,8 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_how_many_samples_would_show_a_difference_that_stays(scripted_run: ScriptedRun, swap: bool) -> None:
-    """Of 20 samples 3 rise from 0 to 1, or fall: d = 3/20. About 20 (arm / d)^2 samples, by the arm that reaches 0."""
+def test_a_comparison_recommends_a_sample_size(scripted_run: ScriptedRun, swap: bool) -> None:
+    """3 of 20 samples rise from 0 to 1, or fall: d = 3/20. About 20 (arm / d)^2 samples, by the arm towards 0."""
     rows = one_each(20)
     runs = [
         scripted_run("old", rows, {f"Sentence {number}.": 0.0 for number in range(3)}),
@@ -53,7 +51,7 @@ def test_how_many_samples_would_show_a_difference_that_stays(scripted_run: Scrip
     assert f"can be detected; if the difference stays, about {needed} samples would show it" in text
 
 
-def test_no_number_of_samples_is_said_to_show_no_difference(scripted_run: ScriptedRun) -> None:
+def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: ScriptedRun) -> None:
     """One of 20 rises and one falls."""
     rows = one_each(20)
     runs = [scripted_run(name, rows, {f"Sentence {name}.": 0.0}) for name in "12"]
@@ -63,8 +61,8 @@ def test_no_number_of_samples_is_said_to_show_no_difference(scripted_run: Script
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
-def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
-    """Twenty of twenty verdicts flip."""
+def test_a_significant_difference_is_stated_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
+    """All twenty verdicts flip."""
     script = {f"Wrong {number}.": 0.0 for number in range(20)}
     rows = [row(str(number), f"Wrong {number}.") for number in range(20)]
     runs = [scripted_run("none", rows, script), scripted_run("all", one_each(20), script)]
@@ -72,8 +70,8 @@ def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRu
     assert f"context_recall: B is {word} than A on samples like these" in lines
 
 
-def test_no_run_is_called_better_if_the_judges_differ(scripted_run: ScriptedRun) -> None:
-    """Another threshold turns twenty of twenty verdicts; "B is better" stood above a warning about the judges."""
+def test_no_run_is_called_better_with_different_judges(scripted_run: ScriptedRun) -> None:
+    """Another threshold flips all twenty verdicts; "B is better" appeared above a warning about the judges."""
     script = {f"Sentence {number}.": 0.6 for number in range(20)}
     runs = [scripted_run(f"t{p}", one_each(20), script, threshold=p) for p in (0.7, 0.5)]
     lines = lines_of(comparison_view(compare(*runs)), 200)
@@ -82,7 +80,7 @@ def test_no_run_is_called_better_if_the_judges_differ(scripted_run: ScriptedRun)
 
 
 def test_labels_that_serve_both_runs_show_no_difference(scripted_run: ScriptedRun) -> None:
-    """It was "differences of 0.000 or more can be detected"."""
+    """The text was "differences of 0.000 or more can be detected"."""
     change = compare(*[scripted_run(name, one_each(20), {}) for name in "AB"]).metrics["context_recall"]
     same = CorrectedDifference(
         difference=0, ci95=(0, 0), before=1, after=1, clusters=20, labels_before=20, labels_after=20, labels=20
@@ -94,7 +92,7 @@ def test_labels_that_serve_both_runs_show_no_difference(scripted_run: ScriptedRu
     ]
 
 
-def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:
+def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRun) -> None:
     rows = [row("a", "A one.", "A two.")]
     old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})
     assert lines_of(comparison_view(compare(old, new)))[-2:] == [
@@ -109,7 +107,7 @@ def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: Scrip
     assert "and 2 more" in lines
 
 
-def test_where_lower_is_better_a_fall_is_an_improvement(tmp_path: Path) -> None:
+def test_a_fall_is_an_improvement_where_lower_is_better(tmp_path: Path) -> None:
     """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples."""
 
     def run(response: str) -> Run:
@@ -128,7 +126,7 @@ def test_where_lower_is_better_a_fall_is_an_improvement(tmp_path: Path) -> None:
 
 
 def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
-    """Metrics of other packages may have any name, which cannot act on the terminal."""
+    """Names of foreign metrics cannot act on the terminal."""
     run = scripted_run("run", one_each(20), {})
     decisions = check(run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]).decisions
     _, _, first, *others = lines_of(gates_view(decisions))
@@ -140,7 +138,7 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
 
 
-def test_a_verified_run_is_said_in_a_few_lines(scripted_run: ScriptedRun) -> None:
+def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
@@ -152,16 +150,15 @@ def test_a_verified_run_is_said_in_a_few_lines(scripted_run: ScriptedRun) -> Non
 
 
 class OtherProcessor(ScriptedEngine):
-    """Rounds otherwise, and says that it is another kind."""
+    """A processor of another kind with other rounding."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """As the scripted engine of the runs here, on another processor."""
+        """Return the identity of the scripted engine on another processor."""
         return {**ScriptedEngine({}, default=1.0).identity, "system": "CPU : NEON = 1"}
 
 
-def test_on_another_processor_bytes_are_not_promised(scripted_run: ScriptedRun) -> None:
-    """One of two verdicts moves."""
+def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     verification = verify(run, engine=OtherProcessor({"Sentence 1.": 0.25}, default=1.0))
     text = " ".join(lines_of(verification_view(verification)))
@@ -170,7 +167,7 @@ def test_on_another_processor_bytes_are_not_promised(scripted_run: ScriptedRun) 
     assert "changed since: engine.system: None then, CPU : NEON = 1 now" in text
 
 
-def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+def test_edited_values_are_reported(scripted_run: ScriptedRun, tmp_path: Path) -> None:
     run = scripted_run("run", one_each(2), {})
     summary = tmp_path / "run" / "summary.json"
     summary.write_text(summary.read_text().replace('"mean": 1.0', '"mean": 0.9'))

@@ -1,5 +1,3 @@
-"""Exports: shapes, cells that a spreadsheet leaves alone, and the texts and other columns of the data."""
-
 import ast
 import csv
 import io
@@ -46,11 +44,11 @@ def ragas_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return evaluate(RAGAS_ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("ragas"))
 
 
-def test_ragas_gets_the_wide_table_that_its_users_hold(ragas_run: Run) -> None:
-    """Texts under ragas's names, in the order of its `EvaluationResult.to_pandas`; no score is null, not a number.
+def test_ragas_export_has_the_columns_of_ragas(ragas_run: Run) -> None:
+    """Columns in the order of ragas's `EvaluationResult.to_pandas`; a missing score is null.
 
-    Checked with ragas 0.4.3: `EvaluationDataset.from_jsonl(file).to_list()` gives the three samples back, each without
-    its fields that are null; so does `EvaluationDataset.from_list` with the rows of the Parquet file.
+    Checked with ragas 0.4.3: `EvaluationDataset.from_jsonl(file).to_list()` and `EvaluationDataset.from_list` with the
+    rows of the Parquet file give the three samples back, without null fields.
     """
     assert parquet_rows(exported(ragas_run, "ragas-parquet")) == lines(exported(ragas_run, "ragas"))
     table = lines(exported(ragas_run, "ragas"))
@@ -61,12 +59,10 @@ def test_ragas_gets_the_wide_table_that_its_users_hold(ragas_run: Run) -> None:
 
 
 def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
-    """Lists stand as Python prints them, a missing value and a missing score are empty, and texts are verbatim, but for
-    an apostrophe before what a spreadsheet would take for a formula.
+    """Lists are Python literals, missing values are empty, and formula-like texts begin with an apostrophe.
 
-    Checked with ragas 0.4.3, which has no `from_csv`: the text columns are byte for byte those of its own
-    `EvaluationDataset.to_csv`, and `EvaluationDataset.from_pandas` of the file, lists read by `ast.literal_eval`, gives
-    the three samples back.
+    Checked with ragas 0.4.3, which has no `from_csv`: the text columns equal `EvaluationDataset.to_csv` byte for byte,
+    and `EvaluationDataset.from_pandas` of the file, lists read by `ast.literal_eval`, gives the three samples back.
     """
     table = list(csv.DictReader(io.StringIO(exported(ragas_run, "ragas-csv").decode(), newline="")))
     assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
@@ -80,7 +76,7 @@ def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
 
 
 @pytest.mark.parametrize("as_format", ["csv", "ragas-csv"])
-def test_a_csv_for_any_tool_is_safe_from_formulas(tmp_path: Path, as_format: Format) -> None:
+def test_a_generic_csv_contains_no_formulas(tmp_path: Path, as_format: Format) -> None:
     row = {"id": "=1+1", "user_input": "@SUM(A1)", "retrieved_contexts": ["=A1"], "reference": "+1", "response": "-1"}
     run = evaluate([row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
     cells = [cell for line in csv.reader(io.StringIO(exported(run, as_format).decode())) for cell in line]
@@ -90,7 +86,6 @@ def test_a_csv_for_any_tool_is_safe_from_formulas(tmp_path: Path, as_format: For
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
-    """JSON lines and Parquet exactly, CSV as text."""
     expected = list(plain_rows(run, rows))
     assert lines(exported(run, "jsonl", rows)) == expected
     assert parquet_rows(exported(run, "parquet", rows)) == expected
@@ -99,12 +94,12 @@ def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "＝1"])
-def test_what_a_spreadsheet_would_compute_is_made_inert(text: str) -> None:
+def test_formula_like_cells_are_escaped(text: str) -> None:
     assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
-def test_parquet_in_row_groups_holds_the_same_and_its_types_do_not_depend_on_it(
+def test_parquet_row_groups_change_neither_rows_nor_types(
     ragas_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     whole = parquet.read_table(BufferReader(exported(ragas_run, "parquet", rows)))
@@ -118,7 +113,7 @@ def test_parquet_in_row_groups_holds_the_same_and_its_types_do_not_depend_on_it(
 
 
 def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_path: Path) -> None:
-    """Of noise sensitivity: `reference`, or the number of a context. In JSON a number stays a number."""
+    """`reference` or the number of a context, in noise sensitivity. JSON keeps it a number."""
     rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
     run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
     table = parquet_rows(exported(run, "parquet", "verdicts"))
@@ -126,8 +121,8 @@ def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_
     assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
 
 
-def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_number(ragas_run: Run) -> None:
-    """A null would be counted as 0 there, so what was not scored is NaN; recall is 1 of 2 for `a`."""
+def test_inspect_export_has_every_metric_and_nan_for_missing(ragas_run: Run) -> None:
+    """Inspect would count null as 0, so missing scores are NaN; recall is 1 of 2 for `a`."""
     first, second, third = lines(exported(ragas_run, "inspect"))
     assert first == {
         "id": "a",
@@ -142,7 +137,7 @@ def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_numb
 
 
 def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path: Path) -> None:
-    """Only where the data say the epoch, too: an id may end so by itself."""
+    """Only if the data also have the epoch: other ids may have the same end."""
     rows = [
         {"id": name, "response": "It rains.", "contexts": ["x"], "epoch": epoch}
         for name, epoch in (("s", 1), ("s_epoch_2", 2), ("t_epoch_2", 1), ("u_epoch_2", None))
@@ -182,7 +177,7 @@ def table(own_run: Run, rows: Rows, **added: bool) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> None:
-    """Behind what it has without; b has no verdict, so its data is left over."""
+    """Sample b has no verdict, so its data does not appear."""
     plain, whole = lines(exported(own_run, "jsonl", rows)), lines(exported(own_run, "jsonl", rows, **BOTH))
     assert [{name: row[name] for name in plain[0]} for row in whole] == plain
     own_rows = {row["id"]: row for row in OWN_ROWS}
@@ -192,8 +187,8 @@ def test_each_row_has_the_data_of_its_own_sample(own_run: Run, rows: Rows) -> No
         assert row["tags"] == own_rows[row["sample_id"]].get("tags")
 
 
-def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
-    """`score` is ours; `data.score` would then be theirs twice."""
+def test_a_clashing_column_name_is_changed(own_run: Run) -> None:
+    """`score` is a result column; `data.score` would then occur twice."""
     first, _, third = lines(exported(own_run, "jsonl", "scores", columns=True))
     assert tuple(first)[-6:] == OWN_COLUMNS
     assert (first["score"], first["data.score"], first["data.data.score"]) == (1.0, 7, None)
@@ -201,14 +196,14 @@ def test_a_name_that_is_taken_gets_another(own_run: Run) -> None:
     assert "reference" not in first
 
 
-def test_a_spreadsheet_takes_neither_cells_nor_headings_for_formulas(own_run: Run) -> None:
+def test_no_cell_or_heading_is_a_formula_in_a_spreadsheet(own_run: Run) -> None:
     first, *_ = table(own_run, "scores", **BOTH)
     assert first["'=topic"] == "'=1+1"
     assert json.loads(first["tags"]) == ["x", "y"]
     assert json.loads(first["retrieved_contexts"]) == ["It rains.", "So."]
 
 
-def test_a_parquet_column_is_of_one_kind(own_run: Run) -> None:
+def test_a_parquet_column_has_one_type(own_run: Run) -> None:
     table = parquet_rows(exported(own_run, "parquet", "samples", **BOTH))
     assert [row["mixed"] for row in table] == ["1", "text", None]
     assert [row["numbers"] for row in table] == [1.0, 0.5, None]
@@ -222,7 +217,7 @@ def test_formats_of_a_tool_have_its_own_columns(own_run: Run, tool: Format) -> N
         exported(own_run, tool, "scores", texts=True)
 
 
-def test_data_of_another_order_is_not_put_beside_the_wrong_rows(own_run: Run) -> None:
+def test_reordered_data_is_not_attached_to_wrong_rows(own_run: Run) -> None:
     in_store(own_run.directory, "UPDATE sample SET position = 2 - position")
     with pytest.raises(RunDirectoryError, match="in another order than their scores"):
         exported(own_run, "jsonl", "scores", **BOTH)

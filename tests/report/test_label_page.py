@@ -1,4 +1,4 @@
-"""The page for who labels: as a file, and in a real browser, by keyboard alone, by buttons, on a phone, in the dark."""
+"""The labelling page as a file and in a real browser: by keyboard, by buttons, on a phone, and in dark mode."""
 
 import json
 import re
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.engine
 
 NAME = "Ann Example"
 KEYS = "".join("?" if number % 7 == 3 else str(number % 2) for number in range(60))
-"""Of 60: 9 at 3, 10, ..., 59 cannot be told, which leaves 51 labels."""
+"""Of 60 keys, 9 at 3, 10, ..., 59 means undecided, which leaves 51 labels."""
 COLUMNS = ["label_id", "draw", "sample_id", "metric", "position", "text", "human", "labeller", "when"]
 
 Written = Callable[..., Path]
@@ -62,7 +62,6 @@ def sixty(written: Written) -> Path:
 
 
 def begin(page: Page, name: str = NAME) -> Page:
-    """Give a name, with the keys alone."""
     expect(page.get_by_label("Your name")).to_be_focused()
     page.keyboard.type(name)
     page.keyboard.press("Enter")
@@ -75,7 +74,6 @@ def press(page: Page, keys: str) -> None:
 
 
 def downloaded(page: Page, button: str = "Download labels") -> tuple[str, list[Row]]:
-    """Name and rows of the file, its button pressed by a key."""
     page.get_by_role("button", name=button).focus()
     with page.expect_download() as download:
         page.keyboard.press("Enter")
@@ -94,7 +92,7 @@ def place(page: Page) -> str:
 # As a file
 
 
-def test_it_is_private_allows_its_own_script_alone_and_is_the_same_every_time(written: Written) -> None:
+def test_the_label_page_is_private_and_reproducible(written: Written) -> None:
     path = written([row(0)])
     content = path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -103,7 +101,7 @@ def test_it_is_private_allows_its_own_script_alone_and_is_the_same_every_time(wr
     assert written([row(0)]).read_bytes() == content
 
 
-def test_it_holds_what_a_person_is_shown_and_not_what_anybody_said(written: Written) -> None:
+def test_the_label_page_contains_no_verdict_or_label(written: Written) -> None:
     said = {"human": 1, "p_yes": 0.8125, "share": 0.4375}
     html = written([row(0) | said]).read_text(encoding="utf-8")
     (config,) = PageReader(html).content("script", id="config")
@@ -111,7 +109,7 @@ def test_it_holds_what_a_person_is_shown_and_not_what_anybody_said(written: Writ
     assert not [value for value in ("8125", "4375") if value in html]
 
 
-def test_no_text_of_a_user_leaves_its_place(written: Written) -> None:
+def test_user_text_in_the_label_page_is_escaped(written: Written) -> None:
     text = " ".join(HOSTILE)
     hostile = row(0, **dict.fromkeys(("sample_id", "draw", "asks", "user_input", "text"), text), contexts=[text])
     html = written([hostile], title=text).read_text(encoding="utf-8")
@@ -122,7 +120,7 @@ def test_no_text_of_a_user_leaves_its_place(written: Written) -> None:
     assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", html)
 
 
-def test_the_storage_key_is_that_of_the_draw_and_its_labels(written: Written) -> None:
+def test_the_storage_key_identifies_draw_and_labels(written: Written) -> None:
     def key(*rows: Row) -> Any:
         html = written(list(rows)).read_text(encoding="utf-8")
         return json.loads(PageReader(html).content("script", id="config")[0])["key"]
@@ -134,7 +132,7 @@ def test_the_storage_key_is_that_of_the_draw_and_its_labels(written: Written) ->
     assert len({first, *others}) == 5
 
 
-def test_an_earlier_page_is_replaced_and_nothing_else(tmp_path: Path, written: Written) -> None:
+def test_only_an_earlier_label_page_is_replaced(tmp_path: Path, written: Written) -> None:
     assert written([row(0)]) == written([row(1)])
     data = tmp_path / "data.jsonl"
     data.write_text("{}")
@@ -149,7 +147,7 @@ def test_an_earlier_page_is_replaced_and_nothing_else(tmp_path: Path, written: W
 
 
 def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> None:
-    """Tab leads to the download; the file's rows are the keys pressed, each with its time in UTC."""
+    """Tab leads to the download; the rows match the keys pressed, with times in UTC."""
     page = begin(open_page(sixty))
     before = datetime.now(UTC)
     for number, key in enumerate(KEYS):
@@ -177,10 +175,10 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
     assert all(label["when"].endswith("Z") for label in labels)
 
 
-def test_undo_takes_back_what_was_answered_last(open_page: Open, sixty: Path) -> None:
-    """1, 0 and 1, of which two are taken back: statement 2 becomes 1. A changed answer becomes what it was.
+def test_undo_removes_the_last_answer(open_page: Open, sixty: Path) -> None:
+    """Of 1, 0 and 1 two are undone, then statement 2 becomes 1. A changed answer gets its old value back.
 
-    A file may hold an answer that was taken back: the next file says so, with a later time.
+    If an earlier file has an undone answer, the next file says so with a later time.
     """
     page = begin(open_page(sixty))
     press(page, "101")
@@ -207,7 +205,7 @@ def test_undo_takes_back_what_was_answered_last(open_page: Open, sixty: Path) ->
     assert [label["human"] for label in downloaded(page)[1]] == [None] * 3
 
 
-def test_the_name_that_a_page_was_made_for_is_filled_in(open_page: Open, written: Written) -> None:
+def test_the_annotator_name_is_filled_in(open_page: Open, written: Written) -> None:
     page = open_page(written([row(number, labeller="Bob") for number in range(2)]))
     expect(page.get_by_label("Your name")).to_have_value("Bob")
     page.keyboard.press("Enter")
@@ -215,10 +213,10 @@ def test_the_name_that_a_page_was_made_for_is_filled_in(open_page: Open, written
     assert [(label["labeller"], label["human"]) for label in downloaded(page)[1]] == [("Bob", 1)]
 
 
-def test_it_resumes_after_the_browser_was_closed(
+def test_the_label_page_resumes_after_closing_the_browser(
     playwright: Playwright, chromium: str, sixty: Path, tmp_path: Path
 ) -> None:
-    """In a profile on disk, with a new process each time; a page of another draw starts afresh."""
+    """The profile is on disk and each process new; the page of another draw starts empty."""
 
     def opened(path: Path) -> Page:
         context = playwright.chromium.launch_persistent_context(tmp_path / "profile", executable_path=chromium)
@@ -244,7 +242,7 @@ def test_it_resumes_after_the_browser_was_closed(
     page.context.close()
 
 
-def test_two_windows_do_not_lose_each_others_answers(browser: Browser, sixty: Path) -> None:
+def test_two_windows_keep_each_others_answers(browser: Browser, sixty: Path) -> None:
     context = browser.new_context()
     one, other = context.new_page(), context.new_page()
     one.goto(sixty.as_uri())
@@ -261,7 +259,7 @@ def test_two_windows_do_not_lose_each_others_answers(browser: Browser, sixty: Pa
 
 
 def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(browser: Browser, sixty: Path) -> None:
-    """Open the page twice, label in one window, press Start in the other: its old log replaced the answers."""
+    """With two windows, Start in the second replaced the log of the first."""
     context = browser.new_context()
     one, other = context.new_page(), context.new_page()
     one.goto(sixty.as_uri())
@@ -273,10 +271,8 @@ def test_a_window_at_its_start_screen_overwrites_no_answers_of_another(browser: 
     context.close()
 
 
-def test_a_window_that_heard_nothing_of_another_adds_and_undoes_in_the_common_answers(
-    browser: Browser, sixty: Path
-) -> None:
-    """A window asleep gets no storage event: its next answer, or its undo, replaced those of the other window."""
+def test_a_sleeping_window_keeps_answers_of_other_windows(browser: Browser, sixty: Path) -> None:
+    """A sleeping window gets no storage event: its next answer or undo replaced the answers of the other."""
     context = browser.new_context()
     one, other = context.new_page(), context.new_page()
     deaf = "kind === 'storage' ? undefined : listen.call(window, kind, ...rest)"
@@ -294,7 +290,7 @@ def test_a_window_that_heard_nothing_of_another_adds_and_undoes_in_the_common_an
     context.close()
 
 
-def test_where_the_browser_keeps_nothing_it_says_so_and_asks_before_it_closes(browser: Browser, sixty: Path) -> None:
+def test_without_browser_storage_the_page_warns_before_closing(browser: Browser, sixty: Path) -> None:
     page = browser.new_context().new_page()
     asked: list[str] = []
 
@@ -319,7 +315,7 @@ def test_where_the_browser_keeps_nothing_it_says_so_and_asks_before_it_closes(br
     page.context.close()
 
 
-def test_keys_are_left_alone_in_the_name_with_control_and_when_turned_off(open_page: Open, sixty: Path) -> None:
+def test_shortcuts_are_ignored_in_the_name_field_and_when_off(open_page: Open, sixty: Path) -> None:
     page = begin(open_page(sixty), "u10?")
     page.keyboard.press("Control+1")
     page.keyboard.press("Alt+0")
@@ -338,7 +334,7 @@ def test_keys_are_left_alone_in_the_name_with_control_and_when_turned_off(open_p
     assert {label["labeller"] for label in labels} == {"u10?"}
 
 
-def test_digits_are_known_where_they_need_the_shift_key(open_page: Open, sixty: Path) -> None:
+def test_digit_keys_work_on_a_french_keyboard(open_page: Open, sixty: Path) -> None:
     """On a French keyboard the keys of 1 and 0 give & and à."""
     page = begin(open_page(sixty))
     for key, code in (("&", "Digit1"), ("à", "Digit0")):
@@ -362,7 +358,7 @@ def test_a_name_is_asked_for_once_and_can_be_changed(open_page: Open, sixty: Pat
     assert (name, label["labeller"]) == ("labels-Bob.jsonl", "Bob")
 
 
-def test_fingers_do_it_all(open_page: Open, sixty: Path) -> None:
+def test_labelling_works_by_touch(open_page: Open, sixty: Path) -> None:
     page = open_page(sixty, has_touch=True, is_mobile=True, viewport={"width": 400, "height": 860})
     page.get_by_label("Your name").fill(NAME)
     page.get_by_role("button", name="Start").tap()
@@ -375,7 +371,7 @@ def test_fingers_do_it_all(open_page: Open, sixty: Path) -> None:
     assert [(label["position"], label["human"]) for label in labels] == [(0, 1), (1, None), (2, 0), (3, 1)]
 
 
-def test_who_hears_the_page_is_told_what_was_answered_and_which_is_next(open_page: Open, sixty: Path) -> None:
+def test_screen_readers_hear_answer_and_next_statement(open_page: Open, sixty: Path) -> None:
     page = begin(open_page(sixty))
     expect(page.get_by_role("heading", name="Statement 1 of 60")).to_be_focused()
     press(page, "1")
@@ -389,7 +385,7 @@ def test_who_hears_the_page_is_told_what_was_answered_and_which_is_next(open_pag
     expect(page.get_by_role("progressbar", name="1 of 60 labelled, 1 without a label")).to_have_js_property("value", 1)
 
 
-def test_tab_goes_through_everything_and_out_again(open_page: Open, sixty: Path) -> None:
+def test_tab_reaches_every_control(open_page: Open, sixty: Path) -> None:
     page = begin(open_page(sixty))
     press(page, "1")
     stops = []
@@ -401,7 +397,7 @@ def test_tab_goes_through_everything_and_out_again(open_page: Open, sixty: Path)
     assert "Yes" in stops[9:]
 
 
-def test_open_statements_are_found_again(open_page: Open, written: Written) -> None:
+def test_unanswered_statements_can_be_revisited(open_page: Open, written: Written) -> None:
     page = begin(open_page(written([row(number) for number in range(4)])))
     page.keyboard.press("ArrowRight")
     press(page, "1")
@@ -420,8 +416,8 @@ def test_open_statements_are_found_again(open_page: Open, written: Written) -> N
     assert place(page) == "Statement 4 of 4"
 
 
-def test_words_that_statement_and_texts_share_are_marked(open_page: Open, written: Written) -> None:
-    """At least three letters or with digits, whatever the capitals; together where only a space parts them."""
+def test_words_shared_by_statement_and_texts_are_marked(open_page: Open, written: Written) -> None:
+    """Words with at least three letters or with digits, in any case; adjacent words are marked together."""
     text = "The STRASSE is 3.5 km long; l'eau, B12 on it."
     contexts = ["Die Straße: 3.5 kilometres, longer. It is on B12 long ago.", "Eau de vie. The 3 roads."]
     page = begin(open_page(written([row(0, text=text, contexts=contexts)])))
@@ -442,7 +438,7 @@ def test_words_that_statement_and_texts_share_are_marked(open_page: Open, writte
         ("กรุงเทพเป็นเมืองหลวง", "เมืองหลวงใหญ่", ["เมืองหลวง"]),
     ],
 )
-def test_words_are_found_in_any_script(
+def test_shared_words_are_found_in_any_script(
     open_page: Open, written: Written, text: str, context: str, shared: list[str]
 ) -> None:
     page = begin(open_page(written([row(0, text=text, contexts=[context])])))
@@ -450,7 +446,7 @@ def test_words_are_found_in_any_script(
 
 
 def test_short_words_of_many_statements_are_not_marked(open_page: Open, written: Written) -> None:
-    """Of ten statements three have "the", which is at least a tenth, but a name with a capital stays marked."""
+    """Three of ten statements have "the", at least a tenth; capitalised names stay marked."""
     texts = ["the Mars of the sun", "the Mars", "and the Mars", *(f"Word{number}" for number in range(7))]
     page = begin(
         open_page(written([row(at, text=text, contexts=["The sun and Mars"]) for at, text in enumerate(texts)]))
@@ -461,8 +457,8 @@ def test_short_words_of_many_statements_are_not_marked(open_page: Open, written:
     assert marks(page, "#statement") == ["and", "Mars"]
 
 
-def test_it_shows_the_texts_that_a_row_has(open_page: Open, written: Written) -> None:
-    """Without contexts, reference and response the question is what a statement is compared with."""
+def test_the_label_page_shows_the_texts_of_a_row(open_page: Open, written: Written) -> None:
+    """Without contexts, reference and response, the statement is compared with the question."""
     rows = [
         row(0, contexts=None, reference="It was raining.", asks=None),
         row(1, contexts=[], response="Rain fell."),
@@ -482,7 +478,7 @@ def test_it_shows_the_texts_that_a_row_has(open_page: Open, written: Written) ->
 
 
 def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
-    """And a word of a million letters breaks no line; a part of it is shown, with a button for all of it."""
+    """A word of a million letters breaks no line and gets a button to show all of it."""
     text = " ".join(HOSTILE)
     hostile = row(0, **dict.fromkeys(("asks", "user_input", "text"), text), contexts=[text, "w" * 1_000_000])
     page = begin(open_page(written([hostile], title=text), viewport={"width": 400, "height": 860}), text[:80])
@@ -500,7 +496,7 @@ def test_hostile_text_is_text(open_page: Open, written: Written) -> None:
 
 
 @pytest.mark.parametrize("width", [1100, 1025, 1024, 900, 400])
-def test_buttons_hold_their_words(open_page: Open, sixty: Path, width: int) -> None:
+def test_button_texts_fit_their_buttons(open_page: Open, sixty: Path, width: int) -> None:
     page = begin(open_page(sixty, viewport={"width": width, "height": 860}))
     tight = (
         "[...document.querySelectorAll('.answers button')].filter((button) => button.scrollWidth > button.clientWidth)"
@@ -511,7 +507,7 @@ def test_buttons_hold_their_words(open_page: Open, sixty: Path, width: int) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, scheme: str, width: int) -> None:
-    """On the first screen, a statement, one that is answered, and the last screen; none is wider than the window."""
+    """Start, statement, answered statement and last screen, none wider than the window."""
     page = open_page(sixty, color_scheme=scheme, viewport={"width": width, "height": 860})
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == {"light": "rgb(247, 248, 249)", "dark": "rgb(19, 22, 26)"}[scheme]
@@ -533,8 +529,8 @@ def test_the_accessibility_engine_finds_nothing(open_page: Open, sixty: Path, sc
     look()
 
 
-def test_the_answers_stay_in_sight(open_page: Open, written: Written) -> None:
-    """However long the texts are, on a wide screen and on a narrow one, and when scrolled to the last text."""
+def test_answer_buttons_stay_visible(open_page: Open, written: Written) -> None:
+    """With texts of any length, on wide and narrow screens, and after scrolling."""
     path = written([row(0, contexts=["A long text. " * 500] * 3)])
     for width in (1280, 400):
         page = begin(open_page(path, viewport={"width": width, "height": 860}))
@@ -543,7 +539,7 @@ def test_the_answers_stay_in_sight(open_page: Open, written: Written) -> None:
             page.get_by_text("A long text.").last.scroll_into_view_if_needed()
 
 
-def test_a_script_of_others_reaches_nothing(browser: Browser, sixty: Path) -> None:
+def test_a_foreign_script_is_blocked(browser: Browser, sixty: Path) -> None:
     page = browser.new_context().new_page()
     page.goto(sixty.as_uri())
     assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"

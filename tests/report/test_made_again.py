@@ -1,4 +1,4 @@
-"""The report in a run's directory, made again by `verify`: what is the page of the run, and what somebody edited."""
+"""`verify` rebuilds the report of a run directory and detects edits."""
 
 import json
 from collections.abc import Callable
@@ -26,8 +26,8 @@ def same_judge(run: Run) -> ScriptedEngine:
     return ScriptedEngine({row.text: row.p_yes for row in run.verdicts if row.p_yes is not None}, default=1.0)
 
 
-def test_an_edited_headline_is_not_verified(run: Run) -> None:
-    """The headline became another number in the page: `verify` ended as bit-identical."""
+def test_verify_detects_an_edited_headline(run: Run) -> None:
+    """The headline showed another number, and `verify` ended as bit-identical."""
     path = run.report()
     assert run.verify(engine=same_judge(run)).report.note == AS_IT_IS
     page = path.read_text()
@@ -42,8 +42,8 @@ def test_an_edited_headline_is_not_verified(run: Run) -> None:
     assert run.verify(engine=same_judge(run)).result == "bit-identical"
 
 
-def test_a_report_with_baseline_gates_and_title_is_made_again(run: Run, scripted_run: ScriptedRun) -> None:
-    """Also after a verification, which the page then does not know of, and after one that it does."""
+def test_verify_rebuilds_a_report_with_baseline_gates_and_title(run: Run, scripted_run: ScriptedRun) -> None:
+    """Before the first verification, and after one, which appears on the page."""
     before = run_of(scripted_run, "before", samples=30, threshold=0.7)
     gates = [f"{METRIC}>=0.2", f"{METRIC}.delta>=-0.9"]
     for _ in range(2):
@@ -55,8 +55,8 @@ def test_a_report_with_baseline_gates_and_title_is_made_again(run: Run, scripted
     assert last_verification(run.directory) is not None
 
 
-def test_what_cannot_be_made_again_is_named(run: Run) -> None:
-    """No page, one of before more labels, one by another version, one with other inputs, none of a report."""
+def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
+    """A missing page, one from before more labels, from another version, with other inputs, and no report at all."""
     assert check_report(run).note == "none in the directory of the run"
     page = run.report().read_text()
     label(run, 50)
@@ -78,7 +78,6 @@ def test_what_cannot_be_made_again_is_named(run: Run) -> None:
 
 
 def _with(page: str, **inputs: object) -> str:
-    """The page with other inputs."""
     before, _, rest = page.partition('id="config">')
     config, _, after = rest.partition("</script>")
     values = json.loads(config)

@@ -1,5 +1,3 @@
-"""What the page of a run says in words: the finding, the means, the gates, and how it was measured."""
-
 import operator
 import re
 import shutil
@@ -37,31 +35,28 @@ EQUALS = {"not lower": operator.ge, "higher": operator.gt, "not higher": operato
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Of ten samples nine have all attributed, and one nothing: both means are 0.9."""
+    """In nine of ten samples everything is attributed, in one nothing: both means are 0.9."""
     rows = [{**ROW, "id": str(at), **({"reference": "No.", "response": "No."} if at == 0 else {})} for at in range(10)]
     engine = ScriptedEngine({"No.": 0.1}, default=0.9)
     return evaluate(rows, engine=engine, metrics=METRICS, out=tmp_path_factory.mktemp("run") / "run")
 
 
 def checked(run: Run, labels: Any) -> Check:
-    """The run without gates, and these labels of it."""
     return check(run).model_copy(update={"labels": labels})
 
 
 def first_screen(run: Run, labels: Any = None, **options: Any) -> str:
-    """The text of the page before its samples."""
     return " ".join(
         PageReader("".join(page(run, checked(run, labels), **options))).text.partition("Samples")[0].split()
     )
 
 
 def measured(run: Run, labels: Any = None) -> str:
-    """The text of the last section."""
     text = PageReader("".join(page(run, checked(run, labels)))).text.partition("How this was measured")[2]
     return " ".join(text.split())
 
 
-def test_a_corrected_mean_is_said_as_the_finding_and_who_checked_it(run: Run) -> None:
+def test_the_finding_is_the_corrected_mean_with_its_annotators(run: Run) -> None:
     text = first_screen(run, labelled(faithfulness=ENOUGH), title="Ward assistant")
     assert (
         "Ward assistant In an average answer, about 69 % of the sentences are supported by the documents (59 to 78)."
@@ -75,7 +70,7 @@ def test_a_corrected_mean_is_said_as_the_finding_and_who_checked_it(run: Run) ->
     )
 
 
-def test_without_labels_the_judge_says_it_and_nobody_has_checked(run: Run) -> None:
+def test_without_labels_the_finding_is_unchecked(run: Run) -> None:
     low, high = (f"{100 * end:.0f}" for end in run.summary.metrics["faithfulness"].ci95 or ())
     said = f"about 90 % of the sentences are supported by the documents ({low} to {high})"
     assert (
@@ -84,14 +79,14 @@ def test_without_labels_the_judge_says_it_and_nobody_has_checked(run: Run) -> No
     ) in first_screen(run)
 
 
-def test_too_few_labels_say_how_many_more_and_how_long_they_take(run: Run) -> None:
+def test_too_few_labels_show_the_remaining_effort(run: Run) -> None:
     few = corrected(labels=7, needed=12, minutes=4)
     text = first_screen(run, labelled(context_recall=few))
     assert "Too little of this has been checked: localjudge label RUN shows what to check." in text
     assert "by the judge alone; 12 more labels, about 4 min, would correct it 0.900" in text
 
 
-def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run) -> None:
+def test_the_corrected_mean_comes_before_its_parts(run: Run) -> None:
     _, metric = overview(run, checked(run, labelled(faithfulness=ENOUGH)))["metrics"]
     assert metric["meaning"] == "In an average answer, how many of the sentences are supported by the documents?"
     assert metric["rows"] == [
@@ -102,15 +97,15 @@ def test_the_corrected_mean_comes_first_and_under_it_what_it_is_made_of(run: Run
     assert "corrected by 50 labels 0.687" in first_screen(run, labelled(faithfulness=ENOUGH))
 
 
-def test_a_mean_that_is_withheld_is_in_no_sentence_and_no_picture(failed_run: Run) -> None:
+def test_a_withheld_mean_appears_nowhere_on_the_page(failed_run: Run) -> None:
     values = overview(failed_run, checked(failed_run, labelled(context_recall=ENOUGH)))
     assert [row.mean for row in values["metrics"][0]["rows"]] == [None]
     assert values["finding"] == []
     assert "No metric has a mean." in first_screen(failed_run)
 
 
-def test_a_metric_without_a_judge_waits_for_nobody_to_check_it(tmp_path: Path) -> None:
-    """One of two right documents was found: 1/2."""
+def test_a_metric_without_a_judge_needs_no_check(tmp_path: Path) -> None:
+    """One of two relevant documents was found: 1/2."""
     row = {"retrieved_contexts": ["a"], "reference_contexts": ["a", "b"]}
     metrics, engine = ["document_recall_multi_hit"], ScriptedEngine({}, default=0.9)
     text = first_screen(evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run"))
@@ -120,7 +115,7 @@ def test_a_metric_without_a_judge_waits_for_nobody_to_check_it(tmp_path: Path) -
     assert "checked" not in text
 
 
-def test_a_metric_without_words_is_said_by_its_name() -> None:
+def test_a_metric_without_a_finding_is_shown_by_name() -> None:
     assert in_words("brevity", 0.25, (0.125, 0.5)) == "the mean of brevity is 0.250 (0.125 to 0.500)"
     assert in_words("brevity", 0.25, None) == "the mean of brevity is 0.250"
 
@@ -134,7 +129,7 @@ def test_a_criterion_is_explained_by_its_question(tmp_path: Path) -> None:
 
 
 def every_built_in() -> list[str]:
-    """All our metrics, with each value of each option."""
+    """Return all built-in metrics with each value of each option."""
     listed = []
     for described in catalog.described():
         name = described.name.replace("@k", "@3")
@@ -145,8 +140,8 @@ def every_built_in() -> list[str]:
 
 
 @pytest.mark.parametrize("name", every_built_in())
-def test_every_built_in_metric_has_words_for_its_mean(name: str) -> None:
-    """They say a finding and ask a question, each once: `about 7 % of the answers decline to answer (2 to 9)`."""
+def test_every_built_in_metric_has_a_finding_in_words(name: str) -> None:
+    """Each finding and each question is unique, such as `about 7 % of the answers decline to answer (2 to 9)`."""
     words = getattr(catalog.get(name), "headline", "")
     assert words.count("{}") == 1
     assert re.search(r"^(in an average (right )?(answer|sample), )?\{\} of the .*[a-z0-9]$", words)
@@ -154,9 +149,9 @@ def test_every_built_in_metric_has_words_for_its_mean(name: str) -> None:
 
 
 def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
-    """Of 20 answers with one supported sentence and 20 with nine unsupported ones, 10 % of the sentences are supported.
+    """With 20 answers of one supported sentence and 20 of nine unsupported ones, 10 % of the sentences are supported.
 
-    The mean of the answers' shares is a half, and the page says so of an average answer.
+    The mean of the answers' shares is a half, and the page speaks of an average answer.
     """
     texts = ["It rains."] * 20 + [" ".join(f"It snows on day {day}." for day in range(9))] * 20
     rows = [{**ROW, "id": str(at), "response": text} for at, text in enumerate(texts)]
@@ -170,7 +165,7 @@ def test_the_finding_is_about_the_mean_that_is_computed(tmp_path: Path) -> None:
 
 
 def truth_of(words: str, value: float) -> bool:
-    """Whether the words, read as English, hold for a difference of this value."""
+    """Parse the words and return whether a difference of this value satisfies them."""
     if equal := re.fullmatch(r"context recall is (.*) than in the baseline", words):
         if equal[1] in EQUALS:
             return bool(EQUALS[equal[1]](value, 0))
@@ -182,13 +177,13 @@ def truth_of(words: str, value: float) -> bool:
 @given(st.sampled_from(get_args(Comparison)), st.integers(-10, 10), st.integers(-20, 20))
 @example(">=", -2, -2)
 @example("<", 0, 0)
-def test_a_gate_in_words_means_what_it_says(comparison: Comparison, threshold: int, difference: int) -> None:
-    """In hundredths, which are the same numbers in both."""
+def test_gates_in_words_match_their_values(comparison: Comparison, threshold: int, difference: int) -> None:
+    """In hundredths, which have the same value in both."""
     gate = Gate(metric="context_recall", delta=True, comparison=comparison, threshold=threshold / 100)
     assert truth_of(gate_in_words(gate), difference / 100) == OPERATORS[comparison](difference, threshold)
 
 
-def test_a_gate_on_a_mean_is_said_in_words() -> None:
+def test_a_gate_on_a_mean_is_stated_in_words() -> None:
     said = {
         comparison: gate_in_words(Gate(metric="hit_rate@3", delta=False, comparison=comparison, threshold=0.8))
         for comparison in get_args(Comparison)
@@ -203,8 +198,8 @@ def test_a_gate_on_a_mean_is_said_in_words() -> None:
     assert gate_in_words(own) == "my_own is at least 0.8"
 
 
-def test_gates_are_marks_on_the_scale_of_their_metric(run: Run) -> None:
-    """On 200 units: 0.8 at 160; the outer one stands above, so that no mark crosses words. A difference has none."""
+def test_gates_are_marked_on_the_scale_of_their_metric(run: Run) -> None:
+    """0.8 is 160 of 200 units; labels of marks do not overlap. A gate on a difference has no mark."""
     gates = ["faithfulness>=0.8", "faithfulness<=0.95", "faithfulness.delta>=-1"]
     read = PageReader("".join(page(run, check(run, gates=gates, baseline=run), run)))
     marks = [attrs["x1"] for tag, attrs in read.elements if tag == "line" and attrs["class"] == "gate"]
@@ -214,7 +209,7 @@ def test_gates_are_marks_on_the_scale_of_their_metric(run: Run) -> None:
     assert labels[1].endswith("; gate at most 0.95; gate at least 0.8")
 
 
-def test_an_auditor_finds_who_labelled_and_how_far_they_agree(run: Run) -> None:
+def test_the_page_names_annotators_and_their_agreement(run: Run) -> None:
     pair = PairAgreement(annotators=("ann", "bob"), statements=10, share=0.9, kappa=0.781)
     agreement = Agreement(statements=10, share=0.9, alpha=0.79, disputed=1, pairs=(pair,))
     text = measured(run, labelled(people=("ann", "bob"), agreement=agreement, faithfulness=ENOUGH))
@@ -239,7 +234,7 @@ def test_the_last_verification_is_shown_until_the_run_is_written_again(run: Run,
     assert stale in measured(copy)
 
 
-def test_a_page_with_a_baseline_never_speaks_of_a_and_b(scripted_run: ScriptedRun) -> None:
+def test_a_page_with_a_baseline_does_not_say_a_and_b(scripted_run: ScriptedRun) -> None:
     judge: Any = {"script": {"It snows.": 0.1}, "metrics": METRICS}
     wrong = {**ROW, "response": "It snows."}
     old = scripted_run("old", [{**wrong, "id": name, "user_input": f"{name}?"} for name in "abcdefghijk"], **judge)
@@ -252,7 +247,7 @@ def test_a_page_with_a_baseline_never_speaks_of_a_and_b(scripted_run: ScriptedRu
     assert not re.findall(r"\b[AB]\b(?! person)", text)
 
 
-def test_the_day_is_that_on_which_the_run_was_begun(run: Run) -> None:
+def test_the_page_shows_the_start_date_of_the_run(run: Run) -> None:
     sessions = [{"started": "2026-03-01T23:59:00+00:00"}, {"started": "2026-03-02T00:10:00+00:00"}]
     begun: Any
     for begun, day in ((sessions, "2026-03-01"), ([{}], ""), ([], "")):

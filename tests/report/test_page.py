@@ -1,5 +1,3 @@
-"""The page of a run, as a file: what it says, what it holds, and that no text in it is more than text."""
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -28,7 +26,6 @@ TAGS = {
 
 
 def in_words(html: str) -> str:
-    """The page's text, its white space collapsed."""
     return " ".join(PageReader(html).text.split())
 
 
@@ -38,7 +35,7 @@ def html(run: Run, **options: Any) -> str:
 
 @pytest.fixture
 def hostile_page(tmp_path: Path) -> str:
-    """Every field, the id, the group, the reason, the judge's name and the data file's name would like to act."""
+    """Every text field, the id, group, reason, judge name and data file name contain attacks."""
     text = " ".join(HOSTILE)
     row = {"id": f"id {text}", **dict.fromkeys(("user_input", "reference"), text), "retrieved_contexts": [text]}
     engine = ScriptedEngine({}, default=0.2)
@@ -53,7 +50,7 @@ def hostile_page(tmp_path: Path) -> str:
 
 
 def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
-    """Elements and attributes are those of the template, whatever the texts are."""
+    """Elements and attributes equal the template's for any texts."""
     read = PageReader(hostile_page)
     assert {tag for tag, _ in read.elements} <= TAGS
     attributes = {name for _, attrs in read.elements for name in attrs}
@@ -63,8 +60,8 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
     assert [attrs.get("type") for _, attrs, _ in read.raw] == kinds
 
 
-def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_page: str) -> None:
-    """The data hold the texts as they were."""
+def test_the_page_file_has_no_terminal_controls(hostile_page: str) -> None:
+    """The data contain the original texts."""
     text = " ".join(HOSTILE)
     (details,) = PageReader(hostile_page).unpacked("details")
     assert details["texts"] == {"user_input": text, "reference": text, "retrieved_contexts": [{"text": text}]}
@@ -73,15 +70,15 @@ def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_pag
     assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
-def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run) -> None:
+def test_the_policy_allows_only_the_page_style_and_script(run: Run) -> None:
     check_policy(html(run))
 
 
-def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: Run) -> None:
+def test_the_script_builds_no_markup_and_uses_no_network(run: Run) -> None:
     check_script(html(run))
 
 
-def test_the_same_run_gives_the_same_bytes_wherever_it_lies_for_its_owner_alone(run: Run, tmp_path: Path) -> None:
+def test_the_page_is_private_and_independent_of_location(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.directory, tmp_path / "copy")
     first = run.report().read_bytes()
     assert Run.open(tmp_path / "copy").report().read_bytes() == first
@@ -89,8 +86,8 @@ def test_the_same_run_gives_the_same_bytes_wherever_it_lies_for_its_owner_alone(
     assert (elsewhere.read_bytes(), elsewhere.stat().st_mode & 0o777) == (first, 0o600)
 
 
-def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) -> None:
-    """Of two statements one is attributed: 1/2; the exact interval of one score has all of [0, 1] but its ends."""
+def test_the_first_screen_matches_the_summary(scripted_run: ScriptedRun) -> None:
+    """One of two statements is attributed: 1/2; the exact interval of one score is [0, 1] except its ends."""
     run = scripted_run("run", [ROW, {**ROW, "id": "b", "reference": None}], {"It snows.": 0.1})
     read = in_words(html(run, gates=["context_recall>=0.9", "context_recall>=0"]))
     metric = run.summary.metrics["context_recall"]
@@ -103,7 +100,7 @@ def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) 
 
 
 def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun) -> None:
-    """Scores 0, 1/2 and 1, drawn on 200 units: the mean at 100; three bins of ten hold one score each."""
+    """Scores 0, 1/2 and 1 on 200 units: the mean at 100; three of ten bins have one score each."""
     rows = [
         {**ROW, "id": str(at), "reference": text}
         for at, text in enumerate(["It rains.", "It rains. It snows.", "It snows."])
@@ -117,7 +114,7 @@ def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun)
     assert labels[1] == "samples by tenth of the score: 1, 0, 0, 0, 0, 1, 0, 0, 0, 1"
 
 
-def test_the_list_and_the_details_hold_every_sample(run: Run) -> None:
+def test_list_and_details_contain_every_sample(run: Run) -> None:
     read = PageReader(html(run))
     assert [row[0] for row in read.unpacked("list")] == [sample.id for sample in run.samples]
     assert [row[3] for row in read.unpacked("list")] == [[0.5, 0.0], [0.0, 0.0], ["u", 0.0]]
@@ -130,7 +127,7 @@ def test_the_list_and_the_details_hold_every_sample(run: Run) -> None:
 
 
 def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each says the number of its first sample, so that one is found without unpacking those before it."""
+    """Each block has the number of its first sample, so a sample is found without unpacking earlier blocks."""
     monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
     monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
@@ -140,8 +137,8 @@ def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest
 
 
 @given(st.text(max_size=30), st.data())
-def test_places_count_as_browsers_count(text: str, data: st.DataObject) -> None:
-    """Of UTF-16 code units, two bytes each; what stands between two places is the same text."""
+def test_positions_count_utf16_units(text: str, data: st.DataObject) -> None:
+    """In UTF-16 code units of two bytes; the text between two positions is the same."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     units = text.encode("utf-16-le", "surrogatepass")
@@ -149,7 +146,7 @@ def test_places_count_as_browsers_count(text: str, data: st.DataObject) -> None:
     assert cut.decode("utf-16-le", "surrogatepass") == text[start:end]
 
 
-def test_with_a_baseline_a_text_that_is_the_same_is_written_once(scripted_run: ScriptedRun) -> None:
+def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRun) -> None:
     rows = [{**ROW, "response": "Yes. No."}, {**ROW, "id": "b"}]
     old = scripted_run("old", rows, {"It snows.": 0.1}, metrics=["context_recall"])
     new = scripted_run("new", [{**rows[0], "response": "No."}, {**rows[1], "id": "c"}], {}, metrics=["context_recall"])
@@ -163,7 +160,7 @@ def test_with_a_baseline_a_text_that_is_the_same_is_written_once(scripted_run: S
     assert "samples: 2 paired (1 by id, 1 by content), 1 of them with the same content" in " ".join(read.text.split())
 
 
-def test_what_is_not_a_report_is_not_replaced(run: Run, tmp_path: Path) -> None:
+def test_only_a_report_is_replaced(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("{}")
     with pytest.raises(InputError, match=r"data\.jsonl is not a report of localjudge"):
@@ -178,7 +175,7 @@ def test_what_is_not_a_report_is_not_replaced(run: Run, tmp_path: Path) -> None:
     assert data.read_text() == "{}"
 
 
-def test_an_earlier_report_stays_until_the_new_one_is_whole(
+def test_an_earlier_report_stays_until_the_new_one_is_complete(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = run.report(out=tmp_path / "report.html")

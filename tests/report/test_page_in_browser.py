@@ -1,6 +1,6 @@
-"""The page of a run in a real browser: it asks for nothing, works by keyboard, and shows hostile text as text.
+"""The page of a run in a real browser: no requests, full keyboard use, and hostile text shown as text.
 
-Needs Chromium: of the system, or the one that LOCALJUDGE_TEST_CHROMIUM names.
+Needs Chromium, either the system's or the one named by LOCALJUDGE_TEST_CHROMIUM.
 """
 
 import re
@@ -45,7 +45,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """A baseline of 70 samples that has nothing attributed, and a run that has half of every other sample's."""
+    """A baseline of 70 samples without attributions, and a run with half of every other sample attributed."""
     out = tmp_path_factory.mktemp("runs")
     metrics = ["context_recall", "context_relevancy_chunk"]
     old = evaluate(rows(70), engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=out / "old")
@@ -58,7 +58,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 @pytest.fixture(scope="module")
 def report(runs: tuple[Run, Run]) -> Path:
-    """The new run by itself."""
     return runs[1].report()
 
 
@@ -77,15 +76,14 @@ def ids(page: Page) -> list[str]:
 
 
 def opened_sample(page: Page, sample: str) -> Any:
-    """The details of a sample of the list, once they are there."""
     page.locator(".opener").filter(has_text=sample).first.click()
     details = page.locator("tr.details")
     expect(details.locator(".sample")).to_have_count(1)
     return details
 
 
-def test_using_the_whole_page_asks_for_nothing_and_says_nothing(open_page: Open, compared: Path) -> None:
-    """The fixture counts requests, messages of the console, errors and dialogs."""
+def test_using_the_page_makes_no_requests_and_no_messages(open_page: Open, compared: Path) -> None:
+    """The fixture checks requests, console messages, errors and dialogs."""
     page = open_page(compared)
     opened_sample(page, "sample 1")
     page.get_by_label("Search").fill("needle 1")
@@ -101,15 +99,15 @@ def test_using_the_whole_page_asks_for_nothing_and_says_nothing(open_page: Open,
 
 
 def test_contexts_are_numbered_from_one_on_the_page_and_in_the_terminal(open_page: Open, runs: tuple[Run, Run]) -> None:
-    """The report counted them from 0, the page for labels from 1, and answers cite them from 1."""
+    """The report counted from 0, but the label page and citations count from 1."""
     details = opened_sample(open_page(runs[1].report()), "sample 1")
     assert details.locator("ol.contexts").evaluate_all("lists => lists.map(({ start }) => start)") == [1]
     shown = [line.split()[0] for line in lines_of(sample_view(runs[1], "sample 1")) if "contexts[" in line]
     assert shown == ["retrieved_contexts[1]", "retrieved_contexts[2]"]
 
 
-def test_the_policy_refuses_markup_made_of_strings_and_requests_which_are_heard(browser: Browser, report: Path) -> None:
-    """So the tests of no requests and no messages would fail if there were one."""
+def test_blocked_markup_and_requests_are_detected(browser: Browser, report: Path) -> None:
+    """The tests for no requests and no messages can therefore fail."""
     page = browser.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -160,8 +158,8 @@ def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Pat
     expect(page.locator(".sample")).to_have_count(0)
 
 
-def test_every_judged_unit_is_marked_where_it_stands(open_page: Open, runs: tuple[Run, Run], report: Path) -> None:
-    """In the text, whose characters may take two code units; with its verdict, probability and remark beside it."""
+def test_every_judged_unit_is_marked_in_its_text(open_page: Open, runs: tuple[Run, Run], report: Path) -> None:
+    """Some characters take two code units; each unit has its verdict, probability and remark."""
     details = opened_sample(open_page(report), "sample 3")
     verdicts = [row for row in runs[1].verdicts_of("sample 3") if row.metric == "context_recall"]
     assert details.locator("mark").all_inner_texts() == [row.text for row in verdicts] == ["😀 It is 3.", "It was 3."]
@@ -200,8 +198,8 @@ def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path)
     assert ids(page) == ["sample 42"]
 
 
-def test_what_moved_is_shown_side_by_side(open_page: Open, compared: Path) -> None:
-    """0 -> 1/2: one of two verdicts flipped, and the response is another."""
+def test_changed_samples_are_shown_side_by_side(open_page: Open, compared: Path) -> None:
+    """0 -> 1/2: one of two verdicts flipped, and the response differs."""
     page = open_page(compared)
     assert ids(page)[0] == "sample 1"
     details = opened_sample(page, "sample 1")
@@ -215,8 +213,8 @@ def test_what_moved_is_shown_side_by_side(open_page: Open, compared: Path) -> No
     assert ids(page) == []
 
 
-def test_the_worst_samples_stand_open_on_paper(open_page: Open, report: Path) -> None:
-    """Ten, the failed one first, with the verdicts that made them so; what is open on the screen stays as it is."""
+def test_the_worst_samples_are_expanded_in_print(open_page: Open, report: Path) -> None:
+    """Ten with their verdicts, the failed one first; the screen stays as it was."""
     page = open_page(report)
     details = opened_sample(page, "sample 3")
     details.get_by_role("radio", name="context_relevancy_chunk").check()
@@ -235,12 +233,12 @@ def test_the_worst_samples_stand_open_on_paper(open_page: Open, report: Path) ->
 
 
 @pytest.mark.parametrize("width", [320, 500, 961, 1280])
-def test_nothing_is_wider_than_the_screen(open_page: Open, compared: Path, width: int) -> None:
+def test_the_page_fits_the_screen(open_page: Open, compared: Path, width: int) -> None:
     page = open_page(compared, viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_nothing_is_wider_than_paper_and_no_control_is_on_it(open_page: Open, compared: Path) -> None:
+def test_the_printed_page_fits_and_has_no_controls(open_page: Open, compared: Path) -> None:
     """A4 has 180 mm between its margins, 680 pixels."""
     page = open_page(compared, viewport={"width": 680, "height": 900})
     page.emulate_media(media="print")
@@ -250,7 +248,7 @@ def test_nothing_is_wider_than_paper_and_no_control_is_on_it(open_page: Open, co
 
 
 def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
-    """In every field, in ids and groups, and in what the judge says; and a word of a million letters."""
+    """In every field, id, group and judge text, with a word of a million letters."""
     text = " ".join(HOSTILE)
     row = {"id": text, "user_input": text, "retrieved_contexts": [text, "w" * 1_000_000], "reference": text, "d": text}
     engine = ScriptedEngine({}, default=0.5)

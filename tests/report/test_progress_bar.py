@@ -1,5 +1,3 @@
-"""What a run tells while it runs."""
-
 import io
 from collections.abc import Callable, Iterable
 
@@ -9,15 +7,15 @@ from localjudge.report.terminal import Bar, Lines, progress_on
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """It does."""
+        """Return True."""
         return True
 
 
 Event = tuple[float, Callable[[Lines], None]]
-"""When, and what the progress is told."""
+"""Time, and the progress call."""
 
 
 def answers(times: Iterable[float]) -> list[Event]:
@@ -89,7 +87,7 @@ LOGS: dict[str, tuple[list[Event], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_log_gets_a_line_now_and_then_with_rate_and_time_left(name: str) -> None:
+def test_a_log_gets_occasional_lines_with_rate_and_time_left(name: str) -> None:
     now = [0.0]
     stream = io.StringIO()
     lines = Lines(stream, clock=lambda: now[0])
@@ -106,8 +104,8 @@ def drawn_by(bar: Bar, stream: Terminal, event: Callable[[], None]) -> str:
     return stream.getvalue()[before:]
 
 
-def test_a_bar_counts_rows_and_then_verdicts_in_phases_and_leaves_the_terminal_in_a_pause() -> None:
-    """Rows without their number, then with it. What others print in a pause is not drawn over."""
+def test_a_bar_counts_rows_then_verdicts_and_pauses() -> None:
+    """Rows first without their number, then with it. During a pause the bar overwrites no other output."""
     stream = Terminal()
     bar = Bar(stream)
     reading = drawn_by(bar, stream, lambda: bar.rows("reading a\x1b[2J.jsonl", 1_000, None))
@@ -135,8 +133,8 @@ def test_user_text_in_a_note_cannot_act_on_the_terminal() -> None:
         assert "column \\x1b[2J [bold]" in stream.getvalue()
 
 
-def test_a_bar_shows_how_long_something_takes_also_longer_than_expected() -> None:
-    """It is full then, and the time goes on."""
+def test_a_bar_shows_the_time_even_beyond_the_expected() -> None:
+    """The bar is full then, and the time continues."""
     stream = Terminal()
     bar = Bar(stream)
     half = drawn_by(bar, stream, lambda: bar.elapsed("self-test\x1b[2J", 60, 120))

@@ -1,4 +1,4 @@
-"""A redacted run says no text of anybody, and can be proved to be of its run."""
+"""A redacted run contains no user text and can be matched to its run."""
 
 import hashlib
 import hmac
@@ -61,7 +61,7 @@ JUDGE = "finetuned-on-Kowalczyk-records"
 
 
 class Talkative(ScriptedEngine):
-    """A judge with a telling name, which gives reasons and fails with words."""
+    """A judge with a revealing name, reasons and error texts."""
 
     def __init__(self) -> None:
         def said(request: VerdictRequest) -> Answer | NoAnswer:
@@ -73,12 +73,11 @@ class Talkative(ScriptedEngine):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Return the name of the file."""
         return JUDGE
 
 
 def texts(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, its names too."""
     match value:
         case str():
             yield value
@@ -91,14 +90,13 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def leaked(out: str, private: Iterable[str]) -> set[str]:
-    """Twelve characters of a text that stand in the output."""
     pieces = {text[start : start + PIECE] for text in private for start in range(len(text) - PIECE + 1)}
     return {piece for piece in pieces if piece in out}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with words in every place that can hold some."""
+    """A run with text in every possible place."""
     folder = tmp_path_factory.mktemp("Confidential-Clinic-of-Saint-Eustace")
     data = folder / "Oppenheimer-versus-Kowalczyk.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in DATA))
@@ -109,7 +107,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def secrets(run: Run) -> list[str]:
-    """What was put in, and what the run adds of this machine and this user."""
+    """Return the inputs, and the texts about machine and user that the run adds."""
     environment = run.manifest.environment
     added = [list(environment.sources), str(run.directory), environment.host["node"], environment.host["system"]]
     details = [row.detail for row in run.scores if row.detail]
@@ -118,11 +116,11 @@ def secrets(run: Run) -> list[str]:
 
 
 FIXED = {"user_input", "retrieved_contexts", "reference", "response"}
-"""Names of our fields, which are no text of anybody, and stand in the output as the places of verdicts."""
+"""Names of result fields, which appear in the output."""
 
 
-def test_a_labelled_run_goes_out_with_its_corrected_means(tmp_path: Path) -> None:
-    """And without names of annotators: who carried the file out had the judge's mean only."""
+def test_a_redacted_run_keeps_corrected_means(tmp_path: Path) -> None:
+    """Names of annotators are left out. Before, the file had only the judge's mean."""
     engine = ScriptedEngine({f"Fact {n}.": 0.1 for n in range(5)}, default=0.9)
     rows = [{"id": f"s{n}", "reference": f"Fact {n}.", "retrieved_contexts": ["Rain."]} for n in range(20)]
     run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path / "run")
@@ -141,8 +139,8 @@ def test_a_labelled_run_goes_out_with_its_corrected_means(tmp_path: Path) -> Non
     assert "Nightingale" not in head
 
 
-def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:
-    """With a salt not even of an id; the same search finds each of them in the run itself, so it can fail."""
+def test_no_twelve_characters_of_any_text_are_exported(run: Run) -> None:
+    """With a salt, ids are hidden too. The same search finds each text in the run, so it can fail."""
     out = "".join(redacted_lines(run, SALT))
     names = ("manifest.json", "summary.json", "scores.jsonl", "verdicts.jsonl")
     inside = "".join((run.directory / name).read_text() for name in names)
@@ -155,7 +153,7 @@ def test_no_twelve_characters_of_any_text_go_out(run: Run) -> None:
     assert [word for word in words if word in out] == []
 
 
-def test_without_a_salt_ids_stand_as_they_are_and_nothing_else_does(run: Run) -> None:
+def test_without_a_salt_only_ids_are_readable(run: Run) -> None:
     out = "".join(redacted_lines(run))
     ids = {row["id"] for row in DATA}
     assert {json.loads(line)["sample"] for line in out.splitlines()[1:]} == ids
@@ -167,8 +165,8 @@ def test_without_a_salt_ids_stand_as_they_are_and_nothing_else_does(run: Run) ->
 
 @settings(deadline=None, max_examples=15)
 @given(st.lists(st.text("ghijklmnopqrstuvwxyz ÄÖ.", min_size=12, max_size=30), min_size=1, max_size=4))
-def test_no_data_goes_out(contexts: list[str]) -> None:
-    """Whatever is asked, found and answered; of letters that no hexadecimal number has."""
+def test_no_data_is_exported(contexts: list[str]) -> None:
+    """For any question, finding and answer, in letters that do not occur in hexadecimal."""
     rows = [
         {
             "id": f"{n}{text}",
@@ -187,8 +185,8 @@ def test_no_data_goes_out(contexts: list[str]) -> None:
     assert leaked(out, texts(rows)) - leaked(names, texts(rows)) == set()
 
 
-def test_numbers_and_places_go_out(run: Run) -> None:
-    """Each score and verdict, in their order, and the intervals."""
+def test_numbers_and_positions_are_exported(run: Run) -> None:
+    """Each score and verdict in order, and the intervals."""
     head, *lines = map(json.loads, redacted_lines(run, SALT))
     scores = [line for line in lines if line["row"] == "score"]
     verdicts = [line for line in lines if line["row"] == "verdict"]
@@ -202,8 +200,8 @@ def test_numbers_and_places_go_out(run: Run) -> None:
     assert head["signature"] == run.summary.signature.partition("|")[0]
 
 
-def test_whoever_has_the_salt_can_name_sample_and_text(run: Run) -> None:
-    """HMAC-SHA256 with the salt as the key, of which 32 digits stand there."""
+def test_the_salt_identifies_samples_and_texts(run: Run) -> None:
+    """HMAC-SHA256 with the salt as the key, cut to 32 digits."""
     verdict = next(line for line in map(json.loads, redacted_lines(run, SALT)) if line["row"] == "verdict")
     for kind, text, said in (
         ("sample", DATA[0]["id"], verdict["sample"]),
@@ -212,8 +210,8 @@ def test_whoever_has_the_salt_can_name_sample_and_text(run: Run) -> None:
         assert hmac.digest(SALT, f"localjudge|{kind}|{text}".encode(), "sha256").hex()[:32] == said
 
 
-def test_with_a_salt_no_hash_of_texts_can_be_tried(run: Run) -> None:
-    """Those of the data and of the files, which anybody could work out who guesses what is in them, are keyed, too."""
+def test_hashes_with_a_salt_cannot_be_guessed(run: Run) -> None:
+    """Hashes of data and files, which a guess at the content would confirm, are keyed too."""
     out = "".join(redacted_lines(run, SALT))
     files = [(run.directory / name).read_bytes() for name in ("scores.jsonl", "verdicts.jsonl")]
     hashes = [run.manifest.data.sha256, run.manifest.data.clusters_sha256 or ""]
@@ -223,10 +221,10 @@ def test_with_a_salt_no_hash_of_texts_can_be_tried(run: Run) -> None:
 
 
 @pytest.mark.parametrize("keep_ids", [False, True])
-def test_the_command_writes_the_lines_and_says_what_they_tell(
+def test_the_command_writes_and_explains_the_redacted_lines(
     run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str], keep_ids: bool
 ) -> None:
-    """The salt stays in the run's directory, for its owner alone: a second export gives the same bytes."""
+    """The salt stays private in the run directory, so a second export has the same bytes."""
     file = tmp_path / "out.jsonl"
     arguments: list[str | Path] = ["redact", run.directory, "--out", file, *(["--keep-ids"] if keep_ids else [])]
     code, _, errors = called(capfd, *arguments)
@@ -239,8 +237,8 @@ def test_the_command_writes_the_lines_and_says_what_they_tell(
     assert called(capfd, "redact", run.directory, *arguments[4:])[1] == file.read_text()
 
 
-def test_a_salt_that_is_short_is_refused_and_one_that_is_a_link_is_not_followed(run: Run, tmp_path: Path) -> None:
-    """A run's directory may be a stranger's."""
+def test_short_and_linked_salts_are_refused(run: Run, tmp_path: Path) -> None:
+    """A run directory may be untrusted."""
     own, salt = replace(run, directory=tmp_path), tmp_path / "salt.key"
     salt.write_bytes(b"too short")
     with pytest.raises(InputError, match="16 at least"):

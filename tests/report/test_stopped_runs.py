@@ -1,5 +1,3 @@
-"""What people and programs are told of a run that scores stopped, and what is refused of it."""
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -44,8 +42,7 @@ def text_of(run: Run, *gates: str) -> str:
     return " ".join(PageReader("".join(page(run, check(run, gates=gates)))).text.split())
 
 
-def test_the_table_says_after_how_many_it_stopped_and_why_and_what_its_intervals_hold_for(stopped: Run) -> None:
-    """In place of the advice to label it: what to do for labels."""
+def test_the_table_explains_the_stop_and_its_intervals(stopped: Run) -> None:
     count, low = stopped.summary.samples, stopped["context_recall"].ci95[0]  # type: ignore[index]
     with as_typed():
         lines = lines_of(summary_view(stopped), 200)
@@ -59,8 +56,7 @@ def test_the_table_says_after_how_many_it_stopped_and_why_and_what_its_intervals
     assert not [line for line in lines if "no person has checked" in line]
 
 
-def test_time_stops_a_run_without_a_look_at_scores(tmp_path: Path) -> None:
-    """Its intervals are ordinary ones, and labels correct them."""
+def test_a_time_budget_ignores_scores(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", budget="0.000001s")
     lines = lines_of(summary_view(run), 200)
     assert [line for line in lines if line.endswith("in random order (seed 0): the time is over (0.000001s)")]
@@ -70,7 +66,7 @@ def test_time_stops_a_run_without_a_look_at_scores(tmp_path: Path) -> None:
     assert run.label(tmp_path / "sheet.csv").exists()
 
 
-def test_labels_are_refused_with_what_to_do(stopped: Run, tmp_path: Path) -> None:
+def test_labels_of_a_stopped_run_are_refused_with_advice(stopped: Run, tmp_path: Path) -> None:
     problem = "its scores decided how many samples it has\n  hint: the same command without until goes on"
     for refused in (
         lambda: stopped.label(tmp_path / "sheet.csv"),
@@ -82,7 +78,7 @@ def test_labels_are_refused_with_what_to_do(stopped: Run, tmp_path: Path) -> Non
     assert not (tmp_path / "sheet.csv").exists()
 
 
-def test_all_that_stops_a_run_is_to_be_left_out_for_labels(tmp_path: Path) -> None:
+def test_the_advice_for_labels_drops_every_stopping_option(tmp_path: Path) -> None:
     run = judged(tmp_path / "run", until=[GATE], width=0.9, budget="1h")
     with pytest.raises(InputError, match="the same command without until and width goes on"):
         run.label(tmp_path / "sheet.csv")
@@ -91,7 +87,7 @@ def test_all_that_stops_a_run_is_to_be_left_out_for_labels(tmp_path: Path) -> No
         again.label(tmp_path / "sheet.csv")
 
 
-def test_the_page_says_how_many_of_how_many_and_why_it_ended(stopped: Run, whole: Run) -> None:
+def test_the_page_explains_the_stop(stopped: Run, whole: Run) -> None:
     count, text = stopped.summary.samples, text_of(stopped)
     assert f"{count} of 60 samples, in random order (seed 0), judged by scripted Why it ended: context_rec" in text
     assert "Nobody has checked this." in text
@@ -102,13 +98,13 @@ def test_the_page_says_how_many_of_how_many_and_why_it_ended(stopped: Run, whole
     )
 
 
-def test_the_gates_that_stopped_a_run_are_named_though_nobody_asks(stopped: Run) -> None:
+def test_stopping_gates_are_always_named(stopped: Run) -> None:
     (metric,) = overview(stopped, check(stopped))["metrics"]
     assert metric["marks"] == [(0.5, "at least 0.5")]
 
 
-def test_a_comparison_says_what_its_intervals_hold_for_and_leaves_the_rest_out(stopped: Run, tmp_path: Path) -> None:
-    """Verdicts have no interval of their own then."""
+def test_a_comparison_shows_only_intervals_valid_after_a_stop(stopped: Run, tmp_path: Path) -> None:
+    """Verdicts have no interval in that case."""
     after = judged(tmp_path / "after", ScriptedEngine({"Sentence 3.": 0.1, "Sentence 4.": 0.1}, default=0.9))
     comparison = compare(stopped, after)
     change = comparison.metrics["context_recall"]
@@ -124,8 +120,10 @@ def test_a_comparison_says_what_its_intervals_hold_for_and_leaves_the_rest_out(s
 
 
 @pytest.mark.engine
-def test_programs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the JSON of `run` and `show`, in the Markdown and as a property of the JUnit file."""
+def test_machine_readable_outputs_name_the_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the JSON of `run` and `show`, in Markdown and in the JUnit file."""
     monkeypatch.chdir(tmp_path)
     rows = [{**row, "reference": "A context."} for row in one_each(40)]
     Path("data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -142,7 +140,7 @@ def test_programs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert named["stopped"] == texts[0]
 
 
-def test_it_is_redacted_and_exported_like_any_other(stopped: Run, tmp_path: Path) -> None:
+def test_a_stopped_run_can_be_redacted_and_exported(stopped: Run, tmp_path: Path) -> None:
     head, *_ = map(json.loads, redacted_lines(stopped, b"0123456789abcdef"))
     assert head["summary"]["metrics"]["context_recall"]["method"] == "confidence sequence"
     assert "stopped" not in json.dumps(head)

@@ -1,4 +1,4 @@
-"""Every view of a run: what it shows, that it fits a terminal, and that user text cannot act on it."""
+"""Every view of a run fits the terminal, and user text cannot act on it."""
 
 import io
 import json
@@ -43,7 +43,7 @@ METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """Two runs with other verdicts, on texts of many words, and of some that would like to act on the terminal."""
+    """Two runs with different verdicts, on long texts and on texts that try to act on the terminal."""
     rows = [
         {
             "id": f"sample-with-a-rather-long-id-{number}",
@@ -79,17 +79,16 @@ VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
 
 
 def words_of(text: str) -> Counter[str]:
-    """Every word, but for the rule under a heading, which is as long as the table is wide."""
     return Counter(word for word in text.split() if not word.startswith("─"))
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_lines_fit_break_no_word_and_let_no_text_act(
+def test_views_fit_the_terminal_and_escape_user_text(
     runs: tuple[Run, Run], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The words are those of a terminal on which nothing has to be broken; no blanks are at the ends of lines.
+    """The words equal the output on a very wide terminal; no line ends in a blank.
 
-    In a notebook, text stands escaped in the elements of the writer.
+    In a notebook, text is escaped inside the writer's elements.
     """
     monkeypatch.chdir(runs[0].directory.parent)
     view = VIEWS[name](*(Run(Path(run.directory.name), run.summary, run.manifest) for run in runs))
@@ -108,7 +107,7 @@ def test_lines_fit_break_no_word_and_let_no_text_act(
 
 
 @given(st.text(min_size=1) | st.sampled_from(HOSTILE))
-def test_no_text_is_taken_for_html(text: str) -> None:
+def test_text_is_escaped_in_html(text: str) -> None:
     """In a title, a heading, a cell, a note."""
     read = PageReader(as_html(Table((text,), [(text,)], [text], titles=[text])))
     assert read.elements == [(tag, {}) for tag in ("p", "strong", "table", "tr", "th", "tr", "td", "p")]
@@ -116,7 +115,7 @@ def test_no_text_is_taken_for_html(text: str) -> None:
 
 
 def test_one_table_has_three_writers() -> None:
-    """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; in fewer it is folded."""
+    """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; fewer fold it."""
     table = Table(("name", "first", "next"), [("ten_letter", "1", "12345")], ["a <note>"], titles=["of it"])
     lines = [
         " of it",
@@ -139,19 +138,19 @@ def test_one_table_has_three_writers() -> None:
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5), st.text())
-def test_nothing_ends_in_blanks_whatever_is_shown(labels: list[str], text: str) -> None:
+def test_no_output_line_ends_in_blanks(labels: list[str], text: str) -> None:
     lines = drawn(Table((), [[*labels, text]] * 2), Console(file=io.StringIO(), width=60)).split("\n")
     assert [line for line in lines if line.endswith(" ")] == []
 
 
-def test_markup_in_user_text_is_shown_and_not_obeyed(run: Run) -> None:
+def test_markup_in_user_text_is_escaped(run: Run) -> None:
     assert "[bold red]Not[/] \\u202etxet :smile:." in printed(
         verdicts_view(run.iter_scores(), run.iter_verdicts()), colour=True
     )
 
 
 def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
-    """Recall: 1/2 and 0/2; mean 0.25. Of one metric alone: two statements each of two samples."""
+    """Recall: 1/2 and 0/2; mean 0.25. For one metric: two statements in each of two samples."""
     lines = lines_of(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     recall = next(line.split() for line in lines if line.startswith("context_recall "))
@@ -165,7 +164,6 @@ def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
 
 
 def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
-    """And the table shows none."""
     rows = [{"id": name, "reference": "It rains.", "retrieved_contexts": ["c"], "document": 1} for name in "abc"]
     options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
     text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
@@ -174,7 +172,7 @@ def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
     assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
 
 
-def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run, tmp_path: Path) -> None:
+def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
     assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
@@ -188,8 +186,8 @@ def rescored_with_failures(run: Run, out: Path) -> Run:
     return run.rescore(max_failed=1, engine=engine, out=out / "allowed")
 
 
-def test_a_withheld_mean_is_in_no_file_and_no_value(failed_run: Run, tmp_path: Path) -> None:
-    """The table withheld it, but `run["context_recall"].mean` and summary.json gave it all the same."""
+def test_a_withheld_mean_is_in_no_file_and_no_attribute(failed_run: Run, tmp_path: Path) -> None:
+    """The table withheld it, but `run["context_recall"].mean` and summary.json contained it."""
     metric = failed_run["context_recall"]
     assert (metric.mean, metric.ci95, metric.method, metric.interval) == (None, None, None, None)
     assert (metric.scored, metric.failed, metric.bounds) == (1, 1, (0.5, 1.0))
@@ -199,17 +197,17 @@ def test_a_withheld_mean_is_in_no_file_and_no_value(failed_run: Run, tmp_path: P
     assert (allowed["context_recall"].mean, allowed["context_recall"].scored) == (1.0, 1)
 
 
-def test_a_judge_that_leaves_half_of_its_verdicts_near_the_threshold_is_called_undecided(tmp_path: Path) -> None:
+def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path: Path) -> None:
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
     for name, probability in (("near", 0.45), ("far", 0.39)):
         run = evaluate(one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
         assert ("warning: this judge hardly decides" in printed(summary_view(run))) == (name == "near")
 
 
-def test_windows_are_named_with_the_questions_that_they_took(tmp_path: Path) -> None:
-    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is asked about with each of them.
+def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:
+    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is judged with each context.
 
-    Of two metrics there are 8 questions; of the one that is shown, 4.
+    Two metrics have 8 questions, the shown one 4.
     """
     text = "It rains. It snows."
     rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": text, "response": text}]
@@ -220,7 +218,7 @@ def test_windows_are_named_with_the_questions_that_they_took(tmp_path: Path) -> 
 
 
 def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
-    """And a unit without a verdict why there is none."""
+    """A unit without a verdict shows the reason."""
     lines = lines_of(sample_view(run, "good"))
     assert lines[:4] == ["good", "user_input             Q?", "reference              It rains. It is red.", lines[3]]
     assert lines[5:8] == ["good: context_recall 1/2 = 0.500", "1 0.900  It rains.", "0 0.100  It is red."]
@@ -229,8 +227,8 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: 
     )
 
 
-def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(run: Run, tmp_path: Path) -> None:
-    """Row 2 has the id 1; `3` is a row and begins the id of another one; `30` is no row."""
+def test_a_sample_is_found_by_id_then_row_then_id_prefix(run: Run, tmp_path: Path) -> None:
+    """Row 2 has the id 1; `3` is a row and a prefix of another id; `30` is no row."""
     assert [find_sample(run, name).id for name in ("1", "3", "goo", "no")] == ["good", "none", "good", "none"]
     rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "ab1", "ab2")]
     other = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
@@ -251,10 +249,10 @@ def score_row(sample_id: str, metric: str, score: float) -> ScoreRow:
     return ScoreRow(sample_id, metric, "scored", score, None, None, None)
 
 
-def test_the_worst_come_first_each_once_failures_before_low_scores(run: Run, failed_run: Run) -> None:
-    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4 as well; b stands with the farther one.
+def test_worst_samples_are_listed_once_with_failures_first(run: Run, failed_run: Run) -> None:
+    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4; b is listed with the larger one.
 
-    Undefined samples and perfect ones are not among them; where lower is better, the highest are.
+    Undefined and perfect samples are left out. Where lower is better, the highest come first.
     """
 
     def worst(scores: Iterable[ScoreRow], *metrics: str) -> list[tuple[str, str]]:
@@ -270,13 +268,13 @@ def test_the_worst_come_first_each_once_failures_before_low_scores(run: Run, fai
 
 
 def _wet_is_sure(request: VerdictRequest) -> float:
-    """A context that says `wet` supports what rains."""
+    """Support rain if a context says `wet`."""
     text = "".join(piece.text for node in request.path for piece in node)
     return 0.9 if "wet" in text and "It rains." in text else 0.2
 
 
-def test_names_and_ids_are_in_one_line_of_80_columns(tmp_path: Path) -> None:
-    """`attributionben` and `ch` were in two lines of the slices, and the end of each id in a line of its own."""
+def test_names_and_ids_fit_one_line_of_80_columns(tmp_path: Path) -> None:
+    """`attributionben` and `ch` were on two lines, and the end of each id on a separate line."""
     names = ("attributionbench", "clapnq")
     row = {"user_input": "What is the first of the many things in the list?", "retrieved_contexts": ["Rain."]}
     rows = [
@@ -293,7 +291,7 @@ def test_names_and_ids_are_in_one_line_of_80_columns(tmp_path: Path) -> None:
 
 
 def test_sentences_by_contexts_are_a_matrix_and_by_many_contexts_a_list(tmp_path: Path) -> None:
-    """One of two sentences of the reference is supported, by the first of two contexts; the response by neither."""
+    """The first of two contexts supports one of two reference sentences; the response supports neither."""
 
     def judged(name: str, *contexts: str) -> list[str]:
         texts = {"reference": "It rains. It is red.", "response": "It snows."}
@@ -355,12 +353,12 @@ def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
         (score("context_recall", None, status="failed", detail="it broke"), {"A": 0, "B": None}, "it broke"),
     ],
 )
-def test_one_line_says_why_a_score_is_what_it_is(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
+def test_each_score_is_explained_in_one_line(row: ScoreRow, labels: dict[str, Label | None], line: str) -> None:
     assert why(row, verdicts(row.metric, **labels)) == line
 
 
 def test_reasons_for_missing_scores_are_counted_below_the_table(tmp_path: Path) -> None:
-    """144 of 306 samples were undefined, and only scores.jsonl said why. Numbers in a reason are no other reason."""
+    """144 of 306 samples were undefined, explained only in scores.jsonl. Numbers do not distinguish reasons."""
     rows = [{"id": str(n), "retrieved_contexts": ["Rain."], "reference": "." if n < 4 else f"S {n}."} for n in range(9)]
     fails = {f"S {n}.": f"the prompt has {n},000 tokens, and 512 fit" for n in (5, 6)}
     fails |= {"S 7.": "\x1b[2J"}

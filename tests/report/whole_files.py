@@ -1,9 +1,6 @@
-"""An export as one value."""
-
 from localjudge.record.run import Run
 from localjudge.report.export import Format, Rows, exported_parts
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores", **added: bool) -> bytes:
-    """All parts of the file."""
     return b"".join(exported_parts(run, as_format, rows, **added))

@@ -38,7 +38,7 @@ class Engine(ScriptedEngine):
 
 
 def rows(count: int = SAMPLES) -> list[dict[str, Any]]:
-    """Two questions per sample, the statement for context recall, the answer for faithfulness; some undefined scores."""
+    """Two questions per sample, the statement for context recall and the answer for faithfulness."""
     return [
         {
             "id": str(number),
