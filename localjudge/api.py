@@ -18,7 +18,7 @@ from localjudge.errors import InputError
 from localjudge.metrics import Metric
 from localjudge.open_judge import Judge
 from localjudge.progress import Progress
-from localjudge.record.manifest import Calibration
+from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, directory_for, progress_for, runs_in

@@ -32,9 +32,9 @@ from localjudge.analysis.corrected_change import BothLabels, CorrectedDifference
 from localjudge.dataset.problems import MISSING, UNKNOWN, group_name, lookup
 from localjudge.dataset.samples import content_hash
 from localjudge.errors import InputError
+from localjudge.record.differences import Difference, differences, only_rounds
 from localjudge.record.directory import excerpt
 from localjudge.record.files import MetricSummary, Totals
-from localjudge.record.manifest import Difference, differences, only_rounds
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats.interval import Interval

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.record.manifest import Figure, LabelSavings
+from localjudge.record.calibration import Figure, LabelSavings
 from localjudge.stats import agreement
 from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_intervals

@@ -13,7 +13,7 @@ from localjudge.doctor.calibrate import measure_judges
 from localjudge.doctor.examine import examine
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.doctor.machine import inventory
-from localjudge.record.manifest import Calibration, calibration_file
+from localjudge.record.calibration import Calibration, calibration_file
 from localjudge.report.checks import calibrations_view, check_view, conclusion_view, model_list
 from localjudge.report.terminal import put, show
 from localjudge.run.judges import DEFAULT_JUDGE

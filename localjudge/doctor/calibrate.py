@@ -30,8 +30,7 @@ from localjudge.errors import DataError, InputError, LocaljudgeError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS, question_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.label_rows import LABELS
-from localjudge.record.manifest import (
+from localjudge.record.calibration import (
     Calibration,
     LabelSavings,
     LabelsUsed,
@@ -39,6 +38,7 @@ from localjudge.record.manifest import (
     read_calibration,
     save_calibration,
 )
+from localjudge.record.label_rows import LABELS
 from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run, seconds_per_verdict
 from localjudge.record.store import canonical_sha256

@@ -24,7 +24,8 @@ from localjudge.errors import InputError, OutOfResource, SampleError
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
-from localjudge.record.manifest import EngineIdentity, Examination, PromptsIdentity, remember_examination
+from localjudge.record.examination import Examination, remember_examination
+from localjudge.record.manifest import EngineIdentity, PromptsIdentity
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings, checked
 

@@ -39,7 +39,7 @@ from localjudge.doctor.health_check import (
 from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
-from localjudge.record.manifest import Calibration
+from localjudge.record.calibration import Calibration
 from localjudge.run.combine import log_odds
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals

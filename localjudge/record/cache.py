@@ -26,8 +26,9 @@ from typing import Any, Protocol
 from localjudge import resources
 from localjudge.errors import InputError, MissingRun
 from localjudge.record.archive import stored_answers
+from localjudge.record.differences import differences, format_differences
 from localjudge.record.directory import STORE, excerpt
-from localjudge.record.manifest import JudgeIdentity, differences, format_differences
+from localjudge.record.manifest import JudgeIdentity
 from localjudge.record.run import read_manifest
 from localjudge.record.store import DAMAGED, canonical_sha256
 from localjudge.types import Answer, NoAnswer

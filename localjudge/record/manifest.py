@@ -8,28 +8,21 @@ Equal signatures mean equal numbers. The unsigned `environment` contains everyth
 content behind checksums in the signature.
 
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
-    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, saved as
-    judge.thresholds.METRIC       its threshold                LOCALJUDGE_HOME/calibrations/NAME.json
+    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration
+    judge.thresholds.METRIC       its threshold
     judge.combined                judges and rule of a combined run;  environment.combined: the runs and their names
     environment.shard_of          the data of all shards of `settings.shard`
     environment.drawn_from        the data from which a stopped run judged the first samples in random order
 
 `data.largest_draw` is present if scores decided when to stop; intervals are then confidence sequences.
-
-A calibration belongs to one *question* and one judge. A judge with another model, prompt, grammar or way of asking is
-refused. Packages and processors with different rounding change the last digits of a probability, which is reported.
-
-LOCALJUDGE_HOME/examined/KEY.txt stores the uses that `doctor` recommends for a judge, which are shown with its numbers.
-KEY is a sha256 of the model's checksum, its prompts and grammars.
 """
 
 import os
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
@@ -43,33 +36,25 @@ from pydantic import (
     model_validator,
 )
 
-from localjudge import model_registry, resources
+from localjudge import model_registry
 from localjudge.dataset.samples import Shard
-from localjudge.errors import InputError, RunDirectoryError
+from localjudge.errors import RunDirectoryError
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
-from localjudge.record.directory import excerpt, read_object, validated
+from localjudge.record.calibration import Calibration
+from localjudge.record.differences import differences, format_differences
+from localjudge.record.directory import excerpt
 from localjudge.record.sampling import Sampling
 from localjudge.record.store import canonical_sha256
 from localjudge.types import JudgeCard, Record, VerdictRule
-from localjudge.words import option, option_name, suggestion
+from localjudge.words import option
 
 MANIFEST_VERSION = 1
 _DIGITS = 8
-_SHOWN = 5
-_METRIC = re.compile(r"metrics\.(.+)\.version")
-_DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
-_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
-_ROUNDING = re.compile(
-    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
-)
-"""Parts of a judge's identity that only change the last digits of a probability."""
-_GUESSING = 0.5  # AUC of a judge that guesses
 UNPROVED = "bytes not proved"
 MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
-NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
 class AsWritten(Record, extra="allow", strict=True):
@@ -105,194 +90,9 @@ class AsWritten(Record, extra="allow", strict=True):
         return type(self)(**{name: getattr(self, name) for name in self._names} | values)
 
 
-class Difference(Record):
-    """One value that differs between two manifests, None if missing."""
-
-    ingredient: str
-    before: Any
-    after: Any
-
-
 def host() -> dict[str, Any]:
     """Describe machine and interpreter, for explaining a difference."""
     return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
-
-
-def differences(before: Mapping[str, Any] | AsWritten, after: Mapping[str, Any] | AsWritten) -> list[Difference]:
-    """Return the values that differ between two parts of manifests, named by path: `engine.n_ctx`."""
-    old, new = (_leaves(part.as_json if isinstance(part, AsWritten) else part) for part in (before, after))
-    return [
-        Difference(ingredient=name, before=old.get(name), after=new.get(name))
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-    ]
-
-
-def only_rounds(change: Difference) -> bool:
-    """Return whether the ingredient only affects the last digits of a probability."""
-    return _ROUNDING.fullmatch(change.ingredient) is not None
-
-
-def format_differences(different: Sequence[Difference]) -> str:
-    """Format the first differences, one per line with both values, and the number of others."""
-    lines = list(dict.fromkeys(map(_in_words, different)))
-    more = len(lines) - _SHOWN
-    return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (f"\n  and {more} more" if more > 0 else "")
-
-
-def _in_words(change: Difference) -> str:
-    """Describe a missing metric or other data in words, because checksums of data mean little to readers."""
-    metric = _METRIC.fullmatch(change.ingredient)
-    if metric and None in (change.before, change.after):
-        has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
-        return f"{has} has {excerpt(metric[1])}, {lacks} does not"
-    if (part := _DATA.get(change.ingredient.removeprefix("data."))) is not None:
-        return part
-    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
-
-
-def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for name, value in part.items():
-        leaves |= _leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return leaves
-
-
-class Figure(Record):
-    """A number with its clustered 95 % interval."""
-
-    value: FiniteFloat
-    ci95: tuple[FiniteFloat, FiniteFloat]
-
-
-class LabelsUsed(Record):
-    """The labels: file, checksum, count, and number of independent groups.
-
-    The judge gave no verdict on `failed` of them. `weighted`: inclusion probabilities differ.
-    """
-
-    file: str
-    sha256: str
-    shape: Literal["verdicts", "attribution", "relevance"]
-    verdicts: int
-    positives: int
-    clusters: int
-    clustered_by: str
-    unlabelled: int = 0
-    failed: int = 0
-    weighted: bool = False
-
-
-class LabelSavings(Record):
-    """Labels saved by a judge. A labels-only interval of the same width needs `labels` more than `of` labels."""
-
-    labels: int
-    of: int
-
-
-class Calibration(Record):
-    """A judge measured on human labels of one question. `threshold` is chosen on all of them.
-
-    `figures` describe the probabilities, `at_one_half` the decisions at .5, and `held_out` the decisions at thresholds
-    chosen on other clusters, which estimate the quality of `threshold`. `undefined` explains missing figures. `judge`
-    is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` lists the uses that the labels support.
-    `fit_for`, `worth` and the time per verdict do not affect a run's numbers.
-    """
-
-    model_config = ConfigDict(extra="ignore")
-
-    schema_version: int = 1
-    name: str
-    question: str
-    threshold: float = Field(ge=0, le=1)
-    judge: dict[str, Any]
-    card: JudgeCard
-    run: str
-    labels: LabelsUsed
-    figures: dict[str, Figure]
-    at_one_half: dict[str, Figure]
-    held_out: dict[str, Figure]
-    undefined: dict[str, str] = Field(default_factory=dict)
-    fold_thresholds: tuple[FiniteFloat, ...]
-    worth: LabelSavings | None = None
-    seconds_per_verdict: FiniteFloat | None = None
-    fit_for: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-    created: str
-
-    @property
-    def sha256(self) -> str:
-        """Checksum of all measurements except the time."""
-        left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
-        return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
-
-    @property
-    def guesses(self) -> bool:
-        """Whether the judge is not significantly better than guessing (AUC .5)."""
-        auc = self.figures.get("auc")
-        return auc is None or auc.ci95[0] <= _GUESSING
-
-    def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Return differences from the measured judge: those that can change verdicts, and those that only affect
-        rounding.
-        """
-        different = differences(self.judge, measured)
-        rounding = list(filter(only_rounds, different))
-        return [change for change in different if change not in rounding], rounding
-
-
-def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Return calibrations from names, files and calibrations (one or a list), each for another question.
-
-    Raises InputError for an invalid one, and for two of the same question.
-    """
-    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
-    by_question: dict[str, Calibration] = {}
-    for value in () if values is None else listed:
-        if not isinstance(value, str | Path | Calibration):
-            raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
-        calibration = value if isinstance(value, Calibration) else read_calibration(value)
-        other = by_question.setdefault(calibration.question, calibration)
-        if other != calibration:
-            problem = f"{other.name} and {calibration.name} are both calibrations of {calibration.question}"
-            raise InputError(problem, hint="name one for each question")
-    return tuple(by_question.values())
-
-
-def calibration_file(name: str) -> Path:
-    """Return the path of a saved calibration. Raises InputError for an invalid name."""
-    if not _NAME.fullmatch(name):
-        hint = "a name has letters, digits, _, - and ., at most 80"
-        raise InputError(f"a calibration cannot be called {name!r:.80}", hint=hint)
-    return resources.state_directory() / "calibrations" / f"{name}.json"
-
-
-def saved_calibrations() -> list[str]:
-    """Return the names of saved calibrations."""
-    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
-
-
-def read_calibration(name_or_file: str | Path) -> Calibration:
-    """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
-    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
-    path = named if named and named.is_file() else Path(name_or_file)
-    if not path.is_file():
-        saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
-        raise InputError(
-            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
-            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
-        )
-    return validated(Calibration, read_object(path.resolve()), str(path))
-
-
-def save_calibration(calibration: Calibration) -> None:
-    """Save the calibration privately under its name and replace an existing one.
-
-    Raises InputError if it cannot be written, OutOfResource without room.
-    """
-    path = calibration_file(calibration.name)
-    resources.make_private(path.parent)
-    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
 
 
 class EngineIdentity(AsWritten):
@@ -618,38 +418,3 @@ def finished_part(manifest: Manifest | None) -> dict[str, Any]:
 def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
     """Return both checksums on one line, eight hexadecimal digits each."""
     return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"
-
-
-class Examination(NamedTuple):
-    """Recommended uses of a judge for each task, and the number of labelled items (0: failed the plain cases)."""
-
-    uses: Mapping[str, Sequence[str]]
-    items: int
-
-    def __str__(self) -> str:
-        """`fit for: nothing (doctor, 384 items)`."""
-        tasks = {task: " and ".join(uses) or "nothing" for task, uses in self.uses.items()}
-        alike = len(set(tasks.values())) == 1
-        uses = next(iter(tasks.values())) if alike else ", ".join(f"{use} ({task})" for task, use in tasks.items())
-        return f"fit for: {uses} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
-
-
-def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:
-    """Store the examination of the judge. Does nothing for a model without a checksum."""
-    if file := _examination_file(engine, prompts):
-        resources.remember(file, str(examination))
-
-
-def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
-    """Add the uses recommended on this machine to the card of a run's judge."""
-    file, words = _examination_file(judge.engine, judge.judge), None
-    if file and file.exists():
-        words = file.read_text()
-    elif file and not card.caution:
-        words = NOT_EXAMINED
-    return card.model_copy(update={"examined": words})
-
-
-def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:
-    key = canonical_sha256({"model_sha256": engine.model_sha256, "judge": prompts.of_answers})
-    return resources.state_directory() / "examined" / f"{key}.txt" if engine.model_sha256 else None

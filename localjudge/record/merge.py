@@ -23,9 +23,10 @@ from localjudge.errors import InputError, RunDirectoryError
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_keys, stored_rows
+from localjudge.record.differences import differences, format_differences
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Totals, write_manifest
-from localjudge.record.manifest import DataIdentity, Manifest, differences, format_differences
+from localjudge.record.manifest import DataIdentity, Manifest
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import COPIES, Store, reading

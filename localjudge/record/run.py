@@ -31,6 +31,7 @@ from localjudge.record.directory import (
     read_object,
     validated,
 )
+from localjudge.record.examination import with_examination
 from localjudge.record.files import (
     ROW_FILES,
     SCORES,
@@ -146,7 +147,7 @@ class Run(Mapping[str, MetricSummary]):
     @property
     def judge(self) -> JudgeCard:
         """The judge, with the recommended uses that `doctor` found on this machine."""
-        return manifests.with_examination(self.summary.judge, self.manifest.judge)
+        return with_examination(self.summary.judge, self.manifest.judge)
 
     @property
     def sampling(self) -> Sampling:

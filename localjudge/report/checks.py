@@ -13,8 +13,8 @@ from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fi
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
+from localjudge.record.calibration import Calibration, Figure, LabelsUsed
 from localjudge.record.label_rows import LABELS
-from localjudge.record.manifest import Calibration, Figure, LabelsUsed
 from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.run.verify import REPORT, Verification
 from localjudge.run.verify_labels import LabelsCheck

@@ -26,6 +26,7 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, count_with_progress
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_rows
+from localjudge.record.differences import differences, format_differences
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.label_rows import now
@@ -200,11 +201,11 @@ def _check_same_work(runs: Sequence[Run]) -> None:
         if (shard := run.manifest.shard) is not None:
             hint = "merge the shards of each judge first: localjudge merge"
             raise InputError(f"{run.directory} is shard {shard} of a run", hint=hint)
-        different = manifests.differences(first.manifest.data, run.manifest.data)
+        different = differences(first.manifest.data, run.manifest.data)
         before, after = ({name: part.manifest.judge.as_json.get(name) for name in _THE_SAME} for part in (first, run))
-        different += manifests.differences(before, after)
+        different += differences(before, after)
         if different:
-            how = manifests.format_differences(different)
+            how = format_differences(different)
             message = f"{first.directory} and {run.directory} did not judge the same:{how}"
             raise InputError(message, hint="run the same data with the same metrics and settings with each judge")
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]

@@ -19,7 +19,8 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
 from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, open_cache
-from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity, format_differences
+from localjudge.record.differences import format_differences
+from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 from localjudge.words import option, option_name

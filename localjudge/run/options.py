@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from localjudge.judge.profile import CustomPrompt, ProfileFolder
 from localjudge.judge.wording import JudgingProtocol, Reasons
-from localjudge.record.manifest import Calibration
+from localjudge.record.calibration import Calibration
 from localjudge.record.run import Run
 
 _Prompts = str | Path | CustomPrompt

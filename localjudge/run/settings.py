@@ -17,9 +17,9 @@ from localjudge.judge.wording import Asking, JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
-from localjudge.record import manifest as manifests
+from localjudge.record.calibration import Calibration, calibrations_of, saved_calibrations
 from localjudge.record.directory import MANIFEST, excerpt, validated
-from localjudge.record.manifest import Calibration, Manifest
+from localjudge.record.manifest import Manifest
 from localjudge.record.run import Run, RunLike
 from localjudge.resources import criterion_files
 from localjudge.text import Segmenter
@@ -46,9 +46,7 @@ class RunSettings(EngineSettings):
     """The decision threshold: a verdict is 1 from this probability."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting(
-            "Scoring", "", "NAME|FILE", "read", manifests.saved_calibrations, manifests.calibrations_of, rescorable=True
-        ),
+        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
     ] = ()
     """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
     min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)

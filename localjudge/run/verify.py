@@ -26,10 +26,11 @@ from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import directory as run_directory
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
+from localjudge.record.differences import Difference, differences
 from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
 from localjudge.record.label_rows import LABELS
-from localjudge.record.manifest import DataIdentity, Difference, differences
+from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
 from localjudge.record.verification import VERIFICATION, Result, keep_verification

@@ -5,7 +5,7 @@ import pytest
 
 import localjudge
 from localjudge.analysis.labelling import Labelling
-from localjudge.record.manifest import calibration_file, saved_calibrations
+from localjudge.record.calibration import calibration_file, saved_calibrations
 from localjudge.resources import demo_file
 from tests.cli.conftest import Call, write_rows
 

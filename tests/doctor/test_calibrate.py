@@ -12,7 +12,7 @@ import pytest
 import localjudge
 from localjudge import ScriptedEngine
 from localjudge.errors import DataError, InputError, RunDirectoryError
-from localjudge.record.manifest import Calibration, calibration_file, calibrations_of, read_calibration
+from localjudge.record.calibration import Calibration, calibration_file, calibrations_of, read_calibration
 from localjudge.run.verify import verify_run as verify
 
 PAIRS = 40

@@ -12,8 +12,8 @@ from localjudge.analysis.labelling import Labelling
 from localjudge.analysis.labels import labels_of
 from localjudge.doctor.fitness import admission_by_labels
 from localjudge.errors import DataError
+from localjudge.record.calibration import Calibration, calibration_file
 from localjudge.record.label_rows import LABELS, append_labels, stored_labels
-from localjudge.record.manifest import Calibration, calibration_file
 from localjudge.report.checks import calibrations_view
 from localjudge.stats.corrected import (
     STRATA,

@@ -12,7 +12,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
 from localjudge.cli.gates import Checks
-from localjudge.record.manifest import NOT_EXAMINED, Examination, remember_examination
+from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
 from localjudge.report.tables import comparison_lines, remarks, summary_values

@@ -17,7 +17,8 @@ from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
-from localjudge.record.manifest import DataIdentity, JudgeIdentity, Manifest, differences, signature
+from localjudge.record.differences import differences
+from localjudge.record.manifest import DataIdentity, JudgeIdentity, Manifest, signature
 from localjudge.types import ChatEnds, VerdictRule
 from tests.cli.conftest import OWN_PROMPT
 

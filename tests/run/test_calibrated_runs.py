@@ -12,8 +12,9 @@ from localjudge import Run, ScriptedEngine, combine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
+from localjudge.record.calibration import Calibration
 from localjudge.record.directory import validated
-from localjudge.record.manifest import Calibration, KeptSettings
+from localjudge.record.manifest import KeptSettings
 from localjudge.report.tables import calibration_lines
 from localjudge.run.verify import verify_run as verify
 

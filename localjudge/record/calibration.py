@@ -1,0 +1,161 @@
+"""Calibrations: a judge measured on human labels, with the threshold chosen on them.
+
+A calibration belongs to one *question* and one judge. A judge with another model, prompt, grammar or way of asking is
+refused. Packages and processors with different rounding change the last digits of a probability, which is reported.
+Calibrations are saved in LOCALJUDGE_HOME/calibrations/NAME.json.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, FiniteFloat
+
+from localjudge import resources
+from localjudge.errors import InputError
+from localjudge.record.differences import Difference, differences, only_rounds
+from localjudge.record.directory import read_object, validated
+from localjudge.record.store import canonical_sha256
+from localjudge.types import JudgeCard, Record
+from localjudge.words import option_name, suggestion
+
+_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_GUESSING = 0.5  # AUC of a judge that guesses
+
+
+class Figure(Record):
+    """A number with its clustered 95 % interval."""
+
+    value: FiniteFloat
+    ci95: tuple[FiniteFloat, FiniteFloat]
+
+
+class LabelsUsed(Record):
+    """The labels: file, checksum, count, and number of independent groups.
+
+    The judge gave no verdict on `failed` of them. `weighted`: inclusion probabilities differ.
+    """
+
+    file: str
+    sha256: str
+    shape: Literal["verdicts", "attribution", "relevance"]
+    verdicts: int
+    positives: int
+    clusters: int
+    clustered_by: str
+    unlabelled: int = 0
+    failed: int = 0
+    weighted: bool = False
+
+
+class LabelSavings(Record):
+    """Labels saved by a judge. A labels-only interval of the same width needs `labels` more than `of` labels."""
+
+    labels: int
+    of: int
+
+
+class Calibration(Record):
+    """A judge measured on human labels of one question. `threshold` is chosen on all of them.
+
+    `figures` describe the probabilities, `at_one_half` the decisions at .5, and `held_out` the decisions at thresholds
+    chosen on other clusters, which estimate the quality of `threshold`. `undefined` explains missing figures. `judge`
+    is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` lists the uses that the labels support.
+    `fit_for`, `worth` and the time per verdict do not affect a run's numbers.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = 1
+    name: str
+    question: str
+    threshold: float = Field(ge=0, le=1)
+    judge: dict[str, Any]
+    card: JudgeCard
+    run: str
+    labels: LabelsUsed
+    figures: dict[str, Figure]
+    at_one_half: dict[str, Figure]
+    held_out: dict[str, Figure]
+    undefined: dict[str, str] = Field(default_factory=dict)
+    fold_thresholds: tuple[FiniteFloat, ...]
+    worth: LabelSavings | None = None
+    seconds_per_verdict: FiniteFloat | None = None
+    fit_for: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    created: str
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of all measurements except the time."""
+        left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
+        return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the judge is not significantly better than guessing (AUC .5)."""
+        auc = self.figures.get("auc")
+        return auc is None or auc.ci95[0] <= _GUESSING
+
+    def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
+        """Return differences from the measured judge: those that can change verdicts, and those that only affect
+        rounding.
+        """
+        different = differences(self.judge, measured)
+        rounding = list(filter(only_rounds, different))
+        return [change for change in different if change not in rounding], rounding
+
+
+def calibrations_of(values: object) -> tuple[Calibration, ...]:
+    """Return calibrations from names, files and calibrations (one or a list), each for another question.
+
+    Raises InputError for an invalid one, and for two of the same question.
+    """
+    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    by_question: dict[str, Calibration] = {}
+    for value in () if values is None else listed:
+        if not isinstance(value, str | Path | Calibration):
+            raise InputError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
+        calibration = value if isinstance(value, Calibration) else read_calibration(value)
+        other = by_question.setdefault(calibration.question, calibration)
+        if other != calibration:
+            problem = f"{other.name} and {calibration.name} are both calibrations of {calibration.question}"
+            raise InputError(problem, hint="name one for each question")
+    return tuple(by_question.values())
+
+
+def calibration_file(name: str) -> Path:
+    """Return the path of a saved calibration. Raises InputError for an invalid name."""
+    if not _NAME.fullmatch(name):
+        hint = "a name has letters, digits, _, - and ., at most 80"
+        raise InputError(f"a calibration cannot be called {name!r:.80}", hint=hint)
+    return resources.state_directory() / "calibrations" / f"{name}.json"
+
+
+def saved_calibrations() -> list[str]:
+    """Return the names of saved calibrations."""
+    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
+
+
+def read_calibration(name_or_file: str | Path) -> Calibration:
+    """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
+    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
+    path = named if named and named.is_file() else Path(name_or_file)
+    if not path.is_file():
+        saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
+        raise InputError(
+            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
+            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
+        )
+    return validated(Calibration, read_object(path.resolve()), str(path))
+
+
+def save_calibration(calibration: Calibration) -> None:
+    """Save the calibration privately under its name and replace an existing one.
+
+    Raises InputError if it cannot be written, OutOfResource without room.
+    """
+    path = calibration_file(calibration.name)
+    resources.make_private(path.parent)
+    resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])

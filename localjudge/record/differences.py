@@ -1,0 +1,68 @@
+"""Compare the manifests of two runs, value by value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from localjudge.record.directory import excerpt
+from localjudge.types import Record
+
+_SHOWN = 5
+_METRIC = re.compile(r"metrics\.(.+)\.version")
+_DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
+_ROUNDING = re.compile(
+    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+)
+"""Parts of a judge's identity that only change the last digits of a probability."""
+
+
+class Difference(Record):
+    """One value that differs between two manifests, None if missing."""
+
+    ingredient: str
+    before: Any
+    after: Any
+
+
+def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel) -> list[Difference]:
+    """Return the values that differ between two parts of manifests, named by path: `engine.n_ctx`."""
+    old, new = (
+        _leaves(part if isinstance(part, Mapping) else part.model_dump(mode="json")) for part in (before, after)
+    )
+    return [
+        Difference(ingredient=name, before=old.get(name), after=new.get(name))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+
+
+def only_rounds(change: Difference) -> bool:
+    """Return whether the ingredient only affects the last digits of a probability."""
+    return _ROUNDING.fullmatch(change.ingredient) is not None
+
+
+def format_differences(different: Sequence[Difference]) -> str:
+    """Format the first differences, one per line with both values, and the number of others."""
+    lines = list(dict.fromkeys(map(_in_words, different)))
+    more = len(lines) - _SHOWN
+    return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (f"\n  and {more} more" if more > 0 else "")
+
+
+def _in_words(change: Difference) -> str:
+    """Describe a missing metric or other data in words, because checksums of data mean little to readers."""
+    metric = _METRIC.fullmatch(change.ingredient)
+    if metric and None in (change.before, change.after):
+        has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
+        return f"{has} has {excerpt(metric[1])}, {lacks} does not"
+    if (part := _DATA.get(change.ingredient.removeprefix("data."))) is not None:
+        return part
+    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
+
+
+def _leaves(part: Mapping[str, Any] | BaseModel, prefix: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
+    for name, value in (part if isinstance(part, Mapping) else part.model_dump(mode="json")).items():
+        leaves |= _leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return leaves
