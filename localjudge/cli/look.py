@@ -1,8 +1,8 @@
-"""Commands that only read runs: `show`, `report`, `export`, `redact`, `compare`."""
+"""Commands that only read runs: `show`, `report`, `export`, `compare`."""
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +19,6 @@ from localjudge.record.run import Run
 from localjudge.report import tables
 from localjudge.report.export import Format, Rows, exported_parts
 from localjudge.report.html_page import write_report
-from localjudge.report.redacted import redacted_lines, salt_of, still_tells
 from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.resources import write_output
 
@@ -145,29 +144,7 @@ def export_command(
     """
     if as_format.endswith("parquet") and out is None and sys.stdout.isatty():
         raise InputError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    _write(exported_parts(Run.open(directory), as_format, rows, **added), out, as_format, as_json)
-
-
-@cli.command("redact", "localjudge redact runs/data-3f9a1c2e --out carried.jsonl")
-@cli.run_argument
-@cli.out_option("Default: standard output.", metavar="FILE")
-@cli.option("Data", "--keep-ids", is_flag=True, help="Leave the ids of the samples as they are.")
-@cli.json_option
-def redact_command(directory: Path, out: Path | None, keep_ids: bool, as_json: bool) -> None:
-    """Write the numbers of RUN as JSON lines without texts: scores, verdicts, positions, intervals.
-
-    Ids are replaced by salted hashes; salt.key in RUN is created if missing. The same run and salt give the same bytes.
-    Prints what the file still reveals.
-    """
-    run = Run.open(directory)
-    salt = b"" if keep_ids else salt_of(run)
-    _write((line.encode() for line in redacted_lines(run, salt)), out, "redacted", as_json)
-    for line in still_tells(salt):
-        click.echo(line, err=True)
-
-
-def _write(parts: Iterable[bytes], out: Path | None, as_format: str, as_json: bool) -> None:
-    """Write all parts to standard output or to the file, and report its size as JSON."""
+    parts = exported_parts(Run.open(directory), as_format, rows, **added)
     if out is None:
         for part in parts:
             sys.stdout.buffer.write(part)

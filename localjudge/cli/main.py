@@ -24,7 +24,6 @@ COMMANDS = {
     "show": ("look", "Show a run, or one of its samples."),
     "report": ("look", "Write a run as one HTML page."),
     "export": ("look", "Write the results of a run in another format."),
-    "redact": ("look", "Write a run without texts and ids."),
     "compare": ("look", "Compare two runs."),
     "verify": ("run", "Re-run the judge and check that a run reproduces."),
     "label": ("label", "Label verdicts of a run, to correct its means."),

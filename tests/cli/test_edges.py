@@ -46,7 +46,6 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
         ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
-        ("redact", "run", "--out", "redacted.jsonl"),
         ("label", "run", "--n", "2", "--out", "sheet.csv"),
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
@@ -56,7 +55,5 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     mine = ("labels.jsonl", "localjudge.toml")
     files = [file for file in tmp_path.rglob("*") if file.is_file() and file.name not in mine]
     modes = {str(file): stat.S_IMODE(file.stat().st_mode) for file in files}
-    assert {"gates.xml", "summary.md", "ragas.csv", "sheet.csv", "redacted.jsonl", "salt.key"} <= {
-        Path(name).name for name in modes
-    }
+    assert {"gates.xml", "summary.md", "ragas.csv", "sheet.csv"} <= {Path(name).name for name in modes}
     assert set(modes.values()) == {0o600}, modes

@@ -255,15 +255,6 @@ def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
         assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
 
 
-def test_a_redacted_export_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
-    from localjudge.report.redacted import redacted_lines
-
-    run = evaluate(fake, tmp_path / "run")
-    lines = "".join(redacted_lines(run))
-    assert "127.0.0.1" not in lines
-    assert "made-up" not in lines
-
-
 def test_doctor_examines_a_server(fake: FakeServer) -> None:
     from localjudge.doctor.examine import examine
 
