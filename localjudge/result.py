@@ -260,7 +260,7 @@ class Run(record.Run):
     ) -> Path:
         """Draw `n` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
-        The file extension chooses the form: .csv, .xlsx and .jsonl are sheets, .html is a page for a browser.
+        The file extension chooses the form: .csv and .jsonl are sheets, .html is a page for a browser.
         `read_labels` imports the result. The arguments are those of `localjudge label`. Raises InputError for a metric
         without judged verdicts, and for an existing file.
         """

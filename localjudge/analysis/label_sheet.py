@@ -3,7 +3,6 @@
     .jsonl   a JSON object on each line
     .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons if the user's locale (LC_NUMERIC) writes
              decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
-    .xlsx    an Excel workbook, with openpyxl (the extra `localjudge[xlsx]`): texts are never formulas
 
 Rows contain the evidence without the judge's verdict. Columns are read by name:
 
@@ -12,8 +11,8 @@ Rows contain the evidence without the judge's verdict. Columns are read by name:
     human                   the label, as read by `human_label`
     labeller, when, draw    annotator, time (ISO 8601) and drawing, if known
 
-The reader also accepts tabs, UTF-16 ("Unicode text"), Windows' Western code page, records cut short by Excel, workbooks
-with other sheets, and ids that a spreadsheet turned into numbers or dates.
+The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
+without their last empty cells.
 """
 
 import csv
@@ -25,12 +24,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.analysis.human_label import HUMAN, LABEL_FORM, parse_label
-from localjudge.analysis.workbook import LONGEST_CELL, is_too_long, workbook, workbook_rows
 from localjudge.dataset.formats import read
 from localjudge.dataset.problems import Problem, Problems, check_id, describe, shown
 from localjudge.dataset.rows import RawRow
@@ -41,16 +39,19 @@ from localjudge.resources import write_output
 from localjudge.types import Label
 from localjudge.words import escape_formula, numbered, option
 
-ENDINGS = (".jsonl", ".csv", ".xlsx")
+ENDINGS = (".jsonl", ".csv")
 
 SheetRow = dict[str, Any]
 """Values by column, with the same columns in each row. `contexts` is a list of texts or None."""
 
+_PAGE = "--page FILE; in Python a file that ends in .html"
 _log = logging.getLogger(__name__)
 _CLOCKS_DIFFER = timedelta(days=1)
 """A label from further in the future is refused: it would replace every later label."""
 _TEXTS = ("label_id", "text", "labeller", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
+_LONGEST_CELL = 32_767
+"""Maximum characters in a cell of Excel."""
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as decoded by `Source`."""
@@ -59,8 +60,8 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 class SheetLabel(NamedTuple):
     """A row of a sheet.
 
-    Texts are unchanged: they may keep the apostrophe of `words.escape_formula`, and whole numbers have no fraction.
-    `human` is None if unlabelled. `when` is ISO 8601 in UTC.
+    Texts are unchanged, with the apostrophe of `words.escape_formula`. `human` is None if unlabelled. `when` is ISO
+    8601 in UTC.
     """
 
     place: str
@@ -75,9 +76,9 @@ class SheetLabel(NamedTuple):
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     """Write the rows in the format of the path's suffix, atomically and readable only by the owner.
 
-    Logs the number of texts too long for Excel. Raises InputError for an existing file, another suffix, a workbook
-    without openpyxl, or a text that must survive a workbook and is too long.
+    Logs the number of texts too long for Excel. Raises InputError for an existing file or another suffix.
     """
+    _refuse_workbook(path)
     if (ending := path.suffix.lower()) not in ENDINGS:
         hint = f"name a file that ends in {', '.join(ENDINGS)} or .html, which is a page"
         raise InputError(f"{path} is not a sheet", hint=hint)
@@ -88,13 +89,15 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
         return
     contexts = ("\n\n".join(f"[{n}] {text}" for n, text in enumerate(row.get("contexts") or (), 1)) for row in rows)
     table = [{**row, "contexts": text or None} for row, text in zip(rows, contexts, strict=True)]
-    write_output(path, [_csv(table) if ending == ".csv" else workbook(table, HUMAN, _TEXTS)])
-    if count := sum(is_too_long(value) for row in table for value in row.values()):
-        effect = (
-            "Excel spreads such a cell over several rows" if ending == ".csv" else "the workbook has only their start"
-        )
-        long = f"{numbered(count, 'text')} longer than a cell of Excel can be ({LONGEST_CELL:,} characters)"
-        _log.warning("%s: %s; a page shows them whole (--page FILE; in Python a file that ends in .html)", long, effect)
+    write_output(path, [_csv(table)])
+    if count := sum(len(value) > _LONGEST_CELL for row in table for value in row.values() if isinstance(value, str)):
+        long = f"{numbered(count, 'text')} longer than a cell of Excel can be ({_LONGEST_CELL:,} characters)"
+        _log.warning("%s: Excel spreads such a cell over several rows; a page shows them whole (%s)", long, _PAGE)
+
+
+def _refuse_workbook(path: Path) -> None:
+    if path.suffix.lower() == ".xlsx":
+        raise InputError(f"{path} is an Excel workbook", hint=f"save the sheet as CSV, or use a page ({_PAGE})")
 
 
 def _csv(rows: Sequence[SheetRow]) -> bytes:
@@ -111,20 +114,18 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
     """Read the rows of a file, or of standard input (`-`), without empty ones.
 
     Raises DataError if the file cannot be read, lacks columns, or has rows (all listed) that are invalid or contradict
-    each other for one annotator and time. Raises InputError for a workbook without openpyxl.
+    each other for one annotator and time, and InputError for an Excel workbook.
     """
+    _refuse_workbook(Path(path))
     name = shown_name(str(path))
     if Path(path).exists() and not Path(path).is_file():
         raise DataError(f"{name} is not a regular file", hint="name a file, or - for standard input")
-    if Path(path).suffix.lower() == ".xlsx":
-        rows: list[RawRow | Problem] = [*workbook_rows(Path(path), HUMAN)]
-    else:
-        with closing(Source(str(path))) as source:
-            rows = [*read(source, {}, edited=True)]
+    with closing(Source(str(path))) as source:
+        rows = [*read(source, {}, edited=True)]
     columns = {column for row in rows if isinstance(row, RawRow) for column in row.values}
     missing = [column for column in (HUMAN, "label_id") if column not in columns]
     if columns and missing:
-        names = ", ".join(sorted(shown(str(column)) for column in columns)[:20])
+        names = ", ".join(sorted(map(shown, columns))[:20])
         raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet has both")
     problems, labels, first = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
     for row in rows:
@@ -152,7 +153,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     def report(column: str, found: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, found, expected))
 
-    cells = {column: _as_text(row.values.get(column)) for column in (*_TEXTS, HUMAN)}
+    cells = {column: _read_cell(row.values.get(column)) for column in (*_TEXTS, HUMAN)}
     if all(cells[column] is None for column in ("label_id", "text", HUMAN)):
         return None
     texts = {column: check_id(cells[column], column, report) for column in _TEXTS}
@@ -178,21 +179,10 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
     return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)
 
 
-def _as_text(value: Any) -> Any:
-    """Return the cell, None if empty. Values that a spreadsheet converted become text again, except whole numbers."""
-    match value:
-        case bool():
-            return str(value).upper()
-        case float() if math.isnan(value):
-            return None
-        case float():
-            return int(value) if value.is_integer() else str(value)
-        case datetime() | time():
-            return value.isoformat().removesuffix("T00:00:00")
-        case str():
-            western = _NOT_UTF8.sub(
-                lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"), value
-            )
-            return western if value.strip() else None
-        case _:
-            return value
+def _read_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        western = _NOT_UTF8.sub(
+            lambda match: match[0].encode(errors="surrogateescape").decode("cp1252", "replace"), value
+        )
+        return western if value.strip() else None
+    return None if isinstance(value, float) and math.isnan(value) else value

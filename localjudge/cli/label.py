@@ -64,7 +64,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 @cli.option(
     "Output", "--read", type=cli.PATH, multiple=True, metavar="FILE", help="Take a sheet, a page's file or a RUN."
 )
-@cli.out_option("Write a sheet: .csv, .xlsx or .jsonl.", metavar="FILE")
+@cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
 @cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page to label in, for a browser.")
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
