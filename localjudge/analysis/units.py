@@ -25,6 +25,7 @@ import numpy as np
 
 from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
+from localjudge.metrics.metric import about_of
 from localjudge.record.result_rows import Evaluation, VerdictRow, verdict_rows
 from localjudge.record.run import Run, unknown_sample
 from localjudge.stats.interval import Floats, Indices
@@ -218,7 +219,7 @@ class Evidence:
             case _ if verdict.unit in {"chunk", "question", "response", "statement"}:
                 needed = {field for field in needed if field != verdict.source}
         return {
-            "asks": about.asks if (about := getattr(metric, "about", None)) else None,
+            "asks": about_of(metric).question or None,
             "user_input": sample.user_input,
             "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
             "reference": sample.reference if "reference" in needed else None,

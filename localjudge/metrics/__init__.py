@@ -8,6 +8,8 @@ What the author of a metric needs is here. A whole one, judged:
 
 
     class Correctness:
+        """How much of the response is in the reference?"""
+
         name = "correctness"
         version = 1  # raise it whenever the same verdicts could give another number
         required_fields = frozenset({"response", "reference"})  # a sample where one is null is Undefined
@@ -38,14 +40,16 @@ Then `localjudge run data.jsonl --metrics correctness` computes it. A metric tha
 task is one question about one unit of text: `Attribution` (can the statement be attributed to these contexts?),
 `Relevance` (is the sentence or chunk needed for the question?), `Usefulness` (does the chunk help to arrive at the
 reference?), or a `CustomQuestion` in any words, which only a judge that reads instructions can be asked: its metric
-says `special_tasks = frozenset({"criterion"})`. A metric that says what else it asks, `common_tasks =
+says `special_tasks = frozenset({"criterion"})`. Optionally, `about = About(question=..., unit=..., source=...)` is what
+`run --list-metrics` shows and annotators are asked; without it, the list shows the first line of the docstring. A
+metric that says what else it asks, `common_tasks =
 frozenset({"attribution"})`, is refused before anything is asked of a judge that was trained on other tasks. A verdict's
 `label` is 1 for yes and 0 for no; `steps` may yield again once it knows them. A sample that cannot be scored raises
 SampleError. Whatever else the metric raises fails that sample.
 '''
 
 from localjudge.errors import SampleError
-from localjudge.metrics.metric import Metric, Sentences, Steps
+from localjudge.metrics.metric import About, Metric, Sentences, Steps
 from localjudge.types import (
     Attribution,
     Context,
@@ -65,6 +69,7 @@ from localjudge.types import (
 )
 
 __all__ = [
+    "About",
     "Attribution",
     "Context",
     "CustomQuestion",

@@ -38,8 +38,12 @@ class ResponseRefusal(BuiltIn):
     lower_is_better = True
     required_fields = frozenset({"response"})
     special_tasks = frozenset({"refusal"})
-    headline = "{} of the answers decline to answer"
-    about = About("response: does it decline to answer?", verdicts="1", source="Phoenix, promptfoo is-refusal")
+    about = About(
+        question="response: does it decline to answer?",
+        unit="1",
+        headline="{} of the answers decline to answer",
+        source="Phoenix, promptfoo is-refusal",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask once about the whole response."""
@@ -70,11 +74,6 @@ class Abstention(WithOptions):
     base = "abstention"
     required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency", "refusal"})
-    about = About(
-        asks="question: can it be answered from the contexts? Response: does it decline to answer?",
-        verdicts="2",
-        source="Joren et al. 2025, Sufficient Context",
-    )
 
     @property
     def lower_is_better(self) -> bool:
@@ -82,9 +81,14 @@ class Abstention(WithOptions):
         return self.mode != "right"
 
     @property
-    def headline(self) -> str:
-        """What the mode counts."""
-        return _HEADLINES[self.mode]
+    def about(self) -> About:
+        """The words of this mode."""
+        return About(
+            question="question: can it be answered from the contexts? Response: does it decline to answer?",
+            unit="2",
+            headline=_HEADLINES[self.mode],
+            source="Joren et al. 2025, Sufficient Context",
+        )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask whether the contexts suffice and whether the response refuses."""

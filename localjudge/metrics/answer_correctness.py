@@ -40,16 +40,17 @@ class AnswerCorrectness(WithOptions):
     base = "answer_correctness"
     required_fields = frozenset({"response", "reference"})
     common_tasks = frozenset({"attribution"})
-    about = About(
-        asks="sentence of the response: is it in the reference? Sentence of the reference: is it in the response?",
-        verdicts="sentences of response and reference",
-        source="RAGChecker; ragas FactualCorrectness",
-    )
 
     @property
-    def headline(self) -> str:
-        """What the mode measures."""
-        return _HEADLINES[self.mode]
+    def about(self) -> About:
+        """The words of this mode."""
+        return About(
+            question="sentence of the response: is it in the reference? "
+            "Sentence of the reference: is it in the response?",
+            unit="sentences of response and reference",
+            headline=_HEADLINES[self.mode],
+            source="RAGChecker; ragas FactualCorrectness",
+        )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response against the reference, and about the reference against the response."""

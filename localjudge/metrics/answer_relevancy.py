@@ -24,11 +24,11 @@ class AnswerRelevancy(BuiltIn):
     name = "answer_relevancy"
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
-    unit_word = "needed"
-    headline = "in an average answer, {} of the sentences are needed to answer the question"
     about = About(
-        asks="sentence of the response: is it needed to answer the question?",
-        verdicts="sentences of the response",
+        question="sentence of the response: is it needed to answer the question?",
+        unit="sentences of the response",
+        headline="in an average answer, {} of the sentences are needed to answer the question",
+        counted="needed",
         source="DeepEval AnswerRelevancyMetric, by sentence",
     )
 

@@ -327,14 +327,14 @@ def described() -> list[MetricDescription]:
             _log.warning("%s", error.in_one_line)
             continue
         make = _maker(name.replace("@k", "@1"))
-        about = getattr(metric, "about", None)
+        about = naming.about_of(metric)
         first_line = (metric.__doc__ or "").strip().partition("\n")[0]
         listed.append(
             MetricDescription(
                 name=name,
                 options=_options(make) if make else {},
                 fields=tuple(sorted(metric.required_fields)),
-                about=about if isinstance(about, About) else About(asks=first_line, verdicts="", source=""),
+                about=about._replace(question=about.question or first_line),
                 default_metrics=name in ALL_CHOICES,
                 instructions=bool(special_tasks_of([metric])),
                 lower_is_better=lower_is_better(name),

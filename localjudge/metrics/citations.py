@@ -139,18 +139,18 @@ class CitationSupport(WithOptions):
     base = "citation_support"
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    unit_word = "supported by what they cite"
-    about = About(
-        asks="sentence of the response that cites: can it be attributed to the contexts that it cites?",
-        verdicts="sentences of the response with a citation",
-        source="ALCE citation recall",
-    )
 
     @property
-    def headline(self) -> str:
-        """Sentences with a citation, or all."""
+    def about(self) -> About:
+        """The words of this `of`."""
         which = "sentences with a citation" if self.of == "cited" else "sentences"
-        return f"in an average answer, {{}} of the {which} are supported by what they cite"
+        return About(
+            question="sentence of the response that cites: can it be attributed to the contexts that it cites?",
+            unit="sentences of the response with a citation",
+            headline=f"in an average answer, {{}} of the {which} are supported by what they cite",
+            counted="supported by what they cite",
+            source="ALCE citation recall",
+        )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence with citations, against the cited contexts."""
@@ -176,11 +176,11 @@ class CitationValidity(BuiltIn):
 
     name = "citation_validity"
     required_fields = frozenset({"response", "retrieved_contexts"})
-    counts = "citations name a retrieved context"
-    headline = "in an average answer, {} of the citations name a document that was found"
     about = About(
-        asks="citation: does it name a retrieved context?",
-        verdicts="none",
+        question="citation: does it name a retrieved context?",
+        unit="none",
+        headline="in an average answer, {} of the citations name a document that was found",
+        counted="citations name a retrieved context",
         source="citation checks of TruLens and DeepEval's community",
     )
 

@@ -26,10 +26,11 @@ class ContextPrecision(WithOptions):
     against: Literal["reference", "response"] = "reference"
     base = "context_precision"
     common_tasks = frozenset({"usefulness"})
-    headline = "in an average sample, {} of the points for placing useful documents before the others are reached"
     about = About(
-        asks="context: was it useful for the reference answer (the response)?",
-        verdicts="contexts",
+        question="context: was it useful for the reference answer (the response)?",
+        unit="contexts",
+        headline="in an average sample, {} of the points for placing useful documents before the others are reached",
+        counted="useful",
         source="RAGAS context_precision, with and without reference",
     )
 
@@ -55,11 +56,3 @@ class ContextPrecision(WithOptions):
         hits = accumulate(labels)
         precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(hits, labels, strict=True), 1) if label)
         return Scored(value=fsum(precisions) / sum(labels) if any(labels) else 0.0)
-
-    def explain(self, labels: list[int | None]) -> str:
-        """Format `2 of 5 useful, at ranks 1 and 4`."""
-        ranks = [str(rank) for rank, label in enumerate(labels, 1) if label == 1]
-        if not ranks:
-            return f"0 of {len(labels)} useful"
-        listed = " and ".join(part for part in (", ".join(ranks[:-1]), ranks[-1]) if part)
-        return f"{len(ranks)} of {len(labels)} useful, at rank{'s' if len(ranks) > 1 else ''} {listed}"

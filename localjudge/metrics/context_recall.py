@@ -18,11 +18,11 @@ class ContextRecall(BuiltIn):
     name = "context_recall"
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    unit_word = "attributed"
-    headline = "in an average right answer, {} of the sentences are supported by the documents"
     about = About(
-        asks="sentence of the reference: can it be attributed to the retrieved contexts?",
-        verdicts="sentences of the reference",
+        question="sentence of the reference: can it be attributed to the retrieved contexts?",
+        unit="sentences of the reference",
+        headline="in an average right answer, {} of the sentences are supported by the documents",
+        counted="attributed",
         source="RAGAS context_recall",
     )
 

@@ -22,11 +22,11 @@ class ContextRelevancy(BuiltIn):
     name = "context_relevancy"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_sentence"})
-    unit_word = "needed"
-    headline = "in an average sample, {} of the sentences in the documents are needed to answer the question"
     about = About(
-        asks="sentence of the contexts: is it needed to answer the question?",
-        verdicts="sentences of the contexts",
+        question="sentence of the contexts: is it needed to answer the question?",
+        unit="sentences of the contexts",
+        headline="in an average sample, {} of the sentences in the documents are needed to answer the question",
+        counted="needed",
         source="RAGAS v0.1 ContextRelevancy",
     )
 
@@ -47,11 +47,11 @@ class ContextRelevancyChunk(BuiltIn):
     name = "context_relevancy_chunk"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_chunk"})
-    unit_word = "needed"
-    headline = "in an average sample, {} of the documents are needed to answer the question"
     about = About(
-        asks="context: is it needed to answer the question?",
-        verdicts="contexts",
+        question="context: is it needed to answer the question?",
+        unit="contexts",
+        headline="in an average sample, {} of the documents are needed to answer the question",
+        counted="needed",
         source="RAGAS v0.1 ContextRelevancy, by context",
     )
 

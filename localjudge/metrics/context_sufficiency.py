@@ -22,10 +22,10 @@ class ContextSufficiency(BuiltIn):
     name = "context_sufficiency"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency"})
-    headline = "{} of the questions can be answered from the documents"
     about = About(
-        asks="question: can it be answered from the retrieved contexts?",
-        verdicts="1",
+        question="question: can it be answered from the retrieved contexts?",
+        unit="1",
+        headline="{} of the questions can be answered from the documents",
         source="Joren et al. 2025, Sufficient Context",
     )
 

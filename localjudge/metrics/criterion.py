@@ -143,8 +143,8 @@ class Criterion(Record):
 
     @property
     def about(self) -> About:
-        """The question."""
-        return About(asks=self.question, verdicts=f"{self.of}s", source="")
+        """The question and its units."""
+        return About(question=self.question, unit=f"{self.of}s")
 
     @property
     def sha256(self) -> str:

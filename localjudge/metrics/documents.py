@@ -42,7 +42,7 @@ class RankingMeasure(NamedTuple):
     name: str
     score: ScoreRanking
     headline: str
-    counts: str = ""
+    counted: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,6 @@ class DocumentMetric(BuiltIn):
     _: KW_ONLY
     compare_by: str = "content"
     required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
-    about = About(
-        asks="retrieved against ground-truth documents: which were found, and how early?",
-        verdicts="none",
-        source="Haystack's document evaluators",
-    )
 
     def __post_init__(self) -> None:
         if self.compare_by not in {"content", "id"} and not self.compare_by.startswith("meta."):
@@ -72,14 +67,15 @@ class DocumentMetric(BuiltIn):
         return with_options(self.measure.name, self)
 
     @property
-    def headline(self) -> str:
-        """The headline of the measure."""
-        return self.measure.headline
-
-    @property
-    def counts(self) -> str:
-        """What the fraction is of."""
-        return self.measure.counts
+    def about(self) -> About:
+        """The words of the measure."""
+        return About(
+            question="retrieved against ground-truth documents: which were found, and how early?",
+            unit="none",
+            headline=self.measure.headline,
+            counted=self.measure.counted,
+            source="Haystack's document evaluators",
+        )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask nothing. A 0 from missing documents has a detail. Raises SampleError from the measure."""

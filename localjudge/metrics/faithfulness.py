@@ -17,11 +17,11 @@ class Faithfulness(BuiltIn):
     name = "faithfulness"
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    unit_word = "attributed"
-    headline = "in an average answer, {} of the sentences are supported by the documents"
     about = About(
-        asks="sentence of the response: can it be attributed to the retrieved contexts?",
-        verdicts="sentences of the response",
+        question="sentence of the response: can it be attributed to the retrieved contexts?",
+        unit="sentences of the response",
+        headline="in an average answer, {} of the sentences are supported by the documents",
+        counted="attributed",
         source="RAGAS faithfulness",
     )
 

@@ -23,6 +23,12 @@ from dataclasses import dataclass
 from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Sample, Scored, Undefined
 
+_ABOUT = About(
+    question="sentence of the reference: can it be attributed to this context alone?",
+    unit="sentences of the reference x contexts",
+    source="RAGChecker",
+)
+
 
 class MatrixMetric(ABC):
     """A metric computed from the table."""
@@ -30,11 +36,6 @@ class MatrixMetric(ABC):
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    about = About(
-        asks="sentence of the reference: can it be attributed to this context alone?",
-        verdicts="sentences of the reference x contexts",
-        source="RAGChecker",
-    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference against every chunk."""
@@ -57,7 +58,6 @@ class MatrixRecall(MatrixMetric):
     """Share of sentences supported by any of the first k chunks, or by any chunk with marginal values if None."""
 
     first: int | None = None
-    counts = "sentences of the reference supported by a context"
 
     @property
     def name(self) -> str:
@@ -65,10 +65,13 @@ class MatrixRecall(MatrixMetric):
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
     @property
-    def headline(self) -> str:
-        """Among which documents one is looked for."""
+    def about(self) -> About:
+        """The words for these chunks."""
         among = "" if self.first is None else f" among the first {self.first}"
-        return f"in an average right answer, {{}} of the sentences are supported by a single document{among}"
+        return _ABOUT._replace(
+            headline=f"in an average right answer, {{}} of the sentences are supported by a single document{among}",
+            counted="sentences of the reference supported by a context",
+        )
 
     def score(self, table: SupportTable) -> Scored:
         """Supported sentences / sentences."""
@@ -85,8 +88,10 @@ class MatrixPrecision(MatrixMetric):
     """Share of chunks that support any sentence."""
 
     name = "matrix_precision"
-    counts = "contexts support a sentence of the reference"
-    headline = "in an average sample, {} of the documents support a sentence of the right answer"
+    about = _ABOUT._replace(
+        headline="in an average sample, {} of the documents support a sentence of the right answer",
+        counted="contexts support a sentence of the reference",
+    )
 
     def score(self, table: SupportTable) -> Scored:
         """Supporting chunks / chunks."""

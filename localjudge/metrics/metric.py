@@ -24,11 +24,18 @@ from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, U
 
 
 class About(NamedTuple):
-    """What a metric asks, what it asks it of (one verdict each, "none" without a judge), and where it comes from."""
+    """What users read about a metric. Every part may be missing.
 
-    asks: str
-    verdicts: str
-    source: str
+    `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with `{}` for the
+    amount: "in an average answer, {} of the sentences ..."; it names the average, as a mean of shares is not the share
+    of all sentences. `counted` follows the fraction: "2 of 3 attributed".
+    """
+
+    question: str = ""
+    unit: str = ""
+    headline: str = ""
+    counted: str = ""
+    source: str = ""
 
 
 Steps = Generator[Sequence[Task], Sequence[Verdict], Outcome]
@@ -57,6 +64,12 @@ class Metric(Protocol):
         """Ask about the sample and turn the verdicts into an outcome."""
 
 
+def about_of(metric: object) -> About:
+    """Return the metric's `about`, or one without text: a `Metric` need not have it."""
+    words = getattr(metric, "about", None)
+    return words if isinstance(words, About) else About()
+
+
 class _Frozen:
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}")
@@ -64,11 +77,7 @@ class _Frozen:
 
 @dataclass(frozen=True)
 class BuiltIn(_Frozen):
-    """What the metrics of this package have in common: they are values, of version 1 if they do not name another.
-
-    `headline` says the mean in words, with `{}` for the amount: "in an average answer, {} of the sentences ...". A mean
-    of shares is not the share of all sentences, so it names the average; a mean of 0 and 1 does not need to.
-    """
+    """What the metrics of this package have in common: they are values, of version 1 if they do not name another."""
 
     version = 1
 

@@ -27,11 +27,11 @@ class NoiseSensitivity:
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
-    headline = "in an average answer, {} of the sentences are wrong because a document says so"
-    counts = "sentences of the response wrong, and supported by a context"
     about = About(
-        asks="sentence of the response: is it wrong, and does a relevant context say it?",
-        verdicts="(sentences of the response + of the reference) x contexts, + sentences of the response",
+        question="sentence of the response: is it wrong, and does a relevant context say it?",
+        unit="(sentences of the response + of the reference) x contexts, + sentences of the response",
+        headline="in an average answer, {} of the sentences are wrong because a document says so",
+        counted="sentences of the response wrong, and supported by a context",
         source="RAGChecker; ragas NoiseSensitivity",
     )
 

@@ -68,10 +68,10 @@ def _metric(metric: MetricDescription) -> Table:
     remarks = ["only a judge that reads instructions can be asked"] if metric.instructions else []
     remarks += ["lower is better"] if metric.lower_is_better else []
     lines = {
-        "asks": metric.about.asks,
+        "asks": metric.about.question,
         "needs": ", ".join(metric.fields),
         "options": ", ".join(f"{name}={'|'.join(values) or 'TEXT'}" for name, values in metric.options.items()),
-        "verdicts": metric.about.verdicts,
+        "verdicts": metric.about.unit,
         "source": metric.about.source,
         "remark": "; ".join(remarks),
     }

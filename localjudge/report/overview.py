@@ -18,6 +18,7 @@ from localjudge.analysis.compare import RunComparison
 from localjudge.analysis.labels import CorrectedMean, RunLabels, how_to_label
 from localjudge.engine.hardware import readable
 from localjudge.metrics import catalog
+from localjudge.metrics.metric import about_of
 from localjudge.record.run import Run
 from localjudge.record.verification import LastVerification
 from localjudge.report import tables
@@ -143,14 +144,14 @@ def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
 
     (2 to 22)`.
     """
-    words = getattr(catalog.ours(name), "headline", None)
+    words = about_of(catalog.ours(name)).headline
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
     return f"{clause} ({' to '.join(ends)})" if ends else clause
 
 
 def _meaning(name: str, run: Run) -> str:
-    if words := getattr(catalog.ours(name), "headline", None):
+    if words := about_of(catalog.ours(name)).headline:
         question = words.format("how many")
         lower = " Lower is better." if catalog.lower_is_better(name) else ""
         return f"{question[0].upper()}{question[1:]}?{lower}"

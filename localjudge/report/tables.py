@@ -21,6 +21,7 @@ from localjudge.analysis.corrected_change import CorrectedDifference
 from localjudge.analysis.labels import RunLabels, how_to_label, labels_of
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
+from localjudge.metrics.metric import about_of
 from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict_summary
@@ -292,22 +293,28 @@ def estimate_view(estimate: Estimate) -> Table:
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """Return the counts in the metric's words and the first unit that lowers the score, or the metric's `explain`."""
+    """Return the counts in the metric's words, and the first unit that lowers a share or the ranks of useful ones."""
     detail = score.detail or ""
     if score.status != "scored":
         return detail
-    metric = catalog.ours(score.metric)
-    if explain := getattr(metric, "explain", None):
-        return str(explain([verdict.label for verdict in verdicts]))
+    counted = about_of(catalog.ours(score.metric)).counted
     if score.numerator is None or score.denominator is None:
-        return detail
-    word, counts = (str(getattr(metric, name, "")) for name in ("unit_word", "counts"))
-    line = f"{score.numerator:g} of {score.denominator:g} {word or counts}".rstrip()
+        return _at_ranks(verdicts, counted) if counted and verdicts else detail
+    line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()
     lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
-    if lacking and word:
+    of_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
+    if lacking and counted and not of_pairs:
         first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
-        line += f'; not {word}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
+        line += f'; not {counted}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
     return f"{line} ({detail})" if detail else line
+
+
+def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
+    """Format `2 of 5 useful, at ranks 1 and 4`."""
+    ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
+    listed = " and ".join(", ".join(ranks).rsplit(", ", 1))
+    place = f", at rank{'s' if len(ranks) > 1 else ''} {listed}" if ranks else ""
+    return f"{len(ranks)} of {len(verdicts)} {counted}{place}"
 
 
 def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:

@@ -17,10 +17,14 @@ from localjudge.types import FieldName
 EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A whole one, judged:\n")[2].partition("\nIt is installed by")[0])
 # One that asks nothing: 1 up to ten words, less for more.
 BREVITY = """
+from localjudge.metrics import About
+
+
 class Brevity:
     name = "brevity"
     version = 1
     required_fields = frozenset({"response"})
+    about = About(question="response: has it at most ten words?", unit="none")
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         yield from ()
@@ -172,9 +176,11 @@ def test_unknown_metric_names_and_options_are_refused(name: str, problem: str) -
 @pytest.mark.usefixtures("installed")
 def test_a_broken_plugin_leaves_other_metrics_listed(caplog: pytest.LogCaptureFixture) -> None:
     """One entry point that failed to load ended `run --list-metrics`."""
-    listed = {metric.name for metric in catalog.described()}
-    assert {"faithfulness", "brevity"} <= listed
-    assert not {"broken", "gone", "raises"} & listed
+    listed = {metric.name: metric.about for metric in catalog.described()}
+    assert {"faithfulness", "brevity"} <= listed.keys()
+    assert not {"broken", "gone", "raises"} & listed.keys()
+    assert listed["brevity"] == metrics.About(question="response: has it at most ten words?", unit="none")
+    assert listed["correctness"] == metrics.About(question="How much of the response is in the reference?")
     assert "the metric 'raises' (own_metrics_that_raise:metric) cannot be loaded" in caplog.text
 
 

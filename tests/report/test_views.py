@@ -319,8 +319,9 @@ def score(metric: str, value: float | None, *fraction: int, **more: Any) -> Scor
 
 
 def verdicts(metric: str, **labels: Label | None) -> list[VerdictRow]:
+    against = 0 if metric.startswith("matrix") else None
     return [
-        VerdictRow("a", metric, "statement", at, "reference", None, 0, 1, text, 0.5, label, None, None, None)
+        VerdictRow("a", metric, "statement", at, "reference", None, 0, 1, text, 0.5, label, None, None, None, against)
         for at, (text, label) in enumerate(labels.items())
     ]
 
