@@ -52,7 +52,7 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
         if (file := model_registry.place_of(judge)) is not None and file.is_file():
             require_gguf(file)
         return model_registry.find(judge)
-    from localjudge.engine.server.kinds import served_model
+    from localjudge.engine.server.served_model import served_model
 
     return served_model(judge, settings)
 
@@ -89,8 +89,8 @@ def open_engine(
         from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
         return LlamaCppEngine(model, settings, begin_of_text=begin_of_text, progress=progress)
-    from localjudge.engine.server.kinds import open_server
-    from localjudge.engine.server.server_engine import ServedModel
+    from localjudge.engine.server.served_model import ServedModel
+    from localjudge.engine.server.server_engine import open_server
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
@@ -114,7 +114,7 @@ def engine_build() -> EngineBuild:
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
     """Return the model's metadata by GGUF header key. Raises ModelError for a damaged file."""
     if not isinstance(model, ModelFile):
-        from localjudge.engine.server.server_engine import ServedModel
+        from localjudge.engine.server.served_model import ServedModel
 
         return model.metadata if isinstance(model, ServedModel) else {}
     from localjudge.engine.llamacpp import gguf

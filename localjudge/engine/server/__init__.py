@@ -1,1 +1,1 @@
-"""Engines on a server of this machine: llama-server, `python -m llama_cpp.server`."""
+"""Engine on a llama-server."""

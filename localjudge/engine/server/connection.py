@@ -1,7 +1,6 @@
 """Connect to the server named by the judge. No other module opens a connection.
 
-    http://127.0.0.1:8080   address: a host and its port, optionally with the usual path /v1
-
+    http://127.0.0.1:8080/v1                              host, port, perhaps the usual path
     host ──look up──> addresses, each local or allowed?   no: refused before a packet is sent
 
 Ignores proxy variables and redirects. A reply must be JSON and is limited in size and time.
@@ -222,7 +221,7 @@ class ServerConnection:
     def _not_a_model_server(self, reply: bytes) -> ModelError:
         return ModelError(
             f"the server at {self.address} does not answer as a model's server: {_shown(reply)}",
-            hint="use the address of llama-server or llama_cpp.server",
+            hint="use the address of a llama-server",
         )
 
 

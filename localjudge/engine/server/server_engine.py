@@ -1,213 +1,110 @@
-r"""Engine on a server: we control prompts and grammars, the server supplies token probabilities.
+"""Judge with a llama-server: prompts and grammars are ours, the server gives probabilities of tokens.
 
     request ── tokens, as in process ──> server: log probabilities of the valid tokens ──> verdict, as in process
                                          server: the likely text of a reason            ──> its tokens, each checked
 
-Other effects inside the server are invisible here (other requests in the same batch, a quantised cache), so the
-identity says "not isolated".
+Verdicts. The server returns log probabilities of the raw logits, before samplers and grammar, for the chosen token and
+the most likely ones. `logit_bias` raises exactly the valid tokens, so one of them is chosen and its probability is
+exact. If another valid token is missing, a second call returns the shares of the valid tokens after sampling (about
+four correct digits, because 1000 is added to a logit in single precision).
 
-The server names its model. If the name is the full path of a file on this machine with equal token count and weight
-size, the file's checksum identifies the model, and its registered profile, card and caution apply. Any other name
-proves nothing. A reply over a new connection counts only after the server describes the same model again.
+Isolation. The server continues from the longest prefix in its cache, so by default an answer depends on earlier
+requests (0.06 in the logits of one prompt with a 0.5 B model). Each prompt is therefore evaluated from a defined state:
+
+    shared          cache_prompt false   evaluates all tokens
+    shared          cache_prompt true    evaluates the last token
+    shared + own    cache_prompt true    evaluates the own tokens
+
+The server reports the number of tokens taken from its slot. Another number means that another client uses the slot.
+A model that cannot return to a shared prefix (recurrent memory) is evaluated from scratch. Other requests in the same
+batch or a quantised cache are invisible here, so the identity says "not isolated".
+
+Vocabulary. Without the model's file, the server lists each token with its bytes; literals of control tokens are
+requested one by one. No list shows which tokens match in plain text (llama.cpp's USER_DEFINED), so every token that
+looks like markup is reserved, `<div>` as well as `<|im_end|>`.
 """
 
-import logging
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from hashlib import sha256
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from localjudge import model_registry
 from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
-from localjudge.engine.llamacpp import gguf as gguf_header
-from localjudge.engine.llamacpp.model import WHO_IT_IS, vocabulary_of_file
+from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.connection import Refused, ServerAddress, ServerConnection
-from localjudge.engine.tokens import ChatTemplate, Vocabulary
+from localjudge.engine.server.connection import Refused, ServerConnection
+from localjudge.engine.server.served_model import LLAMA_SERVER, ServedModel, inside, read_model, whole
+from localjudge.engine.tokens import ChatTemplate, TokenTable, Vocabulary, is_reserved
 from localjudge.errors import ModelError, OutOfResource, SampleError
-from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
-from localjudge.words import option_name, printable
+from localjudge.words import option_name
 
-_log = logging.getLogger(__name__)
+_Tokens = tuple[int, ...]
+_RAISED = 1000.0
+_LEAST = -700.0
+"""Log probability used for a probability of 0."""
+_LOWEST = -1e39  # where single precision ends
 _ROUNDING = 1e-3
-_LEAST = -1e39  # where single precision ends
-_TOO_OLD = "use a recent version of the server"
+_LISTED = 256
+"""Number of most likely tokens to request, about 32 kB."""
+_TRIES = 3
+_FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
+_FOLDING = (3, 4)
+"""llama.cpp's numbers of WordPiece and Unigram (`llama_vocab_type`), which fold case or accents."""
+_MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
+_TRIAL = "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954."
+_TRIAL_OWN = 6
 
 
-def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
-    """Return the value of type `kind` at a path of keys and indices in a reply. Raises ModelError if missing."""
-    value = reply
-    try:
-        for step in steps:
-            value = value[step]
-    except (LookupError, TypeError) as error:
-        raise ModelError(f"the server's reply has no {'.'.join(map(str, steps))}", hint=_TOO_OLD) from error
-    if not isinstance(value, kind):
-        raise ModelError(f"the server gives {value!r:.40} as {'.'.join(map(str, steps))}", hint=_TOO_OLD)
-    return value
+def one_line(end: str) -> str:
+    """Return a llama.cpp grammar for at least one character up to the end of the line."""
+    controls = "\\x00-\\x1F\\x7F-\\x9F"
+    if end == '"':
+        return f'root ::= ([^"\\\\{controls}] | "\\\\" ["\\\\/bfnrt])+ "\\""'
+    inside_class = f"\\{end}" if end in "\\[]^-" else end
+    literal = f"\\{end}" if end == "\\" else end
+    return f'root ::= [^{inside_class}{controls}]+ "{literal}"'
 
 
-def whole(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
-    """Return an integer within the range. Raises ModelError otherwise."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
-        raise ModelError(f"the server gives {value!r:.40} as {what}")
-    return value
-
-
-def log_probability(value: Any) -> float:
-    """Return a natural log probability. Raises ModelError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST <= value <= _ROUNDING:
-        raise ModelError(f"the server gives {value!r:.40} as the logarithm of a probability")
-    return min(float(value), 0.0)
-
-
-def tokens_in(reply: Any, vocabulary_size: int) -> list[int]:
-    """Return the list `tokens` of a reply. Raises ModelError otherwise."""
-    tokens = inside(reply, "tokens", kind=list)
-    return [whole(token, "a token", most=vocabulary_size - 1) for token in tokens]
-
-
-def by_token(rows: Sequence[Any], vocabulary_size: int) -> dict[int, float]:
-    """Return log probabilities by token from rows with `id` and `logprob`.
-
-    Raises ModelError for invalid rows or a sum of probabilities above 1.
-    """
-    by_id = {
-        whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
-        for row in rows
-    }
-    total = math.fsum(map(math.exp, by_id.values()))
-    if total > 1 + _ROUNDING:
-        raise ModelError(f"the server's probabilities add up to {total:.3g}")
-    return by_id
-
-
-class ProvedFile(NamedTuple):
-    """Local file that a server names, with its header."""
-
-    file: ModelFile
-    metadata: Mapping[str, str]
-    chat_template: bool
-
-
-class ServedModel(NamedTuple):
-    """Model at a server address.
-
-    `kind` and `build` describe the server, `called` is its name for the model, `n_ctx` the maximum number of tokens.
-    `bos` and `eos` are texts for chat templates. `host` is set for another machine. `facts` are sizes that distinguish
-    models without a proved file.
-    """
-
-    address: ServerAddress
-    kind: str
-    build: str
-    called: str
-    n_ctx: int
-    vocabulary_size: int
-    chat_template: str | None = None
-    bos: str = ""
-    eos: str = ""
-    quantisation: str | None = None
-    proved: ProvedFile | None = None
-    host: str | None = None
-    facts: Mapping[str, int] = MappingProxyType({})
-
-    @property
-    def source(self) -> str:
-        """Address of the server."""
-        return str(self.address)
-
-    @property
-    def sha256(self) -> str | None:
-        """Checksum of the proved file, or None."""
-        return self.proved.file.sha256 if self.proved else None
-
-    @property
-    def profile(self) -> str | None:
-        """Registered profile of the proved file, or None."""
-        return self.proved.file.profile if self.proved else None
-
-    @property
-    def name(self) -> str:
-        """Display name: the name of the proved file, or the server's name for the model."""
-        return self.proved.file.name if self.proved else Path(self.called).name.removesuffix(".gguf") or self.kind
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Identifying metadata of the proved file, or the model's name."""
-        return self.proved.metadata if self.proved else {"general.name": self.name}
-
-
-def proved_file(
-    named: str, *, vocabulary_size: int | None = None, weight_bytes: int | None = None
-) -> ProvedFile | None:
-    """Return the local file of this name if it matches the server's description, else None."""
-    path = Path(named)
-    try:
-        if not path.is_absolute() or not path.is_file():
-            return None
-        header = gguf_header.read(path)
-        if vocabulary_size not in {None, header.lengths.get("tokenizer.ggml.tokens")}:
-            return None
-        padding = header.tensor_count * 64  # in a file, each tensor is padded to a whole block
-        if weight_bytes is not None and not 0 <= header.weight_bytes - weight_bytes <= padding:
-            return None
-        file = model_registry.find(named)
-    except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        _log.debug(f"the server names {printable(named)[:200]}, which cannot be read: {error}")
-        return None
-    metadata = {key: header.text(key) for key in WHO_IT_IS}
-    return ProvedFile(file, metadata, bool(header.text("tokenizer.chat_template")))
-
-
-class AnswerPlace(NamedTuple):
-    """Position in an answer: the preceding tokens, split into shared and own ones."""
-
-    shared: tuple[int, ...]
-    own: tuple[int, ...]
+def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
+    """Open the engine on the server. Raises the errors of `served_model`, also if the model has changed."""
+    with ExitStack() as undo:
+        connection = undo.enter_context(closing(ServerConnection(model.address, settings.allow_host)))
+        if read_model(connection) != model:
+            raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
+        engine = ServerEngine(connection, model, settings, begin_of_text=begin_of_text)
+        undo.pop_all()
+    return engine
 
 
 class ServerEngine(DecodingEngine):
-    """Answer requests with one model of a server.
+    """Answer requests with the model of a llama-server. Tests whether the server can return to a shared prefix.
 
-    `read` identifies the model behind the connection. Requests raise OutOfResource if the server is gone or serves
-    another model. Raises ModelError if the requested context exceeds the server's.
+    Raises ModelError if the requested context exceeds the server's. Requests raise OutOfResource if the server is gone,
+    is used by somebody else, or serves another model.
     """
 
     ignored_settings = ("threads", "gpu_layers")
     memory_bytes = 0
-    shares_prefixes = True
-    begins_by_itself = False
-    """Whether the server adds the model's begin token to every prompt."""
     _larger_context = "start the server with a larger one"
 
     def __init__(
-        self,
-        connection: ServerConnection,
-        model: ServedModel,
-        read: Callable[[ServerConnection], ServedModel],
-        settings: EngineSettings,
-        *,
-        begin_of_text: bool = True,
+        self, connection: ServerConnection, model: ServedModel, settings: EngineSettings, *, begin_of_text: bool
     ) -> None:
         self.name, self.metadata = model.name, model.metadata
         self._model = model
         self._connection = connection
-        self._read = read
         self._compared = connection.made
         """Connection on which the model was last checked."""
         self._undo = ExitStack()
         self._undo.callback(connection.close)
-        self._held: object = None
+        self._held: _Tokens | None = None
         """Shared prefix in the server's cache."""
         self._evaluated_tokens = 0
         self._seconds_waited = 0.0
@@ -221,51 +118,11 @@ class ServerEngine(DecodingEngine):
         super().__init__(
             self._open_vocabulary(),
             capacity=self._n_ctx - 1,  # one is sampled to read a verdict
-            begin_of_text=begin_of_text or self.begins_by_itself,
+            begin_of_text=begin_of_text,
             template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
         )
-
-    def _open_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary of the model file, open until the engine is closed."""
-        assert self._model.proved is not None
-        return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
-
-    @abstractmethod
-    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Return the natural log probability of each token at this place, before any grammar."""
-
-    @abstractmethod
-    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
-        """Return the most likely text here: at most `most` tokens of one line up to an optional end character."""
-
-    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return a reply of the original model and discard replies of another one."""
-        started = perf_counter()
-        try:
-            reply = self._connection.ask(path, body)
-        except Refused as error:
-            raise self._refusal(error) from error
-        finally:
-            self._seconds_waited += perf_counter() - started
-        made = self._connection.made
-        if made != self._compared:
-            self._held = None
-            now = self._read(self._connection)
-            if now != self._model:
-                raise OutOfResource(
-                    f"the server at {now.address} changed its model: {self.name} ({self._model.build}) before, "
-                    f"{now.name} ({now.build}) now",
-                    hint="start it with the first model again, as before, and run the same command to go on",
-                )
-            self._compared = made  # only now: until then, no reply over it is believed
-        return reply
-
-    def _refusal(self, error: Refused) -> Exception:
-        if error.is_for_good:
-            return error
-        return OutOfResource(
-            f"the server at {self._model.address} failed: {error.said}", hint="see its log, and run the command again"
-        )
+        self.shares_prefixes = True
+        self.shares_prefixes = self._can_go_back()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -275,7 +132,7 @@ class ServerEngine(DecodingEngine):
         rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
         return {
             "engine": "server",
-            "server": model.kind,
+            "server": LLAMA_SERVER,
             "server_build": model.build,
             "model": model.name,
             **facts,
@@ -308,34 +165,31 @@ class ServerEngine(DecodingEngine):
         shared = tuple(token for node in request.path[:-1] for token in node)
         own = request.path[-1]
         while not answer.finished:
-            place = AnswerPlace(shared, own)
-            own = self._decided(answer, place) if answer.wanted else self._with_reason(answer, place)
+            own = self._decided(answer, shared, own) if answer.wanted else self._with_reason(answer, shared, own)
             if not answer.finished:
                 request.require_room(len(shared) + len(own) - 1)
 
-    def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
-        """Read a verdict from the valid tokens and return the tokens after it. The remaining probability goes to one
-        other token.
+    def _decided(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
+        """Read a verdict from the valid tokens and return the own tokens with it. One other token gets the remaining
+        probability.
         """
-        logarithms = self.log_probabilities(place, answer.wanted)
+        logarithms = self._log_probabilities(shared, own, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
         legal = float(np.exp(scores).sum())
         other = next(token for token in range(len(scores)) if token not in logarithms)
         scores[other] = np.log(max(1.0 - legal, np.finfo(np.float64).tiny))
         answer.take(scores)
-        return (*place.own, *answer.pending)
+        return (*own, *answer.pending)
 
-    def _with_reason(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
-        """Return the tokens after a reason or its valid beginning. Closes the reason as soon as possible.
+    def _with_reason(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
+        """Return the own tokens with a reason or its valid beginning. Closes the reason as soon as possible.
 
         Raises SampleError if it can be neither continued nor closed.
         """
-        own = place.own
         end = self.vocabulary.user(answer.reason_end)[-1:]
         most = answer.reason_left
-        written = self.written(place, end=answer.reason_end, most=most) if most else []
-        for token in (*written, *end):
+        for token in (*(self._likely_line(shared, own, answer.reason_end, most) if most else ()), *end):
             if answer.finished or answer.wanted:
                 break
             legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
@@ -346,3 +200,186 @@ class ServerEngine(DecodingEngine):
             answer.take(scores)
             own = (*own, *answer.pending)
         return own
+
+    def _log_probabilities(self, shared: _Tokens, own: _Tokens, wanted: Sequence[int]) -> Mapping[int, float]:
+        """Return the natural log probability of each token after a prompt, before any grammar.
+
+        Takes a second call if a valid token is not among the most likely.
+        """
+        raised = [[token, _RAISED] for token in wanted]
+        reply = self._after(shared, own, n_probs=_LISTED, logit_bias=raised)
+        likely = inside(reply, "completion_probabilities", 0)
+        by_id = self._by_token([*inside(likely, "top_logprobs", kind=list), likely])
+        if all(token in by_id for token in wanted):
+            return {token: by_id[token] for token in wanted}
+        reply = self._after(shared, own, n_probs=len(wanted), logit_bias=raised, post_sampling_probs=True)
+        shares = self._shares(inside(reply, "completion_probabilities", 0, "top_probs", kind=list))
+        reference = max(by_id.keys() & shares.keys(), key=shares.__getitem__, default=None)
+        if reference is None:
+            raise ModelError(f"the server at {self._model.address} gives shares of tokens that it did not choose among")
+        scale = by_id[reference] - shares[reference]
+        return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
+
+    def _likely_line(self, shared: _Tokens, own: _Tokens, end: str, most: int) -> list[int]:
+        """Return the most likely text after a prompt: at most `most` tokens of one line up to an optional end."""
+        how = {"grammar": one_line(end), "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
+        return self._tokens_in(self._after(shared, own, predict=most, **how))
+
+    def _after(self, shared: _Tokens, own: _Tokens, **how: Any) -> dict[str, Any]:
+        """Return the reply after a prompt, from a slot state that depends only on the prompt."""
+        prompt = (*shared, *own)
+        if not (self.shares_prefixes and shared):
+            return self._complete(prompt, cached=None, **how)
+        for _ in range(_TRIES):
+            if self._held != shared:
+                self._complete(shared, cached=None, predict=0)
+                self._held = shared
+            again = self._complete(shared, cached=len(shared) - 1, predict=0)
+            reply = self._complete(prompt, cached=len(shared), **how) if again else again
+            if reply:
+                return reply
+            self._held = None
+        raise OutOfResource(
+            f"the server at {self._model.address} forgets what it was just asked: somebody else is using it",
+            hint="wait until nobody does, or start it with --parallel 1 for this run; then run the same command again",
+        )
+
+    def _complete(self, prompt: _Tokens, *, cached: int | None, predict: int = 1, **how: Any) -> dict[str, Any]:
+        """Return the reply, or {} if the slot did not supply `cached` tokens (None: evaluated from scratch)."""
+        body = {
+            "prompt": list(prompt),
+            "n_predict": predict,
+            "cache_prompt": cached is not None,
+            "id_slot": 0,
+            "samplers": [],
+            "mirostat": 0,
+            "grammar": "",
+            "temperature": 1.0,
+            "seed": 0,
+            "response_fields": _FIELDS,
+            **how,
+        }
+        reply: dict[str, Any] = self._ask("/completion", body)
+        if inside(reply, "tokens_evaluated") != len(prompt) or reply.get("truncated"):
+            raise ModelError(
+                f"the server at {self._model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
+                hint="start it without options that shift or cut its context",
+            )
+        taken = whole(inside(reply, "timings", "cache_n"), "a number of tokens")
+        self._evaluated_tokens += len(prompt) - taken
+        return reply if cached is None or taken == cached else {}
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Return a reply of the original model. After a new connection, first compare the model."""
+        started = perf_counter()
+        try:
+            reply = self._connection.ask(path, body)
+        except Refused as error:
+            raise self._refusal(error) from error
+        finally:
+            self._seconds_waited += perf_counter() - started
+        made = self._connection.made
+        if made != self._compared:
+            self._held = None
+            now = read_model(self._connection)
+            if now != self._model:
+                raise OutOfResource(
+                    f"the server at {now.address} changed its model: {self.name} ({self._model.build}) before, "
+                    f"{now.name} ({now.build}) now",
+                    hint="start it with the first model again, as before, and run the same command to go on",
+                )
+            self._compared = made  # only now: until then, no reply over it is believed
+        return reply
+
+    def _refusal(self, error: Refused) -> Exception:
+        where = f"the server at {self._model.address}"
+        if not error.is_for_good:
+            return OutOfResource(f"{where} failed: {error.said}", hint="see its log, and run the command again")
+        return SampleError(f"{where} has no room for the prompt: {error.said}") if "context" in error.said else error
+
+    def _can_go_back(self) -> bool:
+        """Return whether the server can return to a shared prefix and gives the same bits each time."""
+        tokens = tuple(self._tokenize(_TRIAL))
+        shared, own, wanted = tokens[:-_TRIAL_OWN], tokens[-_TRIAL_OWN:], tokens[:2]
+        self._log_probabilities((), tokens, wanted)
+        try:
+            first, *others = [self._log_probabilities(shared, own, wanted) for _ in range(_TRIES)]
+        except OutOfResource:
+            return False
+        finally:
+            self._held = None
+        return bool(shared) and all(trial == first for trial in others)
+
+    def _open_vocabulary(self) -> Vocabulary:
+        """Return the vocabulary of the model's file, open until the engine is closed, or the one that the server lists.
+
+        Control tokens have no bytes in the server's list.
+        """
+        if self._model.proved:
+            return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
+        meta = inside(self._ask("/v1/models"), "data", 0, "meta", kind=dict)
+        if meta.get("vocab_type") in _FOLDING:
+            raise ModelError(f"the model at {self._model.address} cannot judge: its tokens fold case or accents")
+        size, any_token = self._model.vocabulary_size, self._tokenize("a")[0]
+        reply = self._complete((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
+        rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
+        try:
+            by_id = {self._token(row["id"]): bytes(row["bytes"]) for row in rows}
+        except (LookupError, TypeError, ValueError):
+            by_id = {}
+        if len(by_id) != size or not any(by_id.values()):
+            raise ModelError(f"the server at {self._model.address} does not list its {size:,} tokens with their bytes")
+        control = {token for token, piece in by_id.items() if not piece}
+        for token in control:
+            by_id[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
+        pieces = [by_id[token] for token in range(size)]
+        begins = self._tokenize("", special=True, begin=True)
+        ends = self._tokenize(self._model.eos, special=True) if self._model.eos else []
+        table = TokenTable(
+            pieces=pieces,
+            exact=True,
+            reserved={
+                token: piece
+                for token, piece in enumerate(pieces)
+                if (token in control or _MARKUP.fullmatch(piece.strip()))
+                and is_reserved(piece, control=token in control)
+            },
+            bytes_alone={piece: token for token, piece in enumerate(pieces) if len(piece) == 1},
+            bos=begins[0] if begins else -1,
+            eos=ends[0] if len(ends) == 1 else -1,
+            begin=begins[0] if begins else None,
+            tokenize=lambda data: self._tokenize(data.decode()),
+        )
+        return Vocabulary(table, self._model.chat_template)
+
+    def _tokenize(self, text: str, *, special: bool = False, begin: bool = False) -> list[int]:
+        return self._tokens_in(
+            self._ask("/tokenize", {"content": text, "add_special": begin, "parse_special": special})
+        )
+
+    def _tokens_in(self, reply: Any) -> list[int]:
+        return [self._token(token) for token in inside(reply, "tokens", kind=list)]
+
+    def _token(self, value: Any) -> int:
+        return whole(value, "a token", most=self._model.vocabulary_size - 1)
+
+    def _by_token(self, rows: Sequence[Any]) -> dict[int, float]:
+        """Return natural log probabilities by token. Raises ModelError for impossible ones or a sum above 1."""
+        by_id = {self._token(inside(row, "id")): _log_probability(inside(row, "logprob")) for row in rows}
+        total = math.fsum(map(math.exp, by_id.values()))
+        if total > 1 + _ROUNDING:
+            raise ModelError(f"the server's probabilities add up to {total:.3g}")
+        return by_id
+
+    def _shares(self, rows: Sequence[Any]) -> dict[int, float]:
+        """Return log shares after sampling, without tokens of share 0. Raises ModelError for impossible ones."""
+        shares = {self._token(inside(row, "id")): inside(row, "prob") for row in rows}
+        if not shares or not all(isinstance(share, float | int) and 0 < share <= 1 for share in shares.values()):
+            raise ModelError(f"the server at {self._model.address} gives {shares!r:.80} as shares")
+        return {token: math.log(share) for token, share in shares.items()}
+
+
+def _log_probability(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _LOWEST <= value <= _ROUNDING:
+        raise ModelError(f"the server gives {value!r:.40} as the logarithm of a probability")
+    return min(float(value), 0.0)

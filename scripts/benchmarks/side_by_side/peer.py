@@ -2,8 +2,8 @@
 
     python peer.py WAY MODEL URL SECONDS     samples in, results out, one line of JSON each
 
-Each way configures an evaluator for a local model as documented: for the OpenAI-compatible server at the URL, or
-localjudge also for the model file. It returns a function that judges one sample and gives its score with the texts and
+Each way configures an evaluator for a local model as documented: for the OpenAI-compatible server at the URL, and
+localjudge for the model file. It returns a function that judges one sample and gives its score with the texts and
 values of the verdicts, if the evaluator has any. Errors appear as users see them. Connections beyond loopback are
 refused.
 """
@@ -26,12 +26,12 @@ Result = tuple[Any, Sequence[str], Sequence[Any]]
 Judge = Callable[[Sample], Result]
 
 
-def localjudge(judge: str) -> Judge:
-    """Faithfulness by the model's file, or by the server."""
+def localjudge(model: str) -> Judge:
+    """Faithfulness by the model's file."""
     from localjudge import Judge as OpenJudge
     from localjudge import evaluate
 
-    opened = OpenJudge.open(judge, n_ctx=4096)
+    opened = OpenJudge.open(model, n_ctx=4096)
 
     def score(sample: Sample) -> Result:
         row = {"user_input": sample["question"], "response": sample["answer"], "retrieved_contexts": sample["contexts"]}
@@ -174,7 +174,6 @@ def inspect(url: str) -> Judge:
 
 WAYS: dict[str, Callable[[str, str, float], Judge]] = {
     "localjudge": lambda model, url, seconds: localjudge(model),
-    "localjudge, by the server": lambda model, url, seconds: localjudge(url),
     "ragas faithfulness": lambda model, url, seconds: ragas("Faithfulness", url),
     "ragas faithfulness, classic": lambda model, url, seconds: ragas_classic("Faithfulness", url, seconds),
     "ragas context recall": lambda model, url, seconds: ragas("ContextRecall", url),

@@ -1,6 +1,6 @@
 """Environments, the model's server, and the order of turns.
 
-    for every 6 samples:  localjudge, localjudge by the server, ragas ...     then some of them a second time
+    for every 6 samples:  localjudge, ragas ...     then some of them a second time
 
 Each way judges six samples with a separate process and server, so it finds no other way's prompts in a cache. Requests
 pass through a proxy that counts tokens. A sample that exceeds --patience is abandoned, and the process killed. Each
@@ -117,7 +117,7 @@ def _judge(bench: Bench, way: str, samples: Sequence[Sample]) -> Iterator[Row]:
         errors = stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
         server, tokens, port = None, Counter[str](), 0
         if way != "localjudge":
-            server, port = _serve(stack, bench.model, logits="localjudge" in way)
+            server, port = _serve(stack, bench.model)
             port = _count(stack, port, tokens)
         python = bench.environments.absolute() / environment_of(way) / "bin" / "python"
         script, address = Path(__file__).with_name("peer.py"), f"http://127.0.0.1:{port}"
@@ -164,13 +164,13 @@ def _start(stack: ExitStack, command: Sequence[Any], **how: Any) -> subprocess.P
     return process
 
 
-def _serve(stack: ExitStack, model: Path, *, logits: bool) -> tuple[subprocess.Popen[bytes], int]:
-    """Serve the model on a free port; `logits`: with token probabilities, which take llama_cpp.server memory."""
+def _serve(stack: ExitStack, model: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Serve the model on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     threads = str(len(os.sched_getaffinity(0)))
-    command = [sys.executable, "-m", "llama_cpp.server", "--n_ctx", "4096", "--logits_all", str(logits)]
+    command = [sys.executable, "-m", "llama_cpp.server", "--n_ctx", "4096", "--logits_all", "False"]
     command += ["--n_threads", threads, "--n_threads_batch", threads, "--model"]
     if llama_server := os.environ.get("LOCALJUDGE_LLAMA_SERVER"):
         command = [llama_server, "-c", "4096", "-np", "1", "-t", threads, "-tb", threads, "-m"]

@@ -17,8 +17,8 @@ from threading import Thread
 from typing import Any
 
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.kinds import open_server, served_model
-from localjudge.engine.server.server_engine import ServerEngine
+from localjudge.engine.server.served_model import served_model
+from localjudge.engine.server.server_engine import ServerEngine, open_server
 
 CONTROL = ["<s>", "</s>", "<|turn|>"]
 TEMPLATE = "{% for message in messages %}<|turn|>{{ message['content'] }}{% endfor %}<|turn|>"

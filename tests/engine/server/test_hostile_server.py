@@ -9,7 +9,7 @@ import pytest
 
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Patience, Refused, ServerAddress, ServerConnection
-from localjudge.engine.server.kinds import served_model
+from localjudge.engine.server.served_model import served_model
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 from tests.engine.contract import example_requests
@@ -189,23 +189,12 @@ def test_a_replaced_server_is_refused_during_a_run() -> None:
                 list(answers)
 
 
-@pytest.mark.parametrize(
-    ("replies", "hint"),
-    [
-        ({}, "ollama:NAME"),
-        ({"/v1/models": {"data": [{"id": "x", "owned_by": "organization_owner"}]}}, "ollama:NAME"),
-        ({"/v1/models": {"data": [{"id": "x.gguf", "owned_by": "me"}]}}, "--logits_all true"),
-    ],
-    ids=["Ollama", "LM Studio", "llama_cpp.server without its file"],
-)
-def test_other_kinds_of_servers_are_refused_with_a_hint(fake: FakeServer, replies: dict[str, Any], hint: str) -> None:
-    def instead(path: str, body: Any) -> tuple[int, Any]:
-        return (200, replies[path]) if path in replies else (404, {"error": "not found"})
-
-    fake.answer = instead  # type: ignore[method-assign]
-    with pytest.raises(ModelError, match="the server at") as error:
+def test_other_kinds_of_servers_are_refused_with_a_hint(fake: FakeServer) -> None:
+    """Ollama, LM Studio and llama_cpp.server do not know the path /props."""
+    fake.spoil["/props"] = lambda *_: (404, {"error": "not found"})
+    with pytest.raises(ModelError, match="is not a llama-server") as error:
         served_model(fake.url, SETTINGS)
-    assert hint in str(error.value.hint)
+    assert "name the model's file with judge='/PATH/MODEL.gguf'" in str(error.value.hint)
 
 
 def looked_up(monkeypatch: pytest.MonkeyPatch, *numeric: str) -> None:

@@ -1,0 +1,197 @@
+"""Identify the model of a llama-server. Any other server is refused.
+
+The server names its model. If the name is the full path of a file on this machine, with the same token count and
+weight size, the file's checksum identifies the model, and its registered profile, card and caution apply. Any other
+name proves nothing.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localjudge import model_registry
+from localjudge.engine.llamacpp import gguf as gguf_header
+from localjudge.engine.llamacpp.model import WHO_IT_IS
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.server.connection import Refused, ServerAddress, ServerConnection, read_address
+from localjudge.errors import ModelError, OutOfResource
+from localjudge.model_registry import ModelFile
+from localjudge.words import option, printable
+
+LLAMA_SERVER = "llama-server"
+_log = logging.getLogger(__name__)
+_UNKNOWN = (404, 405, 501)
+_FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
+"""Size fields of /v1/models, with their names in an identity."""
+
+
+class ProvedFile(NamedTuple):
+    """Local file that a server names, with its header."""
+
+    file: ModelFile
+    metadata: Mapping[str, str]
+    chat_template: bool
+
+
+class ServedModel(NamedTuple):
+    """Model at a server address.
+
+    `called` is the server's name for the model. `bos` and `eos` are texts for chat templates. `host` is set for another
+    machine. `facts` are sizes that distinguish models without a proved file.
+    """
+
+    address: ServerAddress
+    build: str
+    called: str
+    n_ctx: int
+    vocabulary_size: int
+    chat_template: str | None
+    bos: str
+    eos: str
+    quantisation: str | None
+    proved: ProvedFile | None
+    host: str | None
+    facts: Mapping[str, int]
+
+    @property
+    def source(self) -> str:
+        """Address of the server."""
+        return str(self.address)
+
+    @property
+    def sha256(self) -> str | None:
+        """Checksum of the proved file, or None."""
+        return self.proved.file.sha256 if self.proved else None
+
+    @property
+    def profile(self) -> str | None:
+        """Registered profile of the proved file, or None."""
+        return self.proved.file.profile if self.proved else None
+
+    @property
+    def name(self) -> str:
+        """Name of the proved file, or the server's name for the model."""
+        return self.proved.file.name if self.proved else Path(self.called).name.removesuffix(".gguf") or LLAMA_SERVER
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Identifying metadata of the proved file, or the model's name."""
+        return self.proved.metadata if self.proved else {"general.name": self.name}
+
+
+def served_model(judge: str, settings: EngineSettings) -> ServedModel:
+    """Identify the model at the address in a judge's name.
+
+    Raises ModelError if there is no server or it cannot judge; InputError for an invalid address or another machine;
+    OutOfResource for a server that does not become ready.
+    """
+    with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:
+        return read_model(connection)
+
+
+def read_model(connection: ServerConnection) -> ServedModel:
+    """Read the server's model description and compare it with the file, if that is on this machine.
+
+    Raises the errors of `served_model`.
+    """
+    address = connection.address
+    try:
+        props = _ask_if_known(connection, "/props")
+    except OutOfResource as error:
+        if connection.made:
+            raise
+        raise ModelError(
+            f"there is no server at {address}: {error.message}",
+            hint="start it, for example: llama-server -m MODEL.gguf --port 8080",
+        ) from error
+    if not isinstance(props.get("default_generation_settings"), dict):
+        raise ModelError(
+            f"the server at {address} is not a llama-server",
+            hint=f"name the model's file with {option('judge', '/PATH/MODEL.gguf')}, or a model of Ollama or LM Studio "
+            f"with {option('judge', 'ollama:NAME')} (`localjudge models` lists them)",
+        )
+    meta = inside(connection.ask("/v1/models"), "data", 0, "meta", kind=dict)
+    size = whole(inside(meta, "n_vocab"), "the size of its vocabulary")
+    named = str(props.get("model_path", ""))
+    proved = _proved_file(named, size, whole(meta.get("size", 0), "the model's size")) if connection.is_local else None
+    _refuse_adapters(connection)
+    template = str(props.get("chat_template") or "")
+    return ServedModel(
+        address=address,
+        build=printable(str(props.get("build_info", "unknown"))),
+        called=printable(str(props.get("model_alias") or named)),
+        # 0 from a router, which has no model of its own.
+        n_ctx=whole(inside(props, "default_generation_settings", "n_ctx"), "its context", least=1),
+        vocabulary_size=size,
+        # Without one in its file, the server names the template that it would use instead.
+        chat_template=None if proved and not proved.chat_template else template or None,
+        bos=str(props.get("bos_token", "")),
+        eos=str(props.get("eos_token", "")),
+        quantisation=printable(str(meta.get("ftype") or "")) or None,
+        proved=proved,
+        host=None if connection.is_local else address.host,
+        facts={fact: whole(meta[name], fact) for name, fact in _FACTS.items() if meta.get(name) is not None},
+    )
+
+
+def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedFile | None:
+    """Return the local file of this name if it matches the server's description, else None."""
+    path = Path(named)
+    try:
+        if not path.is_absolute() or not path.is_file():
+            return None
+        header = gguf_header.read(path)
+        padding = header.tensor_count * 64  # in a file, each tensor is padded to a whole block
+        if vocabulary_size != header.lengths.get("tokenizer.ggml.tokens"):
+            return None
+        if not 0 <= header.weight_bytes - weight_bytes <= padding:
+            return None
+        file = model_registry.find(named)
+    except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        _log.debug(f"the server names {printable(named)[:200]}, which cannot be read: {error}")
+        return None
+    metadata = {key: header.text(key) for key in WHO_IT_IS}
+    return ProvedFile(file, metadata, bool(header.text("tokenizer.chat_template")))
+
+
+def _refuse_adapters(connection: ServerConnection) -> None:
+    """Raise ModelError for a model with LoRA adapters, because its path and size describe the base file."""
+    for row in _ask_if_known(connection, "/lora-adapters", list):
+        if inside(row, "scale") != 0:
+            raise ModelError(
+                f"the server at {connection.address} changes its model by a LoRA adapter, "
+                f"{printable(str(row.get('path')))[:200]!r}",
+                hint="merge it into a model of its own (llama-export-lora), or start the server without --lora",
+            )
+
+
+def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dict) -> Any:
+    """Return the reply, or an empty one if the server does not know the path."""
+    try:
+        return connection.ask(path, kind=kind)
+    except Refused as error:
+        if error.status not in _UNKNOWN:
+            raise
+        return kind()
+
+
+def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
+    """Return the value of type `kind` at a path of keys and indices in a reply. Raises ModelError if missing."""
+    value, place, hint = reply, ".".join(map(str, steps)), "use a recent version of the server"
+    try:
+        for step in steps:
+            value = value[step]
+    except (LookupError, TypeError) as error:
+        raise ModelError(f"the server's reply has no {place}", hint=hint) from error
+    if not isinstance(value, kind):
+        raise ModelError(f"the server gives {value!r:.40} as {place}", hint=hint)
+    return value
+
+
+def whole(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
+    """Return an integer within the range. Raises ModelError otherwise."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        raise ModelError(f"the server gives {value!r:.40} as {what}")
+    return value
