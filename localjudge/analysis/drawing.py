@@ -1,13 +1,13 @@
 """Draw the statements to label, by the expected gain of a label for the corrected means of a run.
 
-One drawing serves several metrics. The size of a statement is the weight of its units in them (root of the sum of
-squares), times the judge's uncertainty (`localjudge.stats.corrected`). Each statement is drawn once.
+The size of a statement is the weight of its units in all metrics (root of the sum of squares), times the judge's
+uncertainty (`localjudge.stats.corrected`). Each statement is drawn once.
 
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
     "It is long."                        1/12             -         .22    .0183
 
-A drawing is an order, determined by run, metrics and seed. Any number of labels from its start is a sample.
+Run, metrics and seed determine the order. Any number of labels from its start is a sample.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from localjudge.analysis.label_sheet import SheetRow
 from localjudge.analysis.units import Evidence, UnitFrame, UnitPlace, first_places, unit_frames, verdicts_at
 from localjudge.errors import InputError
 from localjudge.record.label_rows import LabelRow, stored_labels
@@ -27,10 +28,11 @@ from localjudge.words import option_name
 _STRATA = 10
 _AND = " + "
 _NAME_DIGITS = 8
+_SAME_DIGITS = ".9g"
+"""Format of a share that is the same on other machines."""
 _NO_DRAWING = dict.fromkeys(("draw", "frame", "share", "turn"))
 _SEED_DIGITS = 18
 _NAME = re.compile(rf"([0-9]{{1,{_SEED_DIGITS}}}): (.+) [0-9a-f]{{{_NAME_DIGITS}}}")
-SheetRow = dict[str, Any]
 
 
 class DrawnStatement(NamedTuple):
@@ -114,31 +116,26 @@ def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[
     count = sum(len(frame.by_key) for frame in frames.values())
     drawings = (draw_again(name, frames, min(last, count)) for name, last in turns.items() if count)
     drawn = {
-        (drawing.name, drawing.frame, statement.key, statement.turn, _digits(statement.share))
+        (drawing.name, drawing.frame, statement.key, statement.turn, f"{statement.share:{_SAME_DIGITS}}")
         for drawing in drawings
         if drawing
         for statement in drawing.statements
     }
-    says = ((row.draw, row.frame, row.key, row.turn, _digits(row.share)) for row in rows)
+    says = ((row.draw, row.frame, row.key, row.turn, f"{row.share or 0:{_SAME_DIGITS}}") for row in rows)
     return [place for place, facts in enumerate(says) if facts[0] and facts not in drawn]
-
-
-def _digits(share: float | None) -> str:
-    """Round the share to digits that are the same on other machines."""
-    return f"{share or 0:.9g}"
 
 
 def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
     """Return the labels of a run, without the drawing if the run does not reproduce it.
 
-    Drawings of another run (`drawn_by`) were checked when their labels were read, and are checked by `verify`.
+    Drawings of another run (`drawn_by`) were checked when their labels were read.
     """
     undrawn = {row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))}
     return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
 
 
 def labels_in(run: Run, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
-    """Return the usable labels in a run's directory. Pass the run's `frames` if already known."""
+    """Return the usable labels of a run. Pass its `frames` if already known."""
     rows = stored_labels(run.directory)
     return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
 

@@ -60,8 +60,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 class SheetLabel(NamedTuple):
     """A row of a sheet.
 
-    Texts are unchanged, with the apostrophe of `words.escape_formula`. `human` is None if unlabelled. `when` is ISO
-    8601 in UTC.
+    Texts may keep the apostrophe of `words.escape_formula`. `when` is ISO 8601 in UTC.
     """
 
     place: str
@@ -74,9 +73,9 @@ class SheetLabel(NamedTuple):
 
 
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write the rows in the format of the path's suffix, atomically and readable only by the owner.
+    """Write the rows in the format of the path's suffix, and log the number of texts too long for Excel.
 
-    Logs the number of texts too long for Excel. Raises InputError for an existing file or another suffix.
+    Raises InputError for an existing file or another suffix.
     """
     _refuse_workbook(path)
     if (ending := path.suffix.lower()) not in ENDINGS:
@@ -113,8 +112,8 @@ def _csv(rows: Sequence[SheetRow]) -> bytes:
 def read_sheet(path: str | Path) -> list[SheetLabel]:
     """Read the rows of a file, or of standard input (`-`), without empty ones.
 
-    Raises DataError if the file cannot be read, lacks columns, or has rows (all listed) that are invalid or contradict
-    each other for one annotator and time, and InputError for an Excel workbook.
+    Raises DataError if it cannot be read, lacks columns, or has rows that are invalid or contradict each other for one
+    annotator and time; InputError for an Excel workbook.
     """
     _refuse_workbook(Path(path))
     name = shown_name(str(path))
@@ -148,7 +147,7 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
-    """Return the row, or None for an empty one. Adds its errors to `problems`."""
+    """Return the row, or None for an empty one, and add its problems to the list."""
 
     def report(column: str, found: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, found, expected))

@@ -4,7 +4,7 @@
     relevance    question, sentences, relevant                 which sentences answer it?
 
 A label is 1 or 0, as read by `localjudge.analysis.human_label`, or empty for not labelled. All invalid rows are
-reported at once, and no row is dropped silently.
+reported at once.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class LabelledText(NamedTuple):
     """A statement with its contexts and one label, or the sentences of a passage with a label each.
 
     A label states whether the statement is in the contexts, or the sentence answers the question. None means not
-    labelled. `columns` contains all columns of the row.
+    labelled. `columns` are all columns of the row.
     """
 
     place: str
@@ -43,10 +43,7 @@ class LabelledText(NamedTuple):
 
 
 class LabelledTexts(NamedTuple):
-    """Labelled texts of one file and shape. `sha256` is the hash of the decompressed file.
-
-    `unlabelled` counts statements (left out) and sentences without a label.
-    """
+    """Labelled texts of one file. `sha256` is of the decompressed file, `unlabelled` the number of missing labels."""
 
     name: str
     sha256: str
@@ -56,9 +53,9 @@ class LabelledTexts(NamedTuple):
 
 
 def read_labelled_texts(file: str | Path) -> LabelledTexts:
-    """Read the labelled texts of a file, or of standard input (`-`).
+    """Read a file, or standard input (`-`), without unlabelled statements.
 
-    Raises DataError if the file cannot be read, has an unknown shape, or has invalid rows.
+    Raises DataError if it cannot be read, has an unknown shape, or has invalid rows.
     """
     with closing(Source(str(file))) as source:
         sha256 = hashlib.sha256()
@@ -84,15 +81,15 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     """Return the shape by the columns of the first rows. A file without readable rows counts as attribution."""
-    columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
     if not rows:
         raise DataError(f"{name} has no rows")
+    columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
     if not columns or ("statement" in columns and "label" in columns and columns.keys() & {"context", "contexts"}):
         return "attribution"
     if columns.keys() >= {"question", "sentences", "relevant"}:
         return "relevance"
     raise DataError(
-        f"{name} holds no labelled texts (columns: {', '.join(shown(str(column)) for column in columns)})",
+        f"{name} holds no labelled texts (columns: {', '.join(map(shown, columns))})",
         hint="either context, statement and label, or question, sentences and relevant; labels of a run's verdicts are "
         "taken by: localjudge label RUN --read FILE",
     )

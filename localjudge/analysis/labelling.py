@@ -1,7 +1,7 @@
 """Label a run: choose the next statements and store the decisions.
 
-Keys in the terminal, sheets and pages all give the same rows in the run's directory. An existing label, of another
-drawing or from another run, also counts for the current drawing and is not asked for again.
+Terminal, sheets and pages give the same rows. An existing label, of another drawing or run, also counts for the
+current drawing and is not asked for again.
 """
 
 import math
@@ -10,16 +10,8 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from localjudge.analysis.drawing import (
-    Drawing,
-    SheetRow,
-    draw_again,
-    draw_statements,
-    labels_in,
-    misdrawn,
-    sheet_rows,
-)
-from localjudge.analysis.label_sheet import SheetLabel, read_sheet
+from localjudge.analysis.drawing import Drawing, draw_again, draw_statements, labels_in, misdrawn, sheet_rows
+from localjudge.analysis.label_sheet import SheetLabel, SheetRow, read_sheet
 from localjudge.analysis.labels import Decisions, cannot_correct, check_labels_allowed, pace
 from localjudge.analysis.units import UnitFrame, correctable, first_places, unit_frames, verdicts_at
 from localjudge.errors import DataError, InputError
@@ -35,8 +27,8 @@ _SHOWN = 3
 class Labelling:
     """Statements of a run drawn for one annotator, with the decisions so far.
 
-    `rows` are left to label, in order. `labelled` of `total` drawn statements are done. `remarks` name means that these
-    labels cannot correct, with the reason.
+    `rows` are left to label, in order. `labelled` of `total` statements are done. `remarks` give the means that labels
+    cannot correct, with the reason.
     """
 
     def __init__(  # as they are typed
@@ -52,11 +44,15 @@ class Labelling:
     ) -> None:
         """Draw `n` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `metrics` defaults to those that labels can correct. With `again`, draw statements labelled by others for a
-        second opinion. Raises InputError for a metric without judge verdicts, a count below 1, both counts, or a run
-        stopped by scores, and RunDirectoryError for a directory without a run.
+        `metrics` defaults to those that labels can correct; `again` draws statements that others have labelled. Raises
+        InputError for a metric without judge verdicts, a count below 1, both counts, or a run stopped by scores, and
+        RunDirectoryError for a directory without a run.
         """
-        _check_extent(n, minutes)
+        if n is not None and minutes is not None:
+            names = f"{option_name('n')} and {option_name('minutes')}"
+            raise InputError(f"{names} both say how many", hint="give one of them")
+        if minutes is not None and not 0 < minutes < math.inf:
+            raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
         self.run, self.labeller, self._named = as_run(run), annotator(labeller), labeller
         check_labels_allowed(self.run)
         frames, self._decisions = correctable(self.run, metrics), Decisions(stored_labels(self.run.directory))
@@ -84,14 +80,11 @@ class Labelling:
 
     @property
     def labelled(self) -> int:
-        """Number of completed statements."""
+        """Number of statements done."""
         return self.total - len(self.rows)
 
     def rows_to_send(self) -> list[SheetRow]:
-        """Return the remaining rows for another annotator, with the annotator's name if given.
-
-        Raises InputError if none is left.
-        """
+        """Return the remaining rows for another annotator. Raises InputError if none is left."""
         if not self.rows:
             hint = f"draw more with {option('n')}"
             if self._again:
@@ -139,19 +132,8 @@ class Labelling:
         self._decisions = Decisions([*self._decisions.rows, *rows])
 
 
-def _check_extent(n: int | None, minutes: float | None) -> None:
-    if n is not None and minutes is not None:
-        names = f"{option_name('n')} and {option_name('minutes')}"
-        raise InputError(f"{names} both say how many", hint="give one of them")
-    if minutes is not None and not 0 < minutes < math.inf:
-        raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
-
-
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
-    """Return rows that carry existing labels over to this drawing, for its statements before a turn.
-
-    They are a sample of the drawing, independent of annotator and time.
-    """
+    """Return rows that carry existing labels over to this drawing, for its statements before a turn."""
     of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
     labels = {
         row.key: row
@@ -163,10 +145,9 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """Number of statements by what reading a source changed, for one annotator each.
+    """Number of statements by what reading a source changed, counted for each annotator.
 
-    Labels are `new`, `changed`, `withdrawn`, `known` already, or `older` than the current one. `unlabelled` rows have
-    no label and withdraw none.
+    `known` labels were there already, and `older` ones are older than the current one. `unlabelled` rows withdraw none.
     """
 
     new: int = 0
@@ -180,10 +161,10 @@ class LabelsRead(NamedTuple):
 def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
     """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
 
-    Labels match by the text shown. `labeller` is the annotator of rows without a name. The latest decision of each
-    annotator counts, and sheet rows without a time get the time of reading. Raises DataError, and adds no label, for a
-    file without labels or with labels of other statements (ignored if they are of another run). Raises InputError for a
-    run stopped by scores, and if the annotator is unknown and others have labelled.
+    `labeller` is the annotator of rows without a name. The latest decision of each annotator counts; rows without a
+    time get the time of reading. Raises DataError, and adds no label, for a file without labels or with labels of
+    other statements (which are ignored in another run). Raises InputError for a run stopped by scores, and if the
+    annotator is unknown and others have labelled.
     """
     run = as_run(run)
     check_labels_allowed(run)
@@ -209,8 +190,7 @@ def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[La
     labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
     rows = [row for row in labels if row.key in keys]
     if not rows:
-        problem = f"none of the {len(labels):,} labels in {other.directory} is of a statement in {run.directory}"
-        raise DataError(problem)
+        raise DataError(f"none of the {len(labels):,} labels in {other.directory} is of a statement in {run.directory}")
     place, elsewhere = str(other.directory.resolve()), {*misdrawn(rows, frames)}
     drawn_by = (row.drawn_by or place if number in elsewhere else None for number, row in enumerate(rows))
     return [row.model_copy(update={"drawn_by": run}) for row, run in zip(rows, drawn_by, strict=True)]
@@ -234,7 +214,7 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 
 
 def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
-    """Return the rows with an annotator each: their own, else `labeller`, the sheet's only annotator, or the user."""
+    """Fill in the annotator of each row: its own, else `labeller`, the sheet's only annotator, or the user."""
     names = {label.labeller for label in sheet if label.labeller}
     others, is_open = sorted(known - {annotator()}), labeller is None and len(names) != 1
     if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
@@ -248,7 +228,7 @@ def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None
 def _decisions_in(
     run: Run, frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], decisions: Decisions
 ) -> tuple[list[LabelRow], list[LabelRow]]:
-    """Return labels `carried` over to the drawings of a sheet, and its rows as decisions on the run's statements."""
+    """Return labels carried over to the drawings of a sheet, and its rows as decisions on the run's statements."""
     places = first_places(frames.values())
     texts = {key: row.text for key, row in verdicts_at(run, {place: key for key, place in places.items()}).items()}
     labels = [label for label in sheet if label.human is not None]
@@ -286,19 +266,14 @@ def _decisions_in(
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
     """Return whether the current label came from a sheet of this drawing, so that an empty cell withdraws it."""
-    return (
-        last is not None
-        and last.human in (0, 1)
-        and any(row.way == "sheet" and row.draw == draw and _same_decision(row, last) for row in decisions.rows)
-    )
-
-
-def _same_decision(row: LabelRow, other: LabelRow) -> bool:
-    return (row.key, row.labeller, row.human, row.when) == (other.key, other.labeller, other.human, other.when)
+    if last is None or last.human not in (0, 1):
+        return False
+    wanted = _decided(last.model_copy(update={"draw": draw}))
+    return any(row.way == "sheet" and _decided(row) == wanted for row in decisions.rows)
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
-    """Return whether the label matches a statement. Its text does not if a column was sorted separately."""
+    """Return whether key and text are of one statement, which they are not if a column was sorted separately."""
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]

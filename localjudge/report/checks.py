@@ -48,7 +48,7 @@ def check_view(check: HealthCheck) -> Table:
 
 
 def conclusion_view(diagnosis: Diagnosis) -> View:
-    """Return the count of each status, skipped checks, and the recommended uses for each task."""
+    """Return the counts, skipped checks, and the recommended uses for each task."""
     counts = Counter(check.status for check in diagnosis.checks)
     lines = [f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed"]
     if diagnosis.not_made:
@@ -80,7 +80,7 @@ def _metric(metric: MetricDescription) -> Table:
 
 
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
-    """List usable models, and other files counted or with reasons, in unwrapped lines."""
+    """List usable models and, with reasons if `verbose`, the files left out, in unwrapped lines."""
     judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
     left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
     left_out += [(entry.where, entry.reason) for entry in inventory.skipped]
@@ -121,7 +121,8 @@ def verification_view(verification: Verification) -> Table:
         ("changed since", verification.judge_changes),
         ("changed in the stored data", verification.data_changes),
     ):
-        lines += [f"{title}: {item.ingredient}: {_cut(item.before)} then, {_cut(item.after)} now" for item in changes]
+        said = (f"{title}: {item.ingredient}: {item.before} then, {item.after} now" for item in changes)
+        lines += [_CHECKSUM.sub(r"\1", line) for line in said]
     if not changed:
         lines.append("data, requests and result files are unchanged")
     lines += _labels_lines(verification.labels)
@@ -134,7 +135,6 @@ def verification_view(verification: Verification) -> Table:
 
 
 def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
-    """Yield the checks of the labels and the recomputed means."""
     if labels.problems or not labels.rows:
         yield "labels: altered" if labels.problems else "labels: none"
         return
@@ -172,13 +172,8 @@ def _changed(verification: Verification) -> Iterator[str]:
         yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
 
 
-def _cut(value: object) -> str:
-    """Shorten checksums."""
-    return _CHECKSUM.sub(r"\1", str(value))
-
-
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    """Return a sheet row for labelling with the progress: question, texts and statement."""
+    """Return a row to label with the progress: question, texts and statement."""
     contexts = row.get("contexts")
     texts = {"user_input": row.get("user_input")}
     texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}

@@ -5,10 +5,9 @@
     undecided counted as passed            ... with <skipped>
     the run did not finish                 ... with <error>
 
-JUnit files have no standard; this is the common subset of Jenkins, GitLab, GitHub actions and pytest.
-
-The Markdown uses GitHub's flavour and contains no text or id of a sample, because CI systems store it. Foreign names
-appear only as code, where tags, links, mentions and issue references have no effect.
+JUnit files have no standard; this is the common subset of Jenkins, GitLab, GitHub actions and pytest. The Markdown
+(GitHub's) has no text or id of a sample, because CI systems store it. Foreign names appear only as code, where tags,
+links, mentions and issue references have no effect.
 """
 
 import re
@@ -31,8 +30,7 @@ _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
 UNFINISHED_MARKDOWN = "## localjudge: the run did not finish\n"
-"""Placeholder during a run, so that an earlier result is not mistaken for it."""
-
+"""Text during a run, so that an earlier result is not mistaken for it."""
 _Problem = tuple[str, str, str] | None
 """Element, type and message of a failed test case, or None."""
 
@@ -49,7 +47,7 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
-    """Return the JUnit placeholder during a run, so that an earlier pass is not mistaken for it."""
+    """Return the JUnit file during a run."""
     return _junit({str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {})
 
 

@@ -4,10 +4,10 @@
     inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
     jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
-A user column with a reserved name gets the prefix `data.`. A missing score (undefined or failed) is null in JSON and
-Parquet, NaN in pandas and inspect, and empty in CSV, never a number. Lists and objects in CSV and Parquet are JSON
-text, and so is a Parquet column with mixed types. For ragas, lists in CSV are Python literals, which it reads by
-`ast.literal_eval`. In CSV, text that a spreadsheet would treat as a formula gets an apostrophe.
+A user column with a reserved name gets the prefix `data.`. A missing score is null in JSON and Parquet, NaN in pandas
+and inspect, and empty in CSV. Lists and objects in CSV and Parquet are JSON text, and so is a Parquet column with mixed
+types. For ragas, lists in CSV are Python literals, which it reads by `ast.literal_eval`. In CSV, text that looks like a
+formula gets an apostrophe.
 """
 
 import csv
@@ -72,7 +72,7 @@ class FlatTable(NamedTuple):
     """The user's columns with their names in this table."""
 
     def of(self, names: Sequence[str]) -> "FlatTable":
-        """Return the table with only these columns, in this order."""
+        """Return these columns in this order."""
         kinds = {name: self.kinds[name] for name in names}
         return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.own)
 
@@ -83,7 +83,7 @@ class FlatTable(NamedTuple):
 
 
 def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False) -> FlatTable:
-    """Return scores, verdicts or samples, optionally with the texts and the user's columns of each sample.
+    """Return the rows, optionally with the texts and the user's columns of each sample.
 
     Raises InputError for an unknown kind of rows, RunDirectoryError if scores and samples differ in order.
     """
@@ -116,7 +116,7 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
-    """Yield the rows as flat objects with equal keys."""
+    """Yield flat rows with equal keys."""
     if rows == "scores":
         return (dict(vars(row)) for row in run.iter_scores())
     if rows == "verdicts":
@@ -149,7 +149,6 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
 
 
 def _own_kinds(run: Run) -> dict[str, _Kind]:
-    """Return the types of the user's columns in order of appearance."""
     types: dict[str, set[type]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():
@@ -168,10 +167,7 @@ def _of_kind(value: Any, kind: _Kind) -> Any:
 
 
 def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyType({})) -> "pandas.DataFrame":
-    """Return the rows as `localjudge.Run.to_pandas` does, with the user's columns in these types.
-
-    Raises InputError if pandas is not installed.
-    """
+    """Return the rows with the user's columns in these types. Raises InputError if pandas is not installed."""
     _require("pandas")
     import pandas
 
@@ -197,7 +193,7 @@ def pandas_frame(run: Run, rows: Rows, types: Mapping[str, Any] = MappingProxyTy
 
 
 def _in_type(values: "pandas.Series", dtype: Any) -> "pandas.Series":
-    """Return the values in the type of their column, or as they are where this type does not take all of them."""
+    """Return the values in this type, or unchanged if it does not take all of them."""
     if dtype is None:
         return values
     names = getattr(dtype, "categories", None)
@@ -247,10 +243,7 @@ def _require(package: str) -> None:
 def exported_parts(
     run: Run, as_format: Format, rows: Rows, *, texts: bool = False, columns: bool = False
 ) -> Iterator[bytes]:
-    """Yield the exported file in parts. For `texts` and `columns`, see `table_of`.
-
-    Raises InputError for missing data or a missing package, usually before the first part.
-    """
+    """Yield the exported file in parts. Raises InputError for missing data or a missing package."""
     tool, _, encoding = as_format.rpartition("-")
     if (texts or columns) and as_format.startswith(("ragas", "inspect")):
         raise InputError(f"{as_format} has columns of its own", hint="texts and columns go with jsonl, csv, parquet")
@@ -267,7 +260,7 @@ def exported_parts(
 
 
 def _ragas_table(run: Run) -> FlatTable:
-    """Return the columns of ragas's `EvaluationResult.to_pandas`, with reference contexts if any sample has them."""
+    """Return the columns of ragas's `EvaluationResult.to_pandas`."""
     names = [*_TEXTS, *run.summary.metrics]
     if all(sample.reference_contexts is None for sample in run.iter_samples()):
         names.remove("reference_contexts")
@@ -275,11 +268,10 @@ def _ragas_table(run: Run) -> FlatTable:
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:
-    """Yield one record per sample. A sample from a later epoch keeps its id in the log and the epoch."""
     for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
         rows = {metric: scores.get(metric) for metric in run.summary.metrics}
         named: Row = {"id": sample.id}
-        epoch = extras.get("epoch")
+        epoch = extras.get("epoch")  # from the second on, the id that the sample has in the log is without it
         if isinstance(epoch, int) and epoch > 1 and sample.id.endswith(ending := f"_epoch_{epoch}"):
             named = {"id": sample.id.removesuffix(ending), "epoch": epoch}
         yield {
@@ -295,7 +287,7 @@ def inspect_value(row: ScoreRow | None) -> float:
 
 
 def explained(row: ScoreRow | None) -> str:
-    """Return the fraction behind a score, or the reason for its absence."""
+    """Return the fraction of a score, or why it is missing."""
     return "not computed" if row is None else outcome_of(row)
 
 
@@ -308,7 +300,6 @@ def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
 
 
 def _parquet(table: FlatTable) -> Iterator[bytes]:
-    """Yield the file with one row group per block of rows. Raises InputError if pyarrow is missing."""
     _require("pyarrow")
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet
