@@ -1,44 +1,37 @@
-"""Read the data, questions and answers of a finished run from `run.sqlite` without changing it.
+"""Read samples, questions and answers from the `run.sqlite` of a run.
 
 Every function raises RunDirectoryError for an unreadable or foreign file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
+from sys import intern
 from typing import Any, TypeVar
 
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
-from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, reading, storable
+from localjudge.record.store import ALL_REQUESTS, PROMPT, RequestKeys, canonical_sha256, checked_json, reading, storable
 from localjudge.types import Answer, NoAnswer, Sample
 
 _Row = TypeVar("_Row")
-_Placed = TypeVar("_Placed", bound=tuple[Any, ...])
+
+
+def stored_rows(path: Path) -> Iterator[SampleRow]:
+    """Yield the samples and their other columns in the order of the data, as JSON."""
+    query = "SELECT position, id, content, extras FROM sample ORDER BY position"
+    previous = None
+    for row in _rows(path, tuple[int, str, str, str], query):
+        sample = SampleRow(*row)
+        if sample.position == previous:
+            raise RunDirectoryError(f"{path} has two samples at position {previous}", hint=BY_HAND)
+        previous = sample.position
+        yield sample
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
     """Yield the samples in the order of the data."""
-    with reading(path) as reader:
-        rows = reader.rows(tuple[int, str], "SELECT position, content FROM sample ORDER BY position")
-        for _, content in _one_at_a_position(path, rows):
-            yield reader.checked(Sample, content, is_json=True)
-
-
-def stored_rows(path: Path) -> Iterator[SampleRow]:
-    """Yield the stored samples and other columns in the order of the data, without parsing their JSON."""
-    query = "SELECT position, id, content, extras FROM sample ORDER BY position"
-    return (SampleRow(*row) for row in _one_at_a_position(path, _rows(path, tuple[int, str, str, str], query)))
-
-
-def _one_at_a_position(path: Path, rows: Iterator[_Placed]) -> Iterator[_Placed]:
-    """The rows, which begin with their positions in ascending order."""
-    before = None
-    for row in rows:
-        if row[0] == before:
-            raise RunDirectoryError(f"{path} has two samples at position {before}", hint=BY_HAND)
-        before = row[0]
-        yield row
+    return (checked_json(Sample, row.content, path) for row in stored_rows(path))
 
 
 def stored_ids(path: Path) -> Iterator[str]:
@@ -62,28 +55,25 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
     """Return the sample with this id, or None."""
     with reading(path) as reader:
         rows = reader.rows(tuple[str], "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
-        samples = (reader.checked(Sample, content, is_json=True) for (content,) in rows)
+        samples = (checked_json(Sample, content, path) for (content,) in rows)
         return next((sample for sample in samples if sample.id == sample_id), None)
 
 
-def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]:
-    """Return the samples at these positions in the order of the data."""
-    with reading(path) as reader:
-        numbers = [number for (number,) in reader.rows(tuple[int], "SELECT rowid FROM sample ORDER BY position")]
-        places = {numbers[position]: position for position in positions}
-        rows = reader.rows_named(tuple[int, str], "SELECT rowid, content FROM sample WHERE rowid IN", places)
-        return {places[number]: reader.checked(Sample, content, is_json=True) for number, content in rows}
+def stored_sample_at(path: Path, position: int) -> Sample:
+    """Return the sample at this position of the run, counted from 0."""
+    query = "SELECT content FROM sample ORDER BY position LIMIT 1 OFFSET ?"
+    ((content,),) = _rows(path, tuple[str], query, (position,))
+    return checked_json(Sample, content, path)
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
     """Return the group of each sample by id, or None for a run without groups."""
     groups: dict[str, str] = {}
-    names: dict[str, str] = {}
     samples = 0
     for sample_id, name in _rows(path, tuple[str, str | None], "SELECT id, cluster FROM sample"):
         samples += 1
         if name is not None:
-            groups[sample_id] = names.setdefault(name, name)
+            groups[sample_id] = intern(name)
     if 0 < len(groups) < samples:
         raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
     return groups or None
@@ -114,14 +104,14 @@ def altered_requests(path: Path, engine: Mapping[str, Any], shapes: Set[str]) ->
     with reading(path) as reader:
         for key, text, lengths in reader.rows(tuple[str, str, str], "SELECT sha256, text, pieces FROM node"):
             pieces, start = [], 0
-            for length, trusted in reader.checked(list[tuple[int, int]], lengths, is_json=True):
+            for length, trusted in checked_json(list[tuple[int, int]], lengths, path):
                 pieces.append((text[start : start + length], bool(trusted)))
                 start += length
             if canonical_sha256(pieces) != key:
                 altered.add(key)
         return sum(
             shape not in shapes
-            or not altered.isdisjoint(nodes := reader.checked(list[str], path_keys, is_json=True))
+            or not altered.isdisjoint(nodes := checked_json(list[str], path_keys, path))
             or key != keys.key_of(nodes, shape, entry)
             for key, shape, entry, path_keys in reader.rows(tuple[str, str, int, str], ALL_REQUESTS)
         )

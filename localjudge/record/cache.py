@@ -3,14 +3,10 @@
     questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
                                   └── copied into the own store, with their origin ────────┘
 
-Equal keys mean equal answers only if everything else that affects an answer is equal too. `JudgeIdentity.answering`
-defines that, and a run with a different one is refused. Errors are never reused, because they may be temporary.
+A run with another `JudgeIdentity.answering` is refused. Errors are never reused, because they may be temporary.
 
-A user who names another run trusts its answers. The manifest records their origin, and `verify` asks again.
-
-The cache is private, in `<state directory>/answers/answers.sqlite`, and contains no sample text except the model's
-reasons. Any number of processes may use it. A damaged or locked cache is reported and left unchanged. It is not
-`diskcache`, which may store pickles that run code when read.
+The cache contains no sample text except the model's reasons, and serves any number of processes. A damaged or locked
+one is reported and left unchanged.
 """
 
 import hashlib
@@ -46,19 +42,19 @@ _log = logging.getLogger(__name__)
 
 
 class EarlierAnswers(Protocol):
-    """Source of earlier answers. The manifest records its `name`."""
+    """A source of answers. The manifest records its `name`."""
 
     name: str
 
     def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer]:
-        """Return the known answers to the questions with these keys."""
+        """Return the available answers by key."""
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Store a new answer of the judge."""
 
 
 class OtherRun:
-    """Answers of another run, finished or not, by the judge with this part of the signature.
+    """Answers of another run, finished or not.
 
     Raises RunDirectoryError if the run is missing or unreadable, InputError if its judge differs.
     """
@@ -69,15 +65,15 @@ class OtherRun:
         manifest = read_manifest(directory)
         if manifest is None:
             raise MissingRun(f"{directory} holds no run", hint="name the directory of one")
-        if different := differences(manifest.judge.answering, judge.answering):
+        if changes := differences(manifest.judge.answering, judge.answering):
             raise InputError(
-                f"the answers in {directory} are of another judge:{format_differences(different)}",
+                f"the answers in {directory} are of another judge:{format_differences(changes)}",
                 hint="score the data without them: every answer is then asked for",
             )
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the known answers to the questions with these keys."""
+        """Return the run's answers by key."""
         answers = stored_answers(self._store, keys)
         return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
 
@@ -86,12 +82,12 @@ class OtherRun:
 
 
 def cache_file() -> Path:
-    """Return the path of the cache file."""
+    """Return the path of the cache."""
     return resources.state_directory() / "answers" / "answers.sqlite"
 
 
 def open_cache(answering: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
-    """Open the cache for the judge with this `JudgeIdentity.answering`. None, with a warning, if unusable.
+    """Open the cache for a judge with this `JudgeIdentity.answering`. None, with a warning, if unusable.
 
     Raises InputError if its folder cannot be created or is open to other users.
     """
@@ -106,7 +102,7 @@ def open_cache(answering: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "A
 
 
 class AnswerCache:
-    """Open cache; close it after use. Raises OSError or one of `DAMAGED` only while opening."""
+    """An open cache. Raises OSError or one of `DAMAGED` only while opening."""
 
     name = "cache"
 
@@ -116,12 +112,14 @@ class AnswerCache:
         self._most_bytes = most_bytes
         self._new: list[tuple[str, str]] = []
         self._usable = True
-        self._connection = _connect(file)
+        file.touch(mode=0o600)
+        # With a rollback journal: a write-ahead log needs memory that machines with one home directory do not share.
+        self._connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
         weakref.finalize(self, self._connection.close)  # also where the file is damaged
         self._connection.execute(_SCHEMA)
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the known answers to the questions with these keys."""
+        """Return the cached answers by key."""
         by_hash = {self._hash(key): key for key in keys}
         answers: dict[str, Answer] = {}
         with self._forgiving():
@@ -131,7 +129,7 @@ class AnswerCache:
         return answers
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Store a new answer, in batches. Errors are not stored."""
+        """Store a new answer, in batches. Ignores errors."""
         if isinstance(answer, Answer):
             self._new.append((self._hash(key), json.dumps(answer.model_dump())))
         if len(self._new) >= _AT_ONCE:
@@ -162,12 +160,6 @@ class AnswerCache:
         except (*DAMAGED, ValueError) as error:
             self._usable = False
             _warn(self._file, error)
-
-
-def _connect(file: Path) -> sqlite3.Connection:
-    # A rollback journal: a write-ahead log needs memory that several machines with one home directory do not share.
-    file.touch(mode=0o600)
-    return sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
 
 
 def _warn(file: Path, error: Exception) -> None:

@@ -1,8 +1,7 @@
-"""Calibrations: a judge measured on human labels, with the threshold chosen on them.
+"""Calibrations: judges measured on human labels of one question, saved in LOCALJUDGE_HOME/calibrations/NAME.json.
 
-A calibration belongs to one *question* and one judge. A judge with another model, prompt, grammar or way of asking is
-refused. Packages and processors with different rounding change the last digits of a probability, which is reported.
-Calibrations are saved in LOCALJUDGE_HOME/calibrations/NAME.json.
+A calibration is refused for a judge with another model, prompt, grammar or way of asking. Differences in packages or
+processors only affect rounding and are reported.
 """
 
 import re
@@ -32,9 +31,9 @@ class Figure(Record):
 
 
 class LabelsUsed(Record):
-    """The labels: file, checksum, count, and number of independent groups.
+    """The labels of a calibration. The judge gave no verdict on `failed` of them.
 
-    The judge gave no verdict on `failed` of them. `weighted`: inclusion probabilities differ.
+    `clusters` counts independent groups. `weighted`: inclusion probabilities differ.
     """
 
     file: str
@@ -50,19 +49,18 @@ class LabelsUsed(Record):
 
 
 class LabelSavings(Record):
-    """Labels saved by a judge. A labels-only interval of the same width needs `labels` more than `of` labels."""
+    """A labels-only interval of the same width needs `labels` more than `of` labels."""
 
     labels: int
     of: int
 
 
 class Calibration(Record):
-    """A judge measured on human labels of one question. `threshold` is chosen on all of them.
+    """A measured judge. `threshold` is chosen on all labels.
 
-    `figures` describe the probabilities, `at_one_half` the decisions at .5, and `held_out` the decisions at thresholds
-    chosen on other clusters, which estimate the quality of `threshold`. `undefined` explains missing figures. `judge`
-    is `JudgeIdentity.measured` of the run with the signature `run`. `fit_for` lists the uses that the labels support.
-    `fit_for`, `worth` and the time per verdict do not affect a run's numbers.
+    `figures` describe the probabilities, `at_one_half` the decisions at 0.5, `held_out` the decisions at thresholds
+    chosen on other clusters, and `undefined` the reasons for missing figures. `judge` is `JudgeIdentity.measured` of
+    the run with the signature `run`.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -88,9 +86,9 @@ class Calibration(Record):
 
     @property
     def sha256(self) -> str:
-        """Checksum of all measurements except the time."""
-        left_out = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
-        return canonical_sha256(self.model_dump(mode="json", exclude=left_out))
+        """Checksum of everything that can affect a run."""
+        unsigned = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
+        return canonical_sha256(self.model_dump(mode="json", exclude=unsigned))
 
     @property
     def guesses(self) -> bool:
@@ -99,16 +97,13 @@ class Calibration(Record):
         return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Return differences from the measured judge: those that can change verdicts, and those that only affect
-        rounding.
-        """
-        different = differences(self.judge, measured)
-        rounding = list(filter(only_rounds, different))
-        return [change for change in different if change not in rounding], rounding
+        """Return the differences from the measured judge that can change verdicts, and those that only round."""
+        changes = differences(self.judge, measured)
+        return [change for change in changes if not only_rounds(change)], list(filter(only_rounds, changes))
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Return calibrations from names, files and calibrations (one or a list), each for another question.
+    """Return calibrations from names, files or calibrations, alone or in a list.
 
     Raises InputError for an invalid one, and for two of the same question.
     """
@@ -140,22 +135,20 @@ def saved_calibrations() -> list[str]:
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
     """Read a saved calibration by name, or from any file. Raises InputError if missing or invalid."""
-    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
-    path = named if named and named.is_file() else Path(name_or_file)
+    name, path = str(name_or_file), Path(name_or_file)
+    if _NAME.fullmatch(name) and calibration_file(name).is_file():
+        path = calibration_file(name)
     if not path.is_file():
         saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
         raise InputError(
-            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
-            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
+            f"there is no calibration {name!r:.80}, neither by that name nor as a file",
+            hint=suggestion(name, saved, "saved") if saved else how,
         )
     return validated(Calibration, read_object(path.resolve()), str(path))
 
 
 def save_calibration(calibration: Calibration) -> None:
-    """Save the calibration privately under its name and replace an existing one.
-
-    Raises InputError if it cannot be written, OutOfResource without room.
-    """
+    """Save the calibration under its name. Raises InputError if it cannot be written, OutOfResource without room."""
     path = calibration_file(calibration.name)
     resources.make_private(path.parent)
     resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])

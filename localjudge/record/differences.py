@@ -15,7 +15,6 @@ _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samp
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
-"""Parts of a judge's identity that only change the last digits of a probability."""
 
 
 class Difference(Record):
@@ -28,9 +27,7 @@ class Difference(Record):
 
 def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel) -> list[Difference]:
     """Return the values that differ between two parts of manifests, named by path: `engine.n_ctx`."""
-    old, new = (
-        _leaves(part if isinstance(part, Mapping) else part.model_dump(mode="json")) for part in (before, after)
-    )
+    old, new = _leaves(before), _leaves(after)
     return [
         Difference(ingredient=name, before=old.get(name), after=new.get(name))
         for name in sorted(old.keys() | new.keys())
@@ -39,25 +36,24 @@ def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] 
 
 
 def only_rounds(change: Difference) -> bool:
-    """Return whether the ingredient only affects the last digits of a probability."""
+    """Return whether the change only affects the last digits of a probability."""
     return _ROUNDING.fullmatch(change.ingredient) is not None
 
 
-def format_differences(different: Sequence[Difference]) -> str:
-    """Format the first differences, one per line with both values, and the number of others."""
-    lines = list(dict.fromkeys(map(_in_words, different)))
+def format_differences(changes: Sequence[Difference]) -> str:
+    """Format the first differences, one per line, and the number of others."""
+    lines = list(dict.fromkeys(map(_in_words, changes)))
     more = len(lines) - _SHOWN
     return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (f"\n  and {more} more" if more > 0 else "")
 
 
 def _in_words(change: Difference) -> str:
-    """Describe a missing metric or other data in words, because checksums of data mean little to readers."""
     metric = _METRIC.fullmatch(change.ingredient)
     if metric and None in (change.before, change.after):
         has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
         return f"{has} has {excerpt(metric[1])}, {lacks} does not"
-    if (part := _DATA.get(change.ingredient.removeprefix("data."))) is not None:
-        return part
+    if words := _DATA.get(change.ingredient.removeprefix("data.")):
+        return words
     return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
 
 

@@ -3,11 +3,8 @@
     run.lock        advisory lock of the writing process, released when the process ends
     NAME.part       a file being written; renamed to NAME once it is complete and synced
 
-    limits          every file is a regular file and not a link, at most 64 GiB; manifest.json and summary.json 16 MiB;
-                    a row of other files, and a value of run.sqlite, 64 MiB
-
-Exceeding a limit, invalid JSON, an unexpected shape and non-finite numbers raise a RunDirectoryError of one line. Links
-are refused because they could expose or overwrite other files of the user who opens the run.
+Raises RunDirectoryError for files that are not regular, content beyond the `MOST_BYTES` limits, invalid JSON,
+unexpected shapes and non-finite numbers. Links could expose or overwrite other files of the user who opens the run.
 """
 
 import hashlib
@@ -50,7 +47,7 @@ _Row = TypeVar("_Row")
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading. Raises RunDirectoryError for anything else, and never blocks on a pipe."""
+    """Open a regular file for reading. Never blocks on a pipe."""
     refuse_irregular(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
@@ -59,8 +56,8 @@ def open_regular(path: Path) -> BufferedReader:
         if isinstance(error, PermissionError):
             hint = "make it readable for you, or copy the run as its owner"
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
-    facts = os.fstat(descriptor)
-    if stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST_BYTES:
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     raise too_much(path, f"{MOST_BYTES >> 30} GiB")
@@ -74,7 +71,7 @@ def refuse_irregular(path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file. Raises RunDirectoryError for other or too much content."""
+    """Read the JSON object in a file."""
     with open_regular(path) as file:
         content = file.read(MOST_BYTES_OF_OBJECT + 1)
     if len(content) > MOST_BYTES_OF_OBJECT:
@@ -83,7 +80,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
-    """Parse a JSON object. Raises RunDirectoryError for anything else."""
+    """Parse a JSON object."""
     try:
         value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
     except (ValueError, RecursionError) as error:
@@ -96,10 +93,7 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
-    """Yield the rows of a JSONL file between two offsets, each with its offset.
-
-    Raises RunDirectoryError for an invalid row.
-    """
+    """Yield the rows of a JSONL file between two byte offsets, each with its offset."""
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0
@@ -110,7 +104,7 @@ def placed_rows(
 
 
 def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
-    """Parse a row from a line of JSON. Raises RunDirectoryError for an invalid row."""
+    """Parse a line of JSON as a row."""
     if len(line) > MOST_BYTES_OF_VALUE:
         raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
     try:
@@ -121,7 +115,7 @@ def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
 
 
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:
-    """Validate the value as a record. Raises RunDirectoryError with the name of the first invalid field."""
+    """Return the value as a record, or raise RunDirectoryError with the first invalid field."""
     try:
         return kind.model_validate(value)
     except (ValidationError, InputError) as error:
@@ -135,14 +129,14 @@ def too_much(where: Path | str, bound: str) -> RunDirectoryError:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first validation error in one line: `metrics.faithfulness.mean: Input should be ...`."""
+    """Return the first validation error as `metrics.faithfulness.mean: Input should be ...`."""
     problem = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, problem["loc"]))
     return excerpt(f"{place}: {problem['msg']}" if place else problem["msg"])
 
 
 def excerpt(value: object) -> str:
-    """Return a value from a file, safe to print and shortened for a message."""
+    """Shorten a value from a file and make it safe to print."""
     text = str(value)
     return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
@@ -157,7 +151,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_finit
 
 
 class RunDirectory:
-    """A directory, created if missing and locked for this process. Close it to release the lock.
+    """A directory, created if missing and locked for this process.
 
     Raises RunDirectoryError if it is not writable, is locked by another process or contains something other than a run.
     """
@@ -173,16 +167,13 @@ class RunDirectory:
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
-        """Replace the file `name` atomically.
-
-        Unless `durable`, a power failure may lose or truncate it.
-        """
+        """Replace the file atomically. Unless `durable`, a power failure may lose or truncate it."""
         with closing(PartFile(self.path / name)) as part:
             part.write([text])
             part.finish(durable=durable)
 
     def remove(self, name: str) -> None:
-        """Remove the file `name` if it exists."""
+        """Remove the file if it exists."""
         with _translated_errors(self.path):
             (self.path / name).unlink(missing_ok=True)
 
@@ -210,7 +201,7 @@ class PartFile:
         self._file = os.fdopen(descriptor, "wb")
 
     def write(self, pieces: Iterable[str]) -> None:
-        """Write pieces and flush them to the system, so that they survive the end of this process."""
+        """Write and flush pieces, so that they survive the end of this process."""
         with _translated_errors(self._name.parent):
             for piece in pieces:
                 content = piece.encode()
@@ -219,7 +210,7 @@ class PartFile:
             self._file.flush()
 
     def finish(self, *, durable: bool = True) -> None:
-        """Sync the written content and replace the file with it."""
+        """Replace the file with the written content."""
         with _translated_errors(self._name.parent):
             if durable:
                 os.fsync(self._file.fileno())
@@ -233,7 +224,7 @@ class PartFile:
                     os.close(descriptor)
 
     def close(self) -> None:
-        """Stop writing. An unfinished part remains for the next writer to replace."""
+        """Stop writing. An unfinished part remains until the next writer replaces it."""
         with _translated_errors(self._name.parent):
             self._file.close()
 
@@ -258,15 +249,15 @@ def held(directory: Path) -> Iterator[None]:
 def _locked(path: Path, *, waiting: bool = False) -> int:
     refuse_irregular(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
-    problem, patience = f"{path.parent} is being written by another process", monotonic() + _PATIENCE_SECONDS
+    problem, warn_at = f"{path.parent} is being written by another process", monotonic() + _PATIENCE_SECONDS
     while not lock_descriptor(descriptor, blocking=False):
         if not waiting:
             os.close(descriptor)
             hint = f"wait until it is done, or name another directory with {option('out')}"
             raise RunDirectoryError(problem, hint=hint)
-        if monotonic() > patience:
+        if monotonic() > warn_at:
             _log.warning("%s: waiting until it is done", problem)
-            patience = math.inf
+            warn_at = math.inf
         sleep(_POLL_SECONDS)
     return descriptor
 

@@ -1,7 +1,4 @@
-"""Uses of a judge that `doctor` recommends on this machine, shown with the judge's numbers.
-
-Stored in LOCALJUDGE_HOME/examined/KEY.txt. KEY is a sha256 of the model's checksum, its prompts and grammars.
-"""
+"""Uses of a judge that `doctor` recommends, stored in LOCALJUDGE_HOME/examined and shown with the judge's numbers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +13,7 @@ NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
 
 class Examination(NamedTuple):
-    """Recommended uses of a judge for each task, and the number of labelled items (0: failed the plain cases)."""
+    """Recommended uses by task, and the number of labelled items (0: failed the plain cases)."""
 
     uses: Mapping[str, Sequence[str]]
     items: int
@@ -37,12 +34,10 @@ def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, exami
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
     """Add the uses recommended on this machine to the card of a run's judge."""
-    file, words = _examination_file(judge.engine, judge.judge), None
+    file = _examination_file(judge.engine, judge.judge)
     if file and file.exists():
-        words = file.read_text()
-    elif file and not card.caution:
-        words = NOT_EXAMINED
-    return card.model_copy(update={"examined": words})
+        return card.model_copy(update={"examined": file.read_text()})
+    return card.model_copy(update={"examined": NOT_EXAMINED if file and not card.caution else None})
 
 
 def _examination_file(engine: EngineIdentity, prompts: PromptsIdentity) -> Path | None:

@@ -1,10 +1,9 @@
 """Write the result files of a run and compute its summary.
 
 scores.jsonl     one row per sample and metric         ┐
-verdicts.jsonl   one row per judged unit               ├ no times, no machine names: equal bytes
-summary.json     means, intervals, counts              ┘ after any number of interruptions
+verdicts.jsonl   one row per judged unit               ├ equal bytes after any number of interruptions
+summary.json     means, intervals, counts              ┘
 manifest.json    everything behind the numbers
-
 so-far.json      bytes of complete samples in each NAME.part, during writing
 """
 
@@ -46,9 +45,9 @@ _ALL = Sampling()
 class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of the scored samples with its interval.
 
-    `ci95` is None if all samples are in one group. `method` names the kind of interval and `clusters` its number of
-    groups. `bounds` are the means over scored and failed samples if every failed one scored 0, or 1. If more samples
-    failed than allowed, everything except bounds and counts is None.
+    `ci95` is None if all samples are in one group. `method` is the kind of interval, `clusters` its number of groups.
+    `bounds` are the means if every failed sample scored 0, or 1. If more samples failed than allowed, only bounds and
+    counts are given.
     """
 
     mean: float | None
@@ -61,7 +60,7 @@ class MetricSummary(Record, extra="ignore"):
     clusters: int | None = None
 
     def has_mean(self, max_failed: int) -> bool:
-        """Return whether the metric has a mean if `max_failed` samples may fail."""
+        """Return whether the metric has a mean when `max_failed` samples may fail."""
         return self.scored > 0 and self.failed <= max_failed
 
     @property
@@ -77,11 +76,10 @@ class MetricSummary(Record, extra="ignore"):
 
 
 class VerdictSummary(Record, extra="ignore"):
-    """How clear the verdicts are: the share within `NEAR` of the threshold, and the median valid mass.
+    """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
 
-    `count` is the number of verdicts with a probability, `windowed` of them from one of several windows. Rubric levels
-    do not count. The median is the lower one over all answers, including those with too little valid mass, to four
-    digits. Both figures are None without verdicts.
+    `count` is the number of verdicts with a probability, without rubric levels; `windowed` of them come from one of
+    several windows. The median covers all answers, to four digits.
     """
 
     count: int
@@ -104,10 +102,10 @@ class Summary(Record, extra="ignore"):
     verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
     stopped: str | None = None
-    """Sample size and reason of stopping, or `ALL_JUDGED`; None if the run could not stop early."""
+    """Sample size and reason of an early stop, or `ALL_JUDGED`; None if the run could not stop early."""
 
     def threshold_of(self, metric: str) -> float:
-        """Return the probability from which a verdict of the metric is 1."""
+        """Return the lowest probability of a verdict 1 of the metric."""
         return self.thresholds.get(metric, self.threshold)
 
     @property
@@ -123,9 +121,8 @@ class Summary(Record, extra="ignore"):
 class Totals:
     """Running totals for a summary, independent of the order of evaluations.
 
-    Uses 8 bytes for each score, and 4 more if `cluster_of` assigns samples to groups. `rubrics` are the metrics with
-    levels as verdicts. `sampling` provides the intervals. A metric with more than `max_failed` failed samples has no
-    mean.
+    Uses 8 bytes for each score, and 4 more with `cluster_of`. `rubrics` are the metrics with levels as verdicts. A
+    metric with more than `max_failed` failed samples has no mean.
     """
 
     def __init__(
@@ -147,12 +144,12 @@ class Totals:
         ids = set()
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
-            self._metrics[evaluation.metric].add(evaluation)
-            threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
+            metric = evaluation.metric
+            self._metrics[metric].add(evaluation)
+            threshold = None if metric in self._rubrics else self._rule.thresholds.get(metric, self._rule.threshold)
             for _, verdict in evaluation.units:
                 p_yes, window = (verdict.p_yes, verdict.window) if isinstance(verdict, Verdict) else (None, None)
-                is_level = evaluation.metric in self._rubrics
-                self._verdicts.add(p_yes, verdict.legal_mass, window, None if is_level else threshold)
+                self._verdicts.add(p_yes, verdict.legal_mass, window, threshold)
         self.samples += len(ids)
 
     @property
@@ -245,7 +242,7 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
 
 
 class RowsSoFar(Record):
-    """Bytes of complete samples in each part file."""
+    """The file `so-far.json`."""
 
     sizes: dict[str, NonNegativeInt]
 
@@ -266,7 +263,7 @@ class ResultFiles:
         self._directory.write(_SO_FAR, so_far.model_dump_json(), durable=False)
 
     def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
-        """Replace the previous files, the summary last. Returns the manifest with the checksums."""
+        """Replace the previous files, the summary last. Returns the manifest with their checksums."""
         text = summary_text(summary)
         files = {name: part.sha256.hexdigest() for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
@@ -285,7 +282,7 @@ class ResultFiles:
 
 
 def rows_so_far(directory: Path) -> RowsSoFar | None:
-    """Return the extent of an unfinished run, or None before its first sample. Raises RunDirectoryError if invalid."""
+    """Return the complete rows of an unfinished run, or None before its first sample."""
     file = directory / _SO_FAR
     return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
 

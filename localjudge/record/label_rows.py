@@ -2,16 +2,13 @@
 
     {"key": "9f...", "human": 1, "labeller": "user", "when": "2026-11-22T09:14:03+00:00", "way": "terminal", ...}
 
-`key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, or "?" for an undecidable
-statement; null withdraws an earlier decision. It belongs to a drawing (`draw`) of statements (hash `frame`), with its
-`share` of their total size and its `turn`; all four are null for a label without a drawing. `drawn_by` is the directory
-of the run that drew it, null for this one.
+`key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
+statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
+and `turn` describe the drawing and are null without one. `drawn_by` is the directory of another run that drew it.
 
 The rows form a chain: `previous` is the sha256 of the previous row without its line end, 64 zeros in the first row. A
-changed, removed or moved row contradicts the next one. The chain does not protect the last row or against a complete
-rewrite, so `verify` records its head (`record/verification.py`) and compares it later.
-
-The numbers of the run do not depend on this file, and its manifest does not sign it.
+changed, removed or moved row contradicts the next one. `verify` records the last row (`record/verification.py`). The
+manifest does not sign this file.
 """
 
 import getpass
@@ -50,10 +47,7 @@ def _moment(when: str) -> str:
 
 
 class LabelRow(Record):
-    """One decision of an annotator on a statement, identified by its first verdict in the run.
-
-    White space around an annotator's name does not count.
-    """
+    """One decision of an annotator on a statement, placed at its first verdict in the run."""
 
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
@@ -83,8 +77,8 @@ class _ChainedRow(LabelRow):
 class LabelFile(NamedTuple):
     """The rows of a label file, and the sha256 of each.
 
-    `broken` is the number (from 1) of the first row that does not follow the previous one. `size` is the number of
-    bytes of complete rows. `is_ended` tells whether the last row has a line end.
+    `broken` is the number (from 1) of the first row that does not follow the previous one, `size` the bytes of
+    complete rows. `is_ended`: the last row has a line end.
     """
 
     rows: tuple[LabelRow, ...] = ()
@@ -103,12 +97,12 @@ _ROWS = TypeAdapter(_ChainedRow)
 
 
 def now(*, precise: bool = False) -> str:
-    """Return the time in UTC to the second, as in the files of a run, or to the microsecond, as in labels."""
+    """Return the time in UTC to the second, or to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 
 def annotator(name: str | None = None) -> str:
-    """Return the annotator's name without white space around it, by default the user of this machine."""
+    """Return the annotator's stripped name, by default the user of this machine."""
     if name and name.strip():
         return name.strip()
     try:
@@ -118,19 +112,14 @@ def annotator(name: str | None = None) -> str:
 
 
 def label_file(directory: Path) -> LabelFile:
-    """Read the labels in a directory in file order, without an incomplete last row.
-
-    Raises RunDirectoryError for an invalid row.
-    """
+    """Read the labels in a directory without an incomplete last row. Raises RunDirectoryError for an invalid row."""
     path = directory / LABELS
     if not os.path.lexists(path):
         return LabelFile()
     rows, digests, broken, size, line = list[LabelRow](), [START], None, 0, b"\n"
     with open_regular(path) as file:
-        while line_after := file.readline(MOST_BYTES_OF_VALUE + 1):
-            if _is_cut_off(line_after):
-                break
-            line, number = line_after, len(rows) + 1
+        while (next_line := file.readline(MOST_BYTES_OF_VALUE + 1)) and not _is_cut_off(next_line):
+            line, number = next_line, len(rows) + 1
             row = parse_row(line, f"{path}:{number}", _ROWS)
             if broken is None and row.previous != digests[-1]:
                 broken = number
@@ -151,10 +140,7 @@ def _is_cut_off(line: bytes) -> bool:
 
 
 def stored_labels(directory: Path) -> list[LabelRow]:
-    """Return all decisions in file order, or [] for a run without labels.
-
-    Raises RunDirectoryError for an invalid row, or one that does not follow the previous row.
-    """
+    """Return all decisions in file order. Raises RunDirectoryError for an invalid row or a broken chain."""
     labels = label_file(directory)
     _require_chain(directory, labels)
     return list(labels.rows)
@@ -168,34 +154,34 @@ def _require_chain(directory: Path, labels: LabelFile) -> None:
 
 
 def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
-    """Append decisions, all or none, privately and synced, under the lock.
+    """Append all decisions or none, under the lock.
 
-    Raises InputError if they cannot be written: RunDirectoryError for a broken chain or a hard link, OutOfResource.
+    Raises RunDirectoryError for a broken chain or a hard link, InputError or OutOfResource if writing fails.
     """
     path = directory / LABELS
     try:
         with held(directory):
-            before = label_file(directory)
-            _require_chain(directory, before)
+            labels = label_file(directory)
+            _require_chain(directory, labels)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
             with open(descriptor, "ab", buffering=0) as file:
                 if os.fstat(descriptor).st_nlink > 1:
                     raise RunDirectoryError(f"{path} is a hard link", hint="put a copy in its place")
-                file.truncate(before.size)  # an incomplete last row
+                file.truncate(labels.size)  # an incomplete last row
                 try:
-                    content = memoryview(_chained(rows, before))
+                    content = memoryview(_chained(rows, labels))
                     while content:
                         content = content[file.write(content) :]
                     os.fsync(descriptor)
                 except OSError:
-                    file.truncate(before.size)
+                    file.truncate(labels.size)
                     raise
     except OSError as error:
         raise unwritable(path, error, hint="labels are kept in the directory of the run") from error
 
 
-def _chained(rows: Sequence[LabelRow], before: LabelFile) -> bytes:
-    lines, head = [b"" if before.is_ended else b"\n"], before.head
+def _chained(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:
+    lines, head = [b"" if labels.is_ended else b"\n"], labels.head
     for row in rows:
         lines.append(json_line(row.model_dump() | {"previous": head}).encode())
         head = hashlib.sha256(lines[-1].removesuffix(b"\n")).hexdigest()

@@ -1,6 +1,6 @@
 """Rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object per line, keys in a fixed order.
 
-Equal outcomes give equal bytes. Offsets count Unicode code points of the decoded field.
+Equal outcomes give equal bytes. Text offsets count Unicode code points.
 """
 
 import json
@@ -75,11 +75,10 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: the place of its text and its verdict. `against` is the context or field that it was compared
-    with.
+    """One judged unit: the place of its text and its verdict.
 
-    `position` counts the verdicts of a metric on a sample in the order of asking. Only rows of combined runs have
-    `judges`: the `p_yes` of each judge by name.
+    `against` is the context or field that it was compared with. `position` counts the verdicts of a metric on a
+    sample. `judges` has the `p_yes` of each judge of a combined run.
     """
 
     sample_id: str
@@ -153,14 +152,14 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
     Raises RunDirectoryError for a verdict without a score row, and for an invalid score.
     """
     groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
-    of, rows = next(groups, _NO_MORE)
+    key, rows = next(groups, _NO_MORE)
     for score in scores:
         units: tuple[JudgedUnit, ...] = ()
-        if of == (score.sample_id, score.metric):
+        if key == (score.sample_id, score.metric):
             units = tuple(map(_judged_unit, rows))
-            of, rows = next(groups, _NO_MORE)
+            key, rows = next(groups, _NO_MORE)
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
-    if of is not None:
+    if key is not None:
         raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
 
 
@@ -170,7 +169,7 @@ def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
 
 
 def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """Return the row for tables, with `p_yes of NAME` for each judge of a combined run."""
+    """Return the row for tables: each judge of a combined run has a column `p_yes of NAME`."""
     values = row_values(row)
     judges = values.pop("judges", {})
     return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}

@@ -6,7 +6,7 @@ together with its checksum; `verify` does, because it asks the judge again and r
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
@@ -19,7 +19,7 @@ from localjudge import model_registry
 from localjudge.arguments import check_arguments
 from localjudge.errors import MissingRun, RunDirectoryError, UnfinishedRun
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
+from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_sample_at, stored_samples
 from localjudge.record.directory import (
     BY_HAND,
     MANIFEST,
@@ -245,9 +245,9 @@ class Run(Mapping[str, MetricSummary]):
         """Yield the data in order, read in batches. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_samples(self.directory / STORE)
 
-    def samples_at(self, positions: Sequence[int]) -> dict[int, Sample]:
-        """Return the samples at a few positions. Raises RunDirectoryError if `run.sqlite` cannot be read."""
-        return stored_samples_at(self.directory / STORE, positions)
+    def sample_at(self, position: int) -> Sample:
+        """Return the sample at this position, counted from 0. Raises RunDirectoryError if it cannot be read."""
+        return stored_sample_at(self.directory / STORE, position)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each sample's id and other columns. Raises RunDirectoryError if `run.sqlite` cannot be read."""

@@ -1,4 +1,4 @@
-"""How the samples of a run were chosen, which decides how intervals are computed.
+"""How the samples of a run were chosen, which decides the kind of its intervals.
 
 all of the data, the first N, a random N     ordinary intervals
 stopped by scores                            confidence sequences, valid whenever scores stop a run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Sampling(Record):
-    """The number of samples of a run, of the `whole` data, and how they were chosen; a shard may be of a part.
+    """Number of samples of a run and of the `whole` data, and how they were chosen.
 
     If scores stopped the run, `largest_draw` is the size of the largest group in the whole data, 1 without groups.
     """
@@ -34,13 +34,13 @@ class Sampling(Record):
 
     @classmethod
     def of(cls, settings: Record, samples: int, whole: int, largest_draw: int | None) -> Self:
-        """Return the sampling by the settings of a run."""
-        chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
-        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **chosen)
+        """Return the sampling of a run with these settings."""
+        choice = {name: getattr(settings, name) for name in ("limit", "sample", "seed", "shard")}
+        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **choice)
 
     @property
     def is_part(self) -> bool:
-        """Whether the data has other samples."""
+        """Whether the data has more samples."""
         return self.samples != self.whole
 
     @property
@@ -54,7 +54,7 @@ class Sampling(Record):
         return (self.largest_draw or 1) > 1
 
     def joined(self, other: "Sampling") -> "Sampling":
-        """Return the sampling of samples that are in both runs: scores decided it if they decided one of them."""
+        """Return the sampling of paired samples. Scores decided it if they decided one of the runs."""
         draws = [each.largest_draw for each in (self, other) if each.largest_draw]
         return self.model_copy(update={"largest_draw": max(draws, default=None)})
 

@@ -96,6 +96,7 @@ def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file. Their messages may contain bytes of it."""
 _Value = TypeVar("_Value")
+_AnswerColumns = tuple[str, float | None, float | None, str | None, str | None, str | None]
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
@@ -103,13 +104,13 @@ class Reader:
     """Typed reader of an open database."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self.path = path
+        self._path = path
         self._connection = connection
 
     def rows(self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
         """Yield the rows as `kind`. Raises RunDirectoryError for a row of another type."""
         for row in self._connection.execute(query, parameters):
-            yield self.checked(kind, row)
+            yield _checked(kind, row, self._path)
 
     def rows_named(self, kind: type[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
         """Yield the rows of a query that ends in `IN` for these names, in batches."""
@@ -117,33 +118,33 @@ class Reader:
         while some := list(islice(rest, _NAMED_AT_ONCE)):
             yield from self.rows(kind, f"{query} ({', '.join('?' * len(some))})", some)
 
-    def checked(self, kind: type[_Value], value: Any, *, is_json: bool = False) -> _Value:
-        """Return the value, or the JSON value of a column, as `kind`."""
-        adapter = _adapter(kind)
-        try:
-            return cast(_Value, (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True))
-        except ValidationError as error:
-            message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
-            raise RunDirectoryError(message, hint=BY_HAND) from error
-
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """Return the stored answers to the requests with these keys."""
         answers: dict[str, Answer | NoAnswer] = {}
-        rows = self.rows_named(
-            tuple[str, float | None, float | None, str | None, str | None, str | None], _ANSWERS, keys
+        query = (
+            "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN"
         )
-        for key, p_yes, mass, raw, reason, error in rows:
+        for key, p_yes, mass, raw, reason, error in self.rows_named(_AnswerColumns, query, keys):
             if error is None:
-                columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
-                answers[key] = self.checked(Answer, columns)
+                answer = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
+                answers[key] = _checked(Answer, answer, self._path)
             else:
-                answers[key] = self.checked(NoAnswer, {"error": error, "legal_mass": mass})
+                answers[key] = _checked(NoAnswer, {"error": error, "legal_mass": mass}, self._path)
         return answers
 
 
-_ANSWERS = """
-SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN
-"""
+def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
+    """Parse the JSON of a column. Raises RunDirectoryError unless it is of this type."""
+    return _checked(kind, text, path, is_json=True)
+
+
+def _checked(kind: type[_Value], value: Any, path: Path, *, is_json: bool = False) -> _Value:
+    adapter = _adapter(kind)
+    try:
+        return cast(_Value, (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True))
+    except ValidationError as error:
+        message = f"{path} holds what localjudge does not write: {first_problem(error)}"
+        raise RunDirectoryError(message, hint=BY_HAND) from error
 
 
 @contextmanager

@@ -1,11 +1,8 @@
-"""Store and read the result of the last `verify`, and check that it still applies.
+"""Store and read the result of the last `verify` in `verification.json`.
 
-    verification.json   {"result": "bit-identical", "when": "2026-11-22T09:14:03+00:00", "asked_again": 35, ...}
-
-The file contains the checksum of the manifest, which contains those of the result files, so a rewritten run does not
-count as verified. It also contains the number of label rows and the sha256 of the last one at the last successful
-verification, which detects rows that were changed, removed or replaced since. The file is not signed: rewriting the
-labels together with this file is not detected.
+The checksum of the manifest, which contains the checksums of the result files, shows that the run is still the verified
+one. The number of label rows and the sha256 of the last row detect later changes of verified labels. The file is not
+signed, so rewriting it together with the labels is not detected.
 """
 
 import os
@@ -24,7 +21,7 @@ VERIFICATION = "verification.json"
 
 
 class VerifiedLabels(Record):
-    """Number of label rows and sha256 of the last one at the time `when`."""
+    """Number of label rows and sha256 of the last one when they were verified."""
 
     rows: int
     head: str
@@ -36,7 +33,7 @@ class VerifiedLabels(Record):
 
 
 class LastVerification(Record):
-    """The file `verification.json`: `asked_again` of the `stored` answers were repeated on this `machine`."""
+    """The file: `asked_again` of the `stored` answers were repeated on this `machine`."""
 
     schema_version: int = 1
     result: Result
@@ -55,7 +52,7 @@ class LastVerification(Record):
 def keep_verification(
     directory: Path, result: Result, *, asked_again: int, stored: int, labels: VerifiedLabels | None = None
 ) -> None:
-    """Write the file. Raises InputError if the directory cannot be written, OutOfResource without room."""
+    """Write the file. Raises InputError if it cannot be written, OutOfResource without room."""
     verification = LastVerification(
         result=result,
         when=now(),

@@ -245,7 +245,7 @@ class _Baseline:
         """Return changed fields, and score and verdicts of each metric; None for a sample missing in the baseline."""
         if (partner := self._partner.get(position)) is None:
             return None
-        old = self._side.run.samples_at([partner])[partner]
+        old = self._side.run.sample_at(partner)
         before, after = _text_values(old), _text_values(sample)
         differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
         metrics = {}
