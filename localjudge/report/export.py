@@ -251,20 +251,15 @@ def exported_parts(
         case "inspect":
             return (f"{json.dumps(record, ensure_ascii=False)}\n".encode() for record in _inspect_records(run))
         case "ragas" | "ragas-csv" | "ragas-parquet":
-            table = _ragas_table(run)
+            names = [*_TEXTS, *run.summary.metrics]  # as in ragas's `EvaluationResult.to_pandas`
+            if all(sample.reference_contexts is None for sample in run.iter_samples()):
+                names.remove("reference_contexts")
+            table = table_of(run, "samples", texts=True).of(names)
         case _:
             table = table_of(run, rows, texts=texts, columns=columns)
     if encoding == "csv":
         return _csv(table, lists_as_json=not tool)
     return _parquet(table) if encoding == "parquet" else (json_line(row).encode() for row in table.rows())
-
-
-def _ragas_table(run: Run) -> FlatTable:
-    """Return the columns of ragas's `EvaluationResult.to_pandas`."""
-    names = [*_TEXTS, *run.summary.metrics]
-    if all(sample.reference_contexts is None for sample in run.iter_samples()):
-        names.remove("reference_contexts")
-    return table_of(run, "samples", texts=True).of(names)
 
 
 def _inspect_records(run: Run) -> Iterator[Row]:
