@@ -96,7 +96,6 @@ def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 """Exceptions of SQLite for a damaged file. Their messages may contain bytes of it."""
 _Value = TypeVar("_Value")
-_AnswerColumns = tuple[str, float | None, float | None, str | None, str | None, str | None]
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
@@ -124,7 +123,8 @@ class Reader:
         query = (
             "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN"
         )
-        for key, p_yes, mass, raw, reason, error in self.rows_named(_AnswerColumns, query, keys):
+        rows = self.rows_named(tuple[str, float | None, float | None, str | None, str | None, str | None], query, keys)
+        for key, p_yes, mass, raw, reason, error in rows:
             if error is None:
                 answer = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": reason}
                 answers[key] = _checked(Answer, answer, self._path)
