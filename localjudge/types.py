@@ -212,7 +212,7 @@ class Grammar(Record):
     """The valid answers: a regular expression, and the value in [0, 1] of each value literal.
 
     A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Text that is neither forced
-    nor a value is a reason: the string under the key "reason", or the group `reason` of the pattern.
+    nor a value is a reason: the string under the key "reason".
     """
 
     name: str
@@ -222,8 +222,8 @@ class Grammar(Record):
     """Number of verdicts in one answer."""
     reason_tokens: int = Field(default=0, ge=0)
     """Maximum tokens of a reason, 0 without reasons."""
-    reason_end: str = '"'
-    """Character that ends a reason and cannot occur in it."""
+    reason_end: Literal['"'] = '"'
+    """Character that ends a reason, stored with every grammar."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
     """JSON schema equivalent to the pattern, for an engine that does not support patterns. Because it is redundant, it
     is in no key and no file of a run, and None in a grammar read from there.

@@ -21,7 +21,6 @@ Requests form a tree. It is walked depth first with one path in memory, so share
 """
 
 import json
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -75,6 +74,8 @@ _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
 """Groups of tokens for llguidance to allow or forbid together. The mask is the same, in a quarter of the time."""
+REASON_END = '"'
+"""First character after a reason, which cannot contain it."""
 _CLOSING_TOKENS = 4
 """Maximum tokens for closing a reason: the rest of a (possibly escaped) character and the quotation mark."""
 
@@ -126,7 +127,7 @@ class Constraints:
         self._compiled: dict[str, CompiledGrammar] = {}
         # Bound to the pieces and not to self: a vocabulary in a cycle of references would be freed much too late.
         self._carriers = cache(partial(_carrying, vocabulary.pieces))
-        self._ends = cache(partial(_ending, vocabulary.pieces))
+        self._closing = np.array([piece.startswith(REASON_END.encode()) for piece in vocabulary.pieces])
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
@@ -148,9 +149,9 @@ class Constraints:
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
-    def closing(self, choice: Choice, grammar: Grammar) -> Choice:
+    def closing(self, choice: Choice) -> Choice:
         """Restrict the choice to tokens that end a reason, if there are any."""
-        closing = choice.legal & self._ends(grammar.reason_end)
+        closing = choice.legal & self._closing
         return choice._replace(legal=closing) if closing.any() else choice
 
     def _arrive(
@@ -193,7 +194,7 @@ class Constraints:
         while position.choice:
             has_reasons |= not position.choice.labels
             tokens += 1
-            soonest_closed = int(np.argmax(self.closing(position.choice, grammar).legal))
+            soonest_closed = int(np.argmax(self.closing(position.choice).legal))
             position = self.after(position, soonest_closed, grammar)
             tokens += len(position.forced) - 1 if position.choice else 0
         reasons = grammar.verdicts if has_reasons else 0
@@ -223,11 +224,6 @@ def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) 
             bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece)) for piece in stripped
         ]
     return carriers
-
-
-def _ending(pieces: Sequence[bytes], end: str) -> NDArray[np.bool_]:
-    """Return a mask (vocabulary,) of tokens that start with the end of a reason."""
-    return np.array([piece.startswith(end.encode()) for piece in pieces])
 
 
 def _share(score: float, scores: Iterable[float]) -> float:
@@ -345,17 +341,12 @@ class ConstrainedAnswer:
             self.free_tokens += 1
             self._reason_tokens += 1
             if self._reason_tokens > self._grammar.reason_tokens:
-                choice = self._constraints.closing(choice, self._grammar)
+                choice = self._constraints.closing(choice)
             token = greedy(choice.legal, logits)
         self._position = self._constraints.after(self._position, token, self._grammar)
         self._text += self._position.text
         if not self.finished:
             self.continued_tokens += len(self.pending)
-
-    @property
-    def reason_end(self) -> str:
-        """Character that ends a reason."""
-        return self._grammar.reason_end
 
     def answers(self) -> tuple[Answer, ...]:
         """Return one answer for each verdict, in order."""
@@ -370,9 +361,6 @@ def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
     """Return the verbatim text and reason of each verdict: the whole answer, or the entries of its list."""
     if not grammar.reason_tokens:
         return [(raw, None)]
-    if "(?P<reason>" in grammar.pattern:
-        match = re.fullmatch(grammar.pattern, raw)
-        return [(raw, match["reason"].strip() if match else None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
         return [(raw, json.loads(raw).get("reason"))]
     decoder = json.JSONDecoder()

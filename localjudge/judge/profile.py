@@ -14,10 +14,8 @@ Answers follow a JSON schema in `grammars/` (`reason_attributed` adds a reason b
 
     form = "<score> {verdict} </score>"        literal text, with the verdict's place
     labels = { yes = 0, no = 1 }               ->   <score> (yes|no) </score>
-    form = "{reason}[RESULT] {verdict}"        a reason first: it ends where the next literal begins
 
-A label stands for a value in [0, 1]. Free white space is not allowed, so every valid answer is short and ends. A reason
-is limited in characters by the expression and in tokens, because a character takes up to four tokens.
+A label stands for a value in [0, 1]. Free white space is not allowed, so every valid answer is short and ends.
 
 Tasks of only some metrics are in the folder `special/`. Each has a separate hash, which is part of the identity only if
 the task is asked. A user's prompt file replaces one task (`task = ...` above its nodes) and changes the profile's
@@ -51,9 +49,8 @@ TASKS = frozenset(
 DEFAULT_PROFILE = "instruct"
 
 _BUNDLED = Path(__file__).parent / "prompts"
-_VERDICT, _REASON = "{verdict}", "{reason}"
+_VERDICT = "{verdict}"
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")
-_CHARACTERS_PER_TOKEN = 4  # of a reason, at its longest
 _LABELS: dict[str, dict[str, int | float]] = {
     **{key: {"0": 0, "1": 1} for key in ("attributed", "relevant", "useful", "sufficient", "refused")},
     "answer": {"no": 0, "yes": 1},
@@ -61,7 +58,7 @@ _LABELS: dict[str, dict[str, int | float]] = {
 }
 """Label values of each JSON key."""
 _STATEMENTS = "classifications"
-PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|level|answer)\}")
+PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
 
 
 @cache
@@ -131,32 +128,22 @@ class AnswerForm(Record):
 
     labels: dict[str, int | float]
     form: str = _VERDICT
-    reason_tokens: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _can_be_read_back(self) -> Self:
-        before, _, after = self.form.partition(_VERDICT)
         if not all(0 <= value <= 1 for value in self.labels.values()):
             raise ValueError("a label stands for a value from 0 to 1")
         if len({label[:1] for label in self.labels}) < len(self.labels) or len(set(self.labels.values())) <= 1:
             raise ValueError("labels must begin with different characters, and stand for two values or more")
-        if self.form.count(_VERDICT) != 1 or _REASON in after:
-            raise ValueError(f"the form of an answer shows {_VERDICT} once, and last")
-        if before.count(_REASON) != bool(self.reason_tokens) or before.endswith(_REASON):
-            raise ValueError(f"a form with reason_tokens, and no other, shows {_REASON} once, with text behind it")
+        if self.form.count(_VERDICT) != 1:
+            raise ValueError(f"the form of an answer shows {_VERDICT} once")
         return self
 
     def grammar(self, name: str) -> Grammar:
         """Build a grammar of these answers."""
-        before, _, after = self.form.partition(_VERDICT)
-        opening, _, between = before.partition(_REASON)
-        verdict = f"({'|'.join(map(_literal, self.labels))})"
-        if not self.reason_tokens:
-            return Grammar(name=name, pattern=f"{_literal(before)}{verdict}{_literal(after)}", labels=self.labels)
-        end, most = between[0], self.reason_tokens * _CHARACTERS_PER_TOKEN
-        reason = rf"(?P<reason>[^{_literal(end)}\x00-\x1F\x7F-\x9F]{{1,{most}}})"
-        pattern = f"{_literal(opening)}{reason}{_literal(between)}{verdict}{_literal(after)}"
-        return Grammar(name=name, pattern=pattern, labels=self.labels, reason_tokens=self.reason_tokens, reason_end=end)
+        before, after = map(_literal, self.form.split(_VERDICT))
+        verdict = "|".join(map(_literal, self.labels))
+        return Grammar(name=name, pattern=f"{before}({verdict}){after}", labels=self.labels)
 
 
 def _literal(text: str) -> str:
@@ -197,17 +184,16 @@ _Shown = Literal["question", "contexts", "reference", "response", "examples"]
 
 
 class NodeTemplate(Record):
-    """Text of one node with placeholders for user text. Left out if `when` is empty or `unless` is not.
+    """Text of one node with placeholders for user text. Left out if `when` is empty.
 
-    `for_each = "contexts"` or `"examples"` creates a node for each, `"statements"` or `"levels"` one node for all. A
-    `role` begins a message of that role, or a document of the chat template. `{ unit}` includes a leading space that is
-    tokenised with the text, as in training on `Claim: text`.
+    `for_each = "contexts"` or `"examples"` creates a node for each, `"statements"` one node for all. A `role` begins a
+    message of that role, or a document of the chat template. `{ unit}` includes a leading space that is tokenised with
+    the text, as in training on `Claim: text`.
     """
 
     text: str
-    for_each: Literal["contexts", "examples", "statements", "levels"] | None = None
+    for_each: Literal["contexts", "examples", "statements"] | None = None
     when: _Shown | None = None
-    unless: _Shown | None = None
     role: str | None = None
 
 
@@ -234,8 +220,8 @@ class TaskPrompt(Record):
 
     @property
     def is_conversation(self) -> bool:
-        """Whether the prompt has more than one user message."""
-        return bool(self.template) or any(node.role for node in self.node)
+        """Whether the prompt has messages of several roles."""
+        return any(node.role for node in self.node)
 
     @property
     def places(self) -> set[str]:
@@ -244,8 +230,10 @@ class TaskPrompt(Record):
 
     @model_validator(mode="after")
     def _begins_a_message(self) -> Self:
-        if any(node.role for node in self.node) and not self.node[0].role:
+        if self.is_conversation and not self.node[0].role:
             raise ValueError("the first node has no role, and another has one")
+        if self.template and not self.is_conversation:
+            raise ValueError("arguments of a chat template need nodes with roles")
         return self
 
 
@@ -279,7 +267,7 @@ class PromptProfile(Record):
         if unknown:
             raise ValueError(f"no task is called {', '.join(unknown)}; there are {', '.join(sorted(TASKS))}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
-            raise ValueError("roles and arguments of a chat template need chat = true")
+            raise ValueError("roles need chat = true")
         for pattern in (pattern for row in self.made_for for pattern in row.values()):
             re.compile(pattern)
         return self

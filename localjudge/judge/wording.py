@@ -61,7 +61,6 @@ from localjudge.words import option, option_name
 Reasons = Literal["none", "before", "after"]
 JudgingProtocol = Literal["independent", "joint"]
 
-_USER = "user"
 _DOCUMENT = "document"
 """Role of a node that becomes an entry of the template's argument `documents`."""
 _PLAIN = ChatEnds(head="", tail="", sha256="")
@@ -96,7 +95,7 @@ class PromptWriter:
         self._protocol: JudgingProtocol = protocol
         self._skeleton = lru_cache(maxsize=_KEPT)(partial(_render_skeleton, profile, self._chat))
         self._whole = [
-            self._skeleton(name, tuple(node.role for node in task.node if node.role) or (_USER,))
+            self._skeleton(name, tuple(node.role for node in task.node if node.role))
             for name, task in sorted(profile.tasks.items())
             if task.is_conversation
         ]
@@ -189,10 +188,7 @@ class PromptWriter:
         """Return the nodes within the chat template's ends, or within its text around each message."""
         nodes = render(prompt, tasks, form=form)
         if prompt.is_conversation:
-            roles = tuple(role for role, _ in nodes if role)
-            around = self._skeleton(task_name(tasks[0]), roles or (_USER,))
-            if not roles:
-                nodes[0] = (_USER, nodes[0][1])
+            around = self._skeleton(task_name(tasks[0]), tuple(role for role, _ in nodes if role))
             return tuple(_join(*node) for node in _in_skeleton(nodes, around))
         first, *rest = (node for _, node in nodes)
         path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
@@ -268,7 +264,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
     """Return the nodes of a prompt for one task, or for several with the same contexts and question."""
     task = tasks[0]
     texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
-    examples, levels = (task.examples, task.levels) if isinstance(task, CustomQuestion) else ((), ())
+    examples = task.examples if isinstance(task, CustomQuestion) else ()
     is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
     our_texts = {
         "{form}": form,
@@ -277,7 +273,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
     }
     nodes: list[_RoledNode] = []
     for node in prompt.node:
-        if (node.when and not is_there[node.when]) or (node.unless and is_there[node.unless]):
+        if node.when and not is_there[node.when]:
             continue
         template = node.text
         for place, text in our_texts.items():
@@ -294,9 +290,6 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
             case "statements":
                 units = ({**texts, "unit": each.unit.span.text} for each in tasks)
                 made = [tuple(piece for each in units for piece in _fill(template, each))]
-            case "levels":
-                lines = ((template.replace("{number}", str(at)), level) for at, level in enumerate(levels, start=1))
-                made = [tuple(piece for line, level in lines for piece in _fill(line, {"level": level}))]
         nodes += ((node.role, each) for each in made)
     return nodes
 

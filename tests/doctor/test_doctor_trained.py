@@ -11,19 +11,19 @@ pytestmark = pytest.mark.engine
 SHAPE = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    tokenizer = random_model.byte_vocabulary()
-    return str(random_model.write(tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML))
-
-
-def test_a_trained_judge_gets_only_its_own_questions(model: str) -> None:
+def test_a_trained_judge_gets_only_its_own_questions(tmp_path: Path) -> None:
     """10 of the 16 plain cases are statements. Random weights guess, so attempts are skipped."""
-    minicheck, prometheus = (
-        {check.name: check for check in examine(model, injections=2, profile=profile, threads=1).checks}
-        for profile in ("minicheck", "prometheus")
+    tokenizer = random_model.byte_vocabulary()
+    model = random_model.write(tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML)
+    house = tmp_path / "house"
+    (house / "special").mkdir(parents=True)
+    (house / "profile.toml").write_text('description = "refusals"\nchat = true')
+    (house / "special" / "refusal.toml").write_text('grammar = "refused"\n[[node]]\ntext = "Refused? {unit}"')
+    minicheck, refusals = (
+        {check.name: check for check in examine(str(model), injections=2, profile=profile, threads=1).checks}
+        for profile in ("minicheck", str(house))
     )
     assert minicheck["chat template"].finding.startswith("shows every part of the profile 'minicheck' once")
     assert minicheck["plain cases"].figures["cases"] == 10
-    assert prometheus["plain cases"].status == "warning"
-    assert prometheus["plain cases"].finding.startswith("none: this judge")
+    assert refusals["plain cases"].status == "warning"
+    assert refusals["plain cases"].finding.startswith("none: this judge")

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.errors import InputError
+from localjudge.errors import InputError, SampleError
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import CustomPrompt, read_prompts, with_prompt
 from localjudge.judge.wording import PromptWriter
-from localjudge.types import Relevance
+from localjudge.types import AnsweredQuestion, CustomQuestion, Relevance
 from tests.judge.conftest import unit
 
 EXAMPLE = """
@@ -62,3 +62,15 @@ def test_an_unusable_prompt_file_is_refused(tmp_path: Path, text: str, complaint
         with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
     with pytest.raises(InputError, match=r"nowhere\.toml cannot be read"):
         read_prompts([tmp_path / "nowhere.toml"])
+
+
+def test_a_prompt_without_a_place_for_a_text_refuses_it(tmp_path: Path) -> None:
+    words = 'task = "rubric"\ngrammar = "level"\n[[node]]\ntext = "{own_question} {levels} {unit}"'
+    judge = PromptWriter(with_prompt(prompts.load_profile("instruct"), written(tmp_path, words)))
+    levels = ("rude", "curt", "neutral", "polite", "warm")
+    rubric = CustomQuestion(unit=unit("response", "In 1889."), question="Is it polite?", levels=levels)
+    example = AnsweredQuestion(asked=rubric, answer='{"level":5}')
+    assert judge.request(rubric)
+    for shown, text in (({"response": "All of it."}, "response"), ({"examples": (example,)}, "examples")):
+        with pytest.raises(SampleError, match=f"no place for {text} in the task rubric"):
+            judge.request(rubric.model_copy(update=shown))

@@ -2,14 +2,6 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"
 )
-MISTRAL = (
-    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}{{ '[INST] ' + m.content + ' [/INST]' }}"
-    "{% else %}{{ raise_exception('only users') }}{% endif %}{% endfor %}"
-)
-LLAMA_3 = (
-    "{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' "
-    "+ m.content | trim + '<|eot_id|>' }}{% endfor %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"
-)
 GUARDIAN = """\
 <|start_of_role|>system<|end_of_role|>As a judge agent, your role is to help assess.<|end_of_text|>
 {% for document in documents %}

@@ -95,7 +95,7 @@ def test_a_run_stores_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("profile", "options"), [("lynx", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
+    ("profile", "options"), [("minicheck", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
 )
 def test_a_profile_has_a_fixed_answer_form(profile: str, options: dict[str, str]) -> None:
     with pytest.raises(InputError, match=f"the prompt profile '{profile}' cannot"):

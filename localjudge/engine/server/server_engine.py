@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
+from localjudge.engine.decoding import REASON_END, ConstrainedAnswer, DecodingEngine, TokenizedRequest
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.connection import Refused, ServerConnection
@@ -58,18 +58,10 @@ _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", 
 _FOLDING = (3, 4)
 """llama.cpp's numbers of WordPiece and Unigram (`llama_vocab_type`), which fold case or accents."""
 _MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
+_REASON = r'''root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""'''
+"""llama.cpp grammar of a reason: the rest of a JSON string in one line."""
 _TRIAL = "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954."
 _TRIAL_OWN = 6
-
-
-def one_line(end: str) -> str:
-    """Return a llama.cpp grammar for at least one character up to the end of the line."""
-    controls = "\\x00-\\x1F\\x7F-\\x9F"
-    if end == '"':
-        return f'root ::= ([^"\\\\{controls}] | "\\\\" ["\\\\/bfnrt])+ "\\""'
-    inside_class = f"\\{end}" if end in "\\[]^-" else end
-    literal = f"\\{end}" if end == "\\" else end
-    return f'root ::= [^{inside_class}{controls}]+ "{literal}"'
 
 
 def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
@@ -187,9 +179,9 @@ class ServerEngine(DecodingEngine):
 
         Raises SampleError if it can be neither continued nor closed.
         """
-        end = self.vocabulary.user(answer.reason_end)[-1:]
+        end = self.vocabulary.user(REASON_END)[-1:]
         most = answer.reason_left
-        for token in (*(self._likely_line(shared, own, answer.reason_end, most) if most else ()), *end):
+        for token in (*(self._likely_reason(shared, own, most) if most else ()), *end):
             if answer.finished or answer.wanted:
                 break
             legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
@@ -220,9 +212,9 @@ class ServerEngine(DecodingEngine):
         scale = by_id[reference] - shares[reference]
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
-    def _likely_line(self, shared: _Tokens, own: _Tokens, end: str, most: int) -> list[int]:
-        """Return the most likely text after a prompt: at most `most` tokens of one line up to an optional end."""
-        how = {"grammar": one_line(end), "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
+    def _likely_reason(self, shared: _Tokens, own: _Tokens, most: int) -> list[int]:
+        """Return the most likely reason after a prompt: at most `most` tokens, with its end if that comes before."""
+        how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
         return self._tokens_in(self._after(shared, own, predict=most, **how))
 
     def _after(self, shared: _Tokens, own: _Tokens, **how: Any) -> dict[str, Any]:
