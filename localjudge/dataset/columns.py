@@ -1,17 +1,16 @@
 """Map column names of other tools to our fields.
 
-Most columns are recognised by name only. Some names mean different things in different tools, so the *shape* of the
-source decides:
+The user's mapping has priority. Most columns are recognised by name. Some names have several meanings, and the other
+columns decide:
 
-    context      ground truth next to DeepEval's retrieval_context, and next to expected_output without output;
+    context      ground truth next to retrieval_context (DeepEval), and next to expected_output without output;
                  otherwise the retrieved context (Opik writes output, expected_output and context)
     sample_id    the id if there is no column `id`; query_id if there is neither
-    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer), otherwise unused
-    outputs      the answer next to an expected answer, otherwise unused (LangSmith's examples store the right answer)
+    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer)
+    outputs      the answer next to an expected answer (LangSmith's examples store the right answer)
 
-Ambiguous names, which are also used for labels, scores and ids (`target`, `docs`), have the lowest priority. They are
-used only if no other column gives the field and their values look like text. A name with dots reaches into objects
-(`vars.query`), unless a column has exactly that name. The user's mapping has the highest priority.
+Names that may also contain labels, scores or ids (`target`, `docs`) are used only if no other column gives the field
+and their values look like text.
 """
 
 import re
@@ -48,10 +47,7 @@ ALIASES = {
         "reference_context_ids": "reference_context_ids",
     }.items()
 }
-"""Our field name -> names in other tools (ragas, Haystack, DeepEval, RAGChecker, ...).
-
-Names with dots cover promptfoo's vars, inspect's output, SQuAD's answers, and rows of MLflow, LangSmith and Langfuse.
-"""
+"""Our field -> names in ragas, Haystack, DeepEval, RAGChecker, promptfoo, inspect, MLflow, LangSmith, Langfuse ..."""
 
 LOOSE_NAMES = {
     field: tuple(names.split())
@@ -71,10 +67,10 @@ LOOSE_NAMES = {
         """,
     }.items()
 }
-"""Ambiguous names, for fields without a name from `ALIASES`."""
+"""Names that may also contain labels, scores or ids."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
-"""Columns with only the ids of another field's contexts, in addition to the texts or without them."""
+"""Columns of ids -> the field of their contexts."""
 
 _ALL_NAMES = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
 _LOOSE = {name: field for field, names in LOOSE_NAMES.items() for name in names}
@@ -84,21 +80,21 @@ _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script without spaces between words."""
 
 Resolved = dict[str, str]
-"""Our field -> their column, or several columns separated by commas for a field of contexts."""
+"""Our field -> their column, or columns separated by commas."""
 
 
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
-    """Return the columns used for fields. A name with commas may be one column or several."""
+    """Return the mapped columns. A name with commas may be one column or several."""
     return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
 def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
-    """Return whether the source has the column, or all of several columns of contexts or their ids."""
+    """Return whether the source has the column, or each column of a list for contexts or ids."""
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
 class Survey:
-    """All `columns` of a source in order of appearance, and whether they contain values. Keeps no rows."""
+    """All `columns` of a source in order of appearance, and whether they contain values."""
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self.columns: dict[str, bool] = {}
@@ -108,27 +104,27 @@ class Survey:
         self._unread = {name: first_part(name) for name in _LOOSE}
 
     def add(self, values: Mapping[str, Any]) -> None:
-        """Read a row."""
+        """Add a row."""
         for name, value in values.items():
             if not self.columns.get(name):
                 self.columns[name] = value is not None and value != ""
-        for name in [name for name, first in self._unreached.items() if first in values and has_value(values, name)]:
+        for name in [name for name, column in self._unreached.items() if column in values and has_value(values, name)]:
             self._reached.add(name)
             del self._unreached[name]
-        for name in [name for name, first in self._unread.items() if name in values or first in values]:
+        for name in [name for name, column in self._unread.items() if name in values or column in values]:
             if _reads_like(_LOOSE[name], lookup(values, name)):
                 del self._unread[name]
 
     def has(self, name: str) -> bool:
-        """Return whether any row has the column, or a value under a known or mapped name with dots."""
+        """Return whether any row has the column, or a value under a name with dots."""
         return name in self.columns or name in self._reached
 
     def is_read(self, name: str) -> bool:
-        """Return whether any value of an ambiguous column looks like its field."""
+        """Return whether any value of a loose name looks like its field."""
         return name not in self._unread
 
     def unused(self, resolved: Resolved) -> tuple[str, ...]:
-        """Return the non-empty columns that are neither a field nor an object with a field in it."""
+        """Return the non-empty columns that are neither a field nor contain one."""
         taken = columns_of(resolved)
         taken |= set(map(first_part, taken))
         return tuple(name for name, filled in self.columns.items() if filled and name not in taken)
@@ -137,32 +133,31 @@ class Survey:
 def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved:
     """Choose the column for each field. Raises DataError if two columns match one field."""
     resolved = {field: column for field, column in mapping.items() if is_there(field, column, survey.has)}
-    taken = columns_of(resolved)
-    present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | taken
+    mapped = columns_of(resolved)
+    present = frozenset(filter(survey.has, _ALL_NAMES | _EXPECTED)) | mapped
 
-    def reserved(field: str) -> list[str]:
-        return [name for name in ALIASES[field] if name in present - taken and _means(name, field, present)]
+    def clear(field: str) -> list[str]:
+        return [name for name in ALIASES[field] if name in present - mapped and _means(name, field, present)]
 
-    def loose(field: str) -> list[str]:
+    def ambiguous(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
         # LangChain's chains give a query and its result.
         return [name for name in names if survey.is_read(name) and (name != "result" or "query" in present)]
 
-    for candidates in (reserved, loose):
+    for candidates in (clear, ambiguous):
         for field in [field for field in ALIASES if field not in resolved]:
-            match candidates(field):
-                case [column]:
-                    resolved[field] = column
-                case [first, *_] as several:
-                    raise DataError(
-                        f"{source}: the columns {' and '.join(several)} both give {field}",
-                        hint=f"say which one counts: {option('mapping', {field: first})}",
-                    )
+            columns = candidates(field)
+            if len(columns) > 1:
+                raise DataError(
+                    f"{source}: the columns {' and '.join(columns)} both give {field}",
+                    hint=f"say which one counts: {option('mapping', {field: columns[0]})}",
+                )
+            if columns:
+                resolved[field] = columns[0]
     return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
-    """Return whether an ambiguous column stands for the field."""
     if any(name.startswith(f"{column}.") for name in present):
         return False
     match column.partition(".")[0]:
@@ -181,14 +176,12 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
 
 
 def _reads_like(field: str, value: Any) -> bool:
-    """Return whether a value looks like the field: a text with a letter; contexts and lists with words."""
     if field in CONTEXT_FIELDS or (field == "reference" and isinstance(value, list)):
         return any(_WORDS.search(text) for text in _texts(value))
     return isinstance(value, str) and bool(_LETTER.search(value))
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in a text, an object or a list of either, in objects also one level down (`node.text`)."""
     for item in value if isinstance(value, list | tuple) else [value]:
         values = [*item.values()] if isinstance(item, Mapping) else [item]
         values += [inner for node in values if isinstance(node, Mapping) for inner in node.values()]

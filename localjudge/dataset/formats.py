@@ -1,7 +1,6 @@
 """Read rows from files of every supported format, and from data in memory.
 
-The content determines the format, and the file extension decides where the content is ambiguous, because people name a
-JSON array `.jsonl` and lines `.json`.
+The content determines the format. The file extension decides if the content is ambiguous:
 
     PAR1                    Parquet                                                    needs pyarrow
     ARROW1, ff ff ff ff     an Arrow or Feather file; an Arrow stream (Hugging Face)   needs pyarrow
@@ -11,21 +10,16 @@ JSON array `.jsonl` and lines `.json`.
     {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
     anything else           lines, if the name says JSON; otherwise CSV
 
-An invalid JSON line is a problem of its row, and reading continues. CSV quotes are read strictly, because lenient
-reading would swallow all rows after an unclosed quote. A CSV record is limited to 64 MiB and a header to 1 MiB, which
-bounds the memory.
-
-One object may contain all rows, under one of its names or as columns:
+CSV quotes are read strictly, because an unclosed quote would hide all rows after it. A CSV record is limited to 64 MiB,
+which bounds the memory. One object may contain all rows, under one of its names or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others; a level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
     {"version": 2, "eval": {...}, "samples": [...]}         a log of inspect
     {"experiment": {"items": [{"query": ...}]}}             anywhere, with a given path: experiment.items
 
-An object contains columns if its question or answer is a list, because in a row it is a text or a conversation. A list
-inside it contains its rows if the list's objects have known columns; otherwise the list may be the contexts of one row.
-
-Data of other packages in memory are recognised by their methods, so no package is imported.
+An object contains columns if its question or answer is a list, but not a conversation. A list in it contains its rows
+if the list's objects have known columns. Data of other packages in memory are recognised by their methods.
 """
 
 import csv
@@ -35,6 +29,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any, TextIO
 
@@ -59,13 +54,11 @@ from localjudge.errors import DataError, InputError
 
 _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
-_ARROW_STREAM = b"\xff\xff\xff\xff"
-"""Start of a stream message (Arrow 0.15 and later), followed by the length of its schema."""
+_ARROW_STREAM = b"\xff\xff\xff\xff"  # a message of Arrow 0.15 or later
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 _SEPARATOR = re.compile('"?sep=(.)"?', re.IGNORECASE)
-_LARGEST_HEADER = 2**20
-"""Maximum characters in a CSV header. A row may have `ALWAYS_UNPACKED`."""
+_LARGEST_HEADER = 2**20  # characters; a row may have `ALWAYS_UNPACKED`
 
 
 def read(
@@ -73,8 +66,7 @@ def read(
 ) -> Iterator[RawRow | Problem]:
     """Yield the rows of a source; see `expand`. Raises DataError if unreadable, InputError if pyarrow is missing.
 
-    CSV `edited` in a spreadsheet may lack trailing empty cells (Excel omits them in some rows). Its places also give
-    the spreadsheet row, because a cell may span several lines.
+    CSV `edited` in a spreadsheet may lack trailing empty cells, and its places also give the spreadsheet row.
     """
     with source.open() as opened:
         for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, edited):
@@ -102,23 +94,22 @@ def _rows(source: OpenSource, ending: str, edited: bool) -> Iterator[RawRow | Pr
 
 
 def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[RawRow | Problem]:
-    """Yield one row for each record after the header. `head`, the start of the text, determines the delimiter."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts may be longer than 131,072 characters
     header = next((line for line in head.splitlines() if line.strip(f"{BLANK},;")), "")
-    named = _SEPARATOR.fullmatch(header)
-    delimiter = named[1] if named else max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign), [])))
+    separator = _SEPARATOR.fullmatch(header)
+    delimiter = max(",;\t", key=lambda sign: len(next(csv.reader([header], delimiter=sign), [])))
     lines = _BoundedLines(stream, source)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=separator[1] if separator else delimiter, strict=True)
     columns: list[str] | None = None
     line = 1
     try:
-        for record, cells in enumerate(reader, 0 if named else 1):  # a spreadsheet does not show the line `sep=;`
-            if columns is None and any(cell.strip() for cell in cells) and (record or not named):
+        for record, cells in enumerate(reader, 0 if separator else 1):  # a spreadsheet does not show `sep=;`
+            if columns is None and any(cell.strip() for cell in cells) and (record or not separator):
                 columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
                 check_column_names(columns, source)
             elif columns is not None and cells:
                 place = Place(source, line=line, row=record if edited else None)
-                yield _csv_row(_filled_up(cells, len(columns)) if edited else cells, columns, place)
+                yield _csv_row(cells, columns, place, edited)
             line = reader.line_num + 1
             lines.room = _LARGEST_HEADER if columns is None else ALWAYS_UNPACKED
     except csv.Error as error:
@@ -129,7 +120,7 @@ def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[
 
 
 class _BoundedLines:
-    """Lines for `csv.reader`, with `room` for the characters of one record. Raises DataError for a larger one."""
+    """Lines for `csv.reader`. Raises DataError if a record has more than `room` characters."""
 
     room = _LARGEST_HEADER
 
@@ -145,13 +136,12 @@ class _BoundedLines:
             yield line
 
 
-def _filled_up(cells: list[str], count: int) -> list[str]:
-    return cells if any(cells[count:]) else [*cells, *[""] * count][:count]
-
-
-def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Problem:
-    if len(cells) != len(columns):
-        expected = f"{len(columns)} cells, one for each column of the header"
+def _csv_row(cells: list[str], columns: list[str], place: Place, edited: bool) -> RawRow | Problem:
+    count = len(columns)
+    if edited and not any(cells[count:]):
+        cells = [*cells, *[""] * count][:count]
+    if len(cells) != count:
+        expected = f"{count} cells, one for each column of the header"
         return Problem.at(place, None, f"a record of {len(cells)}", expected)
     return RawRow(place, dict(zip(columns, cells, strict=True)), typed=False)
 
@@ -163,18 +153,14 @@ def check_column_names(names: Iterable[str], source: str) -> None:
 
 
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
-    """Yield one row for each non-blank line. A single object is `whole`."""
-    bare = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
-    rows = (_json_row(line, Place(source, line=number)) for number, line in bare if line)
-    first, second = next(rows, None), next(rows, None)
-    if isinstance(first, RawRow) and second is None:
-        first = first._replace(whole=True)
-    yield from (row for row in (first, second) if row is not None)
+    stripped = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
+    rows = (_json_row(line, Place(source, line=number)) for number, line in stripped if line)
+    start = list(islice(rows, 2))
+    yield from (row._replace(whole=True) if len(start) == 1 and isinstance(row, RawRow) else row for row in start)
     yield from rows
 
 
 def _read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
-    """Yield one row for each array element, or one multi-line object. Raises DataError for invalid JSON."""
     text = stream.read().strip(BLANK)
     try:
         value: Any = DECODER.decode(text)
@@ -206,7 +192,7 @@ _BATCH_ROWS = 256
 
 
 def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
-    """Yield the rows of a Parquet or Arrow file one at a time, because many cells may share one large value."""
+    # Rows are converted one at a time, because many cells may share one large value.
     is_parquet = stream.read(len(_PARQUET)) == _PARQUET
     kind, batches_of = ("a Parquet file", _parquet_batches) if is_parquet else ("an Arrow file", _arrow_batches)
     pyarrow = _pyarrow_for(f"{source} is {kind}")
@@ -226,7 +212,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Yield batches that fit the largest row group. Does not ask columns for sizes: pyarrow aborts on damaged ones."""
+    # The sizes of columns are not used, because pyarrow aborts on damaged ones.
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
@@ -238,7 +224,6 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
 
 
 def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Yield validated batches. Their offsets come from the file, so they are checked before use."""
     from pyarrow import ipc
 
     if stream.read(len(_ARROW_FILE)) == _ARROW_FILE:
@@ -249,15 +234,12 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
         batches = file = ipc.open_stream(stream)
     check_column_names(file.schema.names, source)
     for batch in batches:
-        check_expansion(source, size, batch.get_total_buffer_size() + sum(map(_bytes_viewed, batch.columns)))
-        batch.validate(full=True)
+        # Millions of views may share one buffer, which validation would read for each of them.
+        views = [column for column in batch.columns if str(column.type) in {"string_view", "binary_view"}]
+        viewed = sum(sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) for column in views)
+        check_expansion(source, size, batch.get_total_buffer_size() + viewed)
+        batch.validate(full=True)  # its offsets come from the file
         yield batch
-
-
-def _bytes_viewed(column: Any) -> int:
-    """Return the total bytes of a column of views. Many may share one buffer, so checking each would never end."""
-    is_of_views = str(column.type) in {"string_view", "binary_view"}
-    return sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) if is_of_views else 0
 
 
 def _rows_of_batches(batches: Iterable[Any], at_once: int = _BATCH_ROWS) -> Iterator[Any]:
@@ -267,7 +249,6 @@ def _rows_of_batches(batches: Iterable[Any], at_once: int = _BATCH_ROWS) -> Iter
 
 
 def _pyarrow_for(what: str) -> Any:
-    """Import pyarrow. Raises InputError with the purpose `what` if it is missing."""
     try:
         import pyarrow
     except ImportError as error:
@@ -276,19 +257,17 @@ def _pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-_OF_CONTAINERS = {"data", "outputs", "request"}
-"""Field names that an object around the rows may use as well."""
+_OF_CONTAINERS = {"data", "outputs", "request"}  # a field, or an object around the rows
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _OF_CONTAINERS
 _FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
-_KNOWN = {name for field, names in _FIELDS if field != "id" for name in names} - _OF_CONTAINERS
+_COLUMNS = {name for field, names in _FIELDS if field != "id" for name in names} - _OF_CONTAINERS
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """Yield the rows in one object: rows of its columns, rows under one of its names, or the object itself.
+    """Yield the rows in one object, or the object itself. `mapping` is the user's (ours -> theirs).
 
-    The user's `mapping` (ours -> theirs) distinguishes a row from an object with rows. `rows_path` locates the rows.
-    Raises DataError for columns of different lengths, or if the path does not exist.
+    Raises DataError for columns of different lengths, and for an object without `rows_path`.
     """
     values, source = row.values, row.place.source
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
@@ -300,13 +279,13 @@ def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None
     elif _are_columns(values, texts):
         yield from rows_of_columns(values, source)
     else:
-        rows = _rows_inside(values, _KNOWN | columns_of(mapping))
+        rows = _rows_inside(values, _COLUMNS | columns_of(mapping))
         yield from [row] if rows is None else _numbered(rows, Place(source))
 
 
 def _row_of_log(row: RawRow | Problem) -> RawRow | Problem:
-    """Return a sample of inspect. Later epochs are named as inspect names their files."""
     if isinstance(row, RawRow) and isinstance(epoch := row.values.get("epoch"), int) and epoch > 1:
+        # The name of the sample's file in the log.
         return row._replace(values={**row.values, "id": f"{row.values.get('id')}_epoch_{epoch}"})
     return row
 
@@ -324,31 +303,32 @@ def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Return whether a text field is a list, or every value is an object by row number as pandas writes it."""
+    """Return whether a text field is a list, or every value an object by row number (pandas)."""
     questions = [values[name] for name in texts if name in values]
     if any(isinstance(value, list | tuple) and not last_turn(value) for value in questions):
         return True
-    by_row = [value for value in values.values() if isinstance(value, Mapping)]
-    if not any(isinstance(value, Mapping) for value in questions) or len(by_row) < len(values):
+    if not any(isinstance(value, Mapping) for value in questions):
         return False
-    return all(str(key).isdecimal() for value in by_row for key in value)
+    return all(isinstance(value, Mapping) and all(str(key).isdecimal() for key in value) for value in values.values())
 
 
-def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
-    """Return the only list of objects with known columns, or None if the object is a row itself."""
-    if any(has_value(values, name) for name in known):
+def _rows_inside(values: Mapping[str, Any], columns: Iterable[str]) -> list[Any] | None:
+    """Return the only list of objects with one of these columns, or None if the object is a row."""
+    if any(has_value(values, name) for name in columns):
         return None
     lists = [value for value in (*values.values(), lookup(values, "results.results")) if isinstance(value, list)]
     if lists == [[]] and len(values) == 1:
         return []
-    is_row = [
-        any(has_value(item, name) for item in value if isinstance(item, Mapping) for name in known) for value in lists
+    with_columns = [
+        value
+        for value in lists
+        if any(has_value(item, name) for item in value if isinstance(item, Mapping) for name in columns)
     ]
-    return lists[is_row.index(True)] if is_row.count(True) == 1 else None
+    return with_columns[0] if len(with_columns) == 1 else None
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Yield rows from columns (lists of cells, or objects by row number). Raises DataError for unequal lengths."""
+    """Yield the rows of columns: lists, or objects by row number. Raises DataError for unequal lengths."""
     lists = {
         name: [*(column.values() if isinstance(column, Mapping) else column)]
         for name, column in values.items()
@@ -370,10 +350,7 @@ Rows = Callable[[], Iterable[Any]]
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
-    """Return the rows of a table, or None for other data.
-
-    Raises InputError for several tables, DataError for repeated column names.
-    """
+    """Return the rows of a table, or None for other data. Raises InputError and DataError for unusable tables."""
     if isinstance(data, Mapping):
         if not data or not all(map(_is_table, data.values())):
             return None
@@ -404,10 +381,10 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
-    """Return the rows of an iterable or of DeepEval's data set. Raises InputError for anything else."""
+    """Return the rows of an iterable or of DeepEval's data set. Raises InputError for other data."""
     if isinstance(data, Iterable):
-        lasts = hasattr(data, "__len__") and hasattr(data, "__getitem__")
-        rows = data if lasts else list(data)
+        is_sequence = hasattr(data, "__len__") and hasattr(data, "__getitem__")
+        rows = data if is_sequence else list(data)
         return lambda: rows
     if hasattr(data, "test_cases") and hasattr(data, "goldens"):
         return lambda: data.test_cases or data.goldens

@@ -3,11 +3,8 @@
     files ──read──> survey of the columns ──resolve──> column for each field
           ──read again, check each row──> samples in a table, or problems ──> Dataset, or one DataError
 
-Every row becomes a sample or a counted, reported problem. Uses constant memory, except for a file with one JSON array
-or object, and for an iterator.
-
-A part of the data is its first samples, a random draw with a seed, or one shard of several processes. Draws and shards
-depend only on the ids, so adding, removing or moving rows changes a part by at most those rows.
+Uses constant memory, except for a file with one JSON array or object, and for an iterator. Draws and shards depend only
+on the ids, so adding, removing or moving rows changes them by at most those rows.
 """
 
 import heapq
@@ -65,53 +62,49 @@ Rows = Callable[[], Iterator[RawRow | Problem]]
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples in the order of the data, with information about how they were read."""
+    """Samples in the order of the data, and how they were read."""
 
     table: SampleTable
     sources: tuple[str, ...]
     mappings: tuple[Resolved, ...]
-    """For each source: our field -> their column."""
     unused: tuple[tuple[str, ...], ...]
-    """For each source: the non-empty columns that are not fields."""
+    """Non-empty columns of each source that are not fields."""
     nothing: Mapping[str, Counter[str]]
-    """For each column: counts of words that were read as missing values."""
+    """Counts of the words for missing values, by column."""
     joined: int = 0
     """Number of rows with one text that may contain several retrieved contexts."""
     conversations: int = 0
-    """Number of rows with a conversation as question. Only its last turn was read."""
+    """Number of rows with a conversation as question, of which only the last turn was read."""
     skipped: int = 0
-    """Number of rows left out because of problems. 0 unless skipping was requested."""
+    """Number of rows left out because of problems."""
     problem_count: int = 0
     problems: tuple[str, ...] = ()
-    """The first problems of skipped rows, one line for each cause. `problem_count` counts all problems."""
+    """One line for each of the first causes. `problem_count` counts all problems."""
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """The samples, read again with each pass. A slice gives a tuple."""
+        """The samples, read from disk at each access."""
         return Column(self.table, "content", Sample.model_validate_json)
 
     @property
     def extras(self) -> Sequence[dict[str, Any]]:
-        """For each sample: the columns that are not fields."""
+        """Columns of each sample that are not fields."""
         return Column(self.table, "extras", json.loads)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sha256 of the samples, independent of row order and file format."""
+        """Sha256 of the samples, independent of their order."""
         return self.table.fingerprint
 
     @property
     def fields(self) -> frozenset[str]:
-        """Fields with a column in the data, even if some rows have no value.
-
-        A column of ids also gives its contexts; see `without_text`.
-        """
-        named = {field for mapping in self.mappings for field in mapping}
-        return frozenset(ID_COLUMNS.get(field, field) for field in named).intersection(_FIELDS)
+        """Fields with a column in the data. A column of ids counts as its contexts."""
+        mapped = {field for mapping in self.mappings for field in mapping}
+        return frozenset(ID_COLUMNS.get(field, field) for field in mapped).intersection(_FIELDS)
 
     @property
     def mapping(self) -> Resolved:
-        """Our field -> their column, with the source where sources differ."""
+        """Our field -> their column, with the source if sources differ."""
         merged = {}
         for field in ALIASES:
             pairs = zip(self.sources, self.mappings, strict=True)
@@ -123,14 +116,11 @@ class Dataset:
         return merged
 
     def first(self, count: int) -> "Dataset":
-        """Return the first `count` samples, or all if there are fewer."""
+        """Return the first `count` samples."""
         return self._where(lambda position, _: position < count)
 
     def draw(self, count: int, seed: int) -> "Dataset":
-        """Return the `count` samples with the smallest sha256 of seed and id, in the order of the data.
-
-        Returns all if there are fewer. A draw of N is contained in the draw of N + 1.
-        """
+        """Return the `count` samples with the smallest sha256 of seed and id, in the order of the data."""
         ranked = ((id_digest(f"{seed}|{row.id}"), row.position) for row in self.table.rows())
         return self.at(position for _, position in heapq.nsmallest(count, ranked))
 
@@ -140,10 +130,7 @@ class Dataset:
         return self._where(lambda position, _: position in chosen)
 
     def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
-        """Return the positions of all samples in the order of `draw`, each as a separate draw.
-
-        With groups, a draw is a whole group, ordered by the sha256 of seed and group.
-        """
+        """Return the positions of all samples in the order of `draw`, in draws of one sample or one whole group."""
         groups: dict[bytes, list[int]] = {}
         for row in self.table.rows():
             name = row.id if group_of is None else group_of[row.id]
@@ -155,20 +142,18 @@ class Dataset:
         return self._where(lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number, in_place=True)
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":
-        """Return the chosen samples, renumbered unless `in_place`. Column information stays that of the whole data."""
         table = self.table.where(is_chosen, in_place=in_place)
         return self if len(table) == len(self.table) else replace(self, table=table)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
-        """Return one value for each sample: an own column (dots reach into objects), the id, or a text field.
+        """Return the values of a column (dots reach into objects), the id or a text field; None if missing.
 
-        None for a missing value. Raises InputError for an unknown name and for lists or objects. Equal values share one
-        object to save memory.
+        Raises InputError for an unknown name, and for lists and objects.
         """
         fields = {column: field for mapping in self.mappings for field, column in mapping.items()}
         field = str(name if name in _COLUMN_FIELDS else fields.get(name))
         exists, values = field in _COLUMN_FIELDS, []
-        distinct: dict[tuple[type, Scalar], Scalar] = {}
+        distinct: dict[tuple[type, Scalar], Scalar] = {}  # equal values share one object to save memory
         for extra, sample in zip(self.extras, self.samples if exists else repeat(None), strict=False):
             cell = lookup(extra, name, MISSING)
             exists = exists or cell is not MISSING
@@ -181,10 +166,9 @@ class Dataset:
                 )
             values.append(distinct.setdefault((type(value), value), value))
         if not exists:
-            known = sorted(
-                {shown(column) for extra in self.extras for column in extra} | {"id"} | (self.fields & _COLUMN_FIELDS)
-            )
-            raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
+            others = {shown(column) for extra in self.extras for column in extra}
+            columns = sorted(others | {"id"} | (self.fields & _COLUMN_FIELDS))
+            raise InputError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(columns)}")
         return tuple(values)
 
 
@@ -198,29 +182,25 @@ def load(
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
-    """Read and check all rows of one or more files (`-` is standard input), or of data in memory.
+    """Read and check all rows of files (`-` is standard input; see `formats`), or of data in memory.
 
-    See `formats` for the file formats, optionally gzipped. Data in memory may be mappings or objects with names of any
-    known tool, samples, a data frame, a table, or another package's data set. A single mapping is either columns
-    (lists) or an object with rows. NaN becomes null, because pandas writes missing values so. `name` is used in
-    messages.
+    Data in memory are mappings or objects with names of any known tool, samples, a data frame, a table, or another
+    package's data set, called `name` in messages. A single mapping is columns (lists) or an object with rows. The other
+    arguments are as in `localjudge.evaluate` (`rows_path`: `rows`).
 
-    `mapping` (ours -> theirs), `skip_bad_rows`, `context_separator` and `rows_path` are as in `localjudge.evaluate`
-    (the last one is called `rows` there). Samples are stored in a temporary file in TMPDIR.
-
-    Raises DataError for unreadable data or invalid rows, InputError for a mapping without a match or data without rows,
+    Raises DataError for unreadable data, invalid rows or no rows, InputError for a mapping without a match,
     OutOfResource if the temporary file does not fit.
     """
     mapping, progress = mapping or {}, progress or Silence()
-    many = isinstance(data, list | tuple) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-    if not many and not isinstance(data, str | Path):
+    files = [data] if isinstance(data, str | Path) else data
+    if not (isinstance(files, list | tuple) and files and all(isinstance(file, str | Path) for file in files)):
         tables = [(name, _python_rows(data, mapping, rows_path, name))]
         return _build(tables, mapping, skip_bad_rows, context_separator, progress)
-    names = list(map(str, data)) if isinstance(data, list | tuple) else [str(data)]
+    names = list(map(str, files))
     for file in [file for file in names if "\0" in file]:
         raise InputError(f"{file!r} is not the name of a file")
-    files = Counter(file if file == STDIN else os.path.realpath(file) for file in names)
-    for file in [file for file, count in files.items() if count > 1]:
+    counts = Counter(file if file == STDIN else os.path.realpath(file) for file in names)
+    for file in [file for file, count in counts.items() if count > 1]:
         raise InputError(f"{shown_name(file)} is named twice", hint="its rows would count twice")
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Source(file))) for file in names]
@@ -235,7 +215,7 @@ def from_samples(
     mapping: Resolved,
     skipped: int = 0,
 ) -> Dataset:
-    """Build a data set from checked samples, each with its position and columns, in one pass."""
+    """Build a data set from checked samples, each with its position and other columns."""
     table = SampleTable()
     for position, sample, extras in samples:
         table.add(sample.model_dump(), extras, position=position)
@@ -249,7 +229,7 @@ def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None
     if whole is not None:
         row = RawRow(Place(name, row=1), plain(whole))
         lists = [value for value in row.values.values() if isinstance(value, list)]
-        # None is a list of objects: these may be rows or messages.
+        # A list of objects may contain rows or messages.
         are_cells = not any(isinstance(cell, Mapping) for cells in lists for cell in cells)
         if rows_path is None and 0 < len(lists) == len(row.values) and are_cells:
             return lambda: rows_of_columns(row.values, name)
@@ -313,10 +293,7 @@ def _build(
 
 
 class _Source:
-    """A source with its rows, readable repeatedly, and the results of one survey.
-
-    `count` counts all rows, `readable` the readable ones, `conversations` the rows that are a last turn.
-    """
+    """A source with its rows, readable repeatedly, and a survey of them."""
 
     mapping: Resolved
     split: Split
@@ -334,7 +311,6 @@ class _Source:
                 self.survey.add(row.values)
 
     def resolve(self, mapping: Mapping[str, str], separator: str | None) -> None:
-        """Choose the column for each field. Raises DataError without rows or without any known column."""
         if not self.count:
             raise DataError(f"{self.name} has no rows", hint="leave it out, or look whether it was written to the end")
         self.mapping = resolve(self.survey, mapping, self.name)
@@ -351,7 +327,7 @@ class _Source:
 def _checked(
     sources: Sequence[_Source], progress: Progress
 ) -> tuple[SampleTable, dict[str, Counter[str]], int, Problems]:
-    """Check all rows. Return a table of valid rows, `nothing` and `joined` for them, and the problems of others."""
+    """Return the valid rows, their `Dataset.nothing` and `Dataset.joined`, and the problems."""
     table, joined, problems = SampleTable(), 0, Problems()
     nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())
@@ -359,8 +335,8 @@ def _checked(
         outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, source.split)
         if isinstance(outcome, list):
             problems.add_row(outcome)
-        elif first := table.add(outcome.values, outcome.extras, outcome.place):
-            again = f"the id {outcome.values['id']!r} again (first at {first})"
+        elif other_place := table.add(outcome.values, outcome.extras, outcome.place):
+            again = f"the id {outcome.values['id']!r} again (first at {other_place})"
             problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "an id of its own")])
         else:
             joined += outcome.joined
@@ -370,24 +346,20 @@ def _checked(
 
 
 def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """Yield the rows with conversations replaced by their last turn.
-
-    A text that the mapping reaches into is parsed as JSON or as a Python literal.
-    """
+    """Yield the rows, with parsed texts where the mapping reaches into a column, and the last turn of conversations."""
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
     for row in rows():
         if isinstance(row, Problem):
             yield row
             continue
         texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
-        inside = {name: printed_value(text.strip()) for name, text in texts.items()}
-        values = {**row.values, **inside} if any(inside.values()) else row.values
+        parsed = {name: printed_value(text.strip()) for name, text in texts.items()}
+        values = {**row.values, **parsed} if any(parsed.values()) else row.values
         turn = with_last_turn(values, mapping.get("user_input"))
         yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
-    """Raise InputError for a mapping without a match in any readable source."""
     missing = [
         (field, column)
         for field, column in mapping.items()

@@ -1,15 +1,13 @@
-r"""Look up values in rows, describe them, and report what is wrong with a row.
+r"""Look up values in rows, describe them, and report problems of a row.
 
-A name with dots reaches into an object by key, into a list by index (-1 is the last), or through all elements. An
-element without the key gives null, unless all lack it. A column with exactly that name has priority.
+A name with dots reaches into an object by key, into a list by index, or through all elements (null for an element
+without the key, unless all lack it). A column with exactly that name has priority.
 
-    vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
+    vars.query      answers.0.data      messages.-1.content      hits[].chunk_text
 
-JSON is read more strictly than by the standard library: a repeated key is an error. A text may contain half of a
-surrogate pair (`"\ud83d"` in JSON), which cannot be written to a file. A non-UTF-8 byte is read as one
-(`surrogateescape`).
+A text may contain a lone surrogate (`"\ud83d"` in JSON, or a non-UTF-8 byte), which cannot be written to a file.
 
-Problems that differ only in values and numbers have one cause and share a line:
+Problems that differ only in values and numbers share a line:
 
     answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 """
@@ -31,7 +29,7 @@ _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
-    """Return the value of a column or of a name with dots, or `default` if missing."""
+    """Return the value of a column, or under a name with dots."""
     if column in row or not reaches_inside(column):
         return row.get(column, default)
     value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
@@ -39,7 +37,7 @@ def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
 
 
 def has_value(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether the row has the column, or a value under a name with dots."""
+    """Return whether `lookup` finds a value, even null."""
     return lookup(row, name, MISSING) is not MISSING
 
 
@@ -54,7 +52,7 @@ def first_part(name: str) -> str:
 
 
 def through_each(name: str) -> str:
-    """Replace list indices by "all elements": `hits.0.text` becomes `hits[].text`."""
+    """Replace list indices: `hits.0.text` becomes `hits[].text`."""
     return _INDEX.sub(_EACH, name)
 
 
@@ -72,23 +70,23 @@ def _reach(value: Any, steps: Sequence[str]) -> Any:
 
 
 def _reach_each(values: Any, steps: Sequence[str]) -> Any:
-    reached: list[Any] = [_reach(item, steps) for item in values] if isinstance(values, list | tuple) else [MISSING]
-    if reached and all(item is MISSING for item in reached):
+    items: list[Any] = [_reach(item, steps) for item in values] if isinstance(values, list | tuple) else [MISSING]
+    if items and all(item is MISSING for item in items):
         return MISSING
-    items = [None if item is MISSING else item for item in reached]
+    items = [None if item is MISSING else item for item in items]
     return [item for inner in items for item in inner or ()] if _EACH in steps else items
 
 
 BLANK = " \t\n\r\ufeff"
-"""Characters allowed between values: JSON's white space, and byte-order marks of joined files."""
+"""JSON's white space, and byte-order marks."""
 
 
 class RepeatedKeyError(ValueError):
-    """A key occurs twice in one object."""
+    """A key occurs twice in one JSON object."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from keys and values. Raises RepeatedKeyError for a repeated key."""
+    """Build an object. Raises RepeatedKeyError for a repeated key."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
@@ -98,7 +96,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
-"""Raises RepeatedKeyError, JSONDecodeError, ValueError (a number of thousands of digits) and RecursionError."""
+"""Raises ValueError (RepeatedKeyError, JSONDecodeError, a number of thousands of digits) and RecursionError."""
 
 
 def reason(error: Exception) -> str:
@@ -109,13 +107,13 @@ def reason(error: Exception) -> str:
 
 
 UNKNOWN = "a value of the Python type "
-"""Start of the description of a Python value without a JSON equivalent."""
+"""Start of the description of a value without JSON type."""
 _QUOTED = 40
 _LONG = 128  # bits of a whole number that is shown, and may be an id
 
 
 def describe(value: Any) -> str:
-    """Describe a value briefly: its type, and enough text to find it."""
+    """Describe a value by its type and enough text to find it."""
     match value:
         case None | bool():
             words = {None: "null", True: "true", False: "false"}[value]
@@ -138,7 +136,7 @@ def describe(value: Any) -> str:
 
 
 def shown(name: str) -> str:
-    """Shorten a name and escape control characters and surrogates for display."""
+    """Shorten and escape a name for display."""
     return _shortened(name if name.isprintable() else repr(name)[1:-1])
 
 
@@ -149,11 +147,10 @@ def _shortened(text: str) -> str:
 SHOWN = 20
 _PLACES = 3
 _VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
-"""Parts that may differ between problems of one cause: values, positions, numbers."""
 
 
 class Place(NamedTuple):
-    """Place of a row: the line where it begins, or its number (from 1) in formats without lines."""
+    """Place of a row: its first line, or its number (from 1)."""
 
     source: str
     line: int | None = None
@@ -174,7 +171,7 @@ class Problem(Record):
 
     @classmethod
     def at(cls, place: Place, field: str | None, value: str, expected: str) -> "Problem":
-        """Create a problem of the row at a place, with an escaped field name."""
+        """Create a problem, with an escaped field name."""
         return cls(place=str(place), field=field and shown(field), value=value, expected=expected)
 
     def __str__(self) -> str:
@@ -182,38 +179,35 @@ class Problem(Record):
         return f"{self.place}: {field}found {self.value}, expected {self.expected}"
 
 
-_Cause = tuple[str, ...]
-
-
 class Problems:
-    """Count problems and bad rows, and keep the first rows of the first causes."""
+    """Counts of problems and bad rows, with examples of each cause."""
 
     def __init__(self) -> None:
         self.count = self.bad_rows = self._unlisted = 0
-        self._first: dict[_Cause, list[Problem]] = {}
-        self._rows: Counter[_Cause] = Counter()
+        self._examples: dict[tuple[str, ...], list[Problem]] = {}
+        self._rows: Counter[tuple[str, ...]] = Counter()
 
     def add_row(self, problems: list[Problem]) -> None:
         """Count one bad row with all its problems."""
         self.bad_rows += 1
         self.count += len(problems)
-        causes: dict[_Cause, Problem] = {}
+        causes: dict[tuple[str, ...], Problem] = {}
         for problem in problems:
             words = (problem.field or "", problem.value, problem.expected)
             causes.setdefault(tuple(_VALUES.sub("", word) for word in words), problem)
         for cause, problem in causes.items():
-            if cause not in self._first and len(self._first) == SHOWN:
+            if cause not in self._examples and len(self._examples) == SHOWN:
                 self._unlisted += 1
                 continue
             self._rows[cause] += 1
             if self._rows[cause] <= _PLACES:
-                self._first.setdefault(cause, []).append(problem)
+                self._examples.setdefault(cause, []).append(problem)
 
     @property
     def lines(self) -> list[str]:
-        """Return one line for each of the first causes with its first places, and the number of other problems."""
+        """One line for each of the first causes."""
         lines = []
-        for cause, problems in self._first.items():
+        for cause, problems in self._examples.items():
             more = self._rows[cause] - len(problems)
             rest = f" and {more:,} more row{'s' if more > 1 else ''}" if more else ""
             places = "; ".join(problem.place for problem in problems)
@@ -221,25 +215,25 @@ class Problems:
         return [*lines, f"... and {self._unlisted} more"] if self._unlisted else lines
 
     def error(self, summary: str, hint: str) -> DataError:
-        """Return an error with the first problems and the total count."""
+        """Return an error with these lines."""
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
 
 
 def group_name(value: str | float | bool) -> str:
-    """Return the value as a group name. Whole numbers are named as in ids: 7.0 is "7"."""
+    """Return the value as a group name. 7.0 is "7", as in ids."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else json.dumps(value)
 
 
 Report = Callable[[str, str, str], None]
-"""Receives a problem: field, found value, expected value."""
+"""Receives field, value and expected value of a problem."""
 DEEPEST = 64  # levels of values inside a context
 _TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
-    """Return Unicode text, or None for null. Reports anything else."""
+    """Return Unicode text, or None for null. Report anything else."""
     if isinstance(value, str):
         return value if check_writable(value, field, report) else None
     if value is not None:
@@ -248,13 +242,13 @@ def check_text(value: Any, field: str, report: Report, expected: str = "text or 
 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
-    """Return whether the value can be written as JSON in Unicode. Reports invalid text at any depth."""
+    """Return whether the value can be written as JSON in Unicode. Report what cannot."""
     if depth > DEEPEST:
         report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
         return False
     match value:
         case str():
-            if problem := half_character(value):
+            if problem := _lone_surrogate(value):
                 report(field, problem, f"Unicode text{_TO_UTF8 if 'byte' in problem else ''}")
             return problem is None
         case list() | tuple():
@@ -268,8 +262,7 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
             return False
 
 
-def half_character(text: str) -> str | None:
-    """Describe the first lone surrogate of a text, or the first byte that was not UTF-8."""
+def _lone_surrogate(text: str) -> str | None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -281,7 +274,7 @@ def half_character(text: str) -> str | None:
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
-    """Return the id as text. Whole numbers are valid (7.0 as "7", as pandas stores them). None if missing or blank."""
+    """Return the id as text, or None if it is missing or blank. 7 and 7.0, as pandas stores it, are "7"."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONG:

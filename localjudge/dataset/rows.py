@@ -1,10 +1,9 @@
-"""Turn one row of foreign data into a sample, or list everything wrong with it.
+"""Turn one row of foreign data into a sample, or list all its problems.
 
     {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-A null stays null: the row is valid, and a metric that needs the value is `Undefined` for it. A placeholder for a
-missing value (`NaN`, `NULL`, `-`) is also null, and counted. A text is read the same way from a file and a frame:
-`pandas.read_csv` leaves a list as text. Contexts come in these shapes:
+A row with a null is valid. A placeholder for a missing value (`NaN`, `NULL`, `-`) becomes null and is counted. Contexts
+come in these shapes:
 
     ["text", "text"]                                          a list of texts, or one text
     '["text", "text"]'                                        a list in a cell, as JSON or as printed by Python or NumPy
@@ -14,11 +13,10 @@ missing value (`NaN`, `NULL`, `-`) is also null, and counted. A text is read the
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
     {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
-    "first|second"                                            DeepEval's CSV and JSONL: refused without a separator,
-                                                              since one text would give another score
+    "first|second"                                            DeepEval's CSV and JSONL, which need a separator
 
-Other keys of a context are kept in `meta`. A conversation as question is replaced by its last turn: the last message of
-the user and the assistant's last reply to it.
+Other keys of a context are stored in its `meta`. A conversation as question is replaced by its last turn: the last
+message of the user and the assistant's last reply to it.
 """
 
 import ast
@@ -67,7 +65,7 @@ NOTHING = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
     *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
 }
-"""Words for a missing value: pandas' list, `-`, `NaT`, the `\\N` of databases. Not "none", which may be an answer."""
+"""Pandas' words for a missing value, `-`, `NaT` and `\\N` (databases). Not "none", which may be an answer."""
 
 
 class RawRow(NamedTuple):
@@ -75,39 +73,37 @@ class RawRow(NamedTuple):
 
     place: Place
     values: Mapping[str, Any]
-    typed: bool = True  # False where every value is text (CSV)
-    conversation: bool = False  # the values have its last turn alone
-    whole: bool = False  # all that a file of JSON holds, and so it may hold the rows
-    literal: bool = False  # a sample already: its texts say what they say
+    typed: bool = True  # False if every value is text (CSV)
+    conversation: bool = False  # replaced by its last turn
+    whole: bool = False  # the only value of a JSON file, which may contain the rows
+    literal: bool = False  # a sample: its texts are never placeholders
 
 
 class CheckedRow(NamedTuple):
-    """A row in our field names. `values` are arguments of `Sample` with contexts as objects; the id may be missing.
-
-    `nothing` lists column and word of each placeholder for a missing value.
-    """
+    """A row in our field names. `values` are arguments of `Sample` with contexts as objects; the id may be missing."""
 
     place: Place
     values: dict[str, Any]
     extras: dict[str, Any]
-    nothing: tuple[tuple[str, str], ...]
+    nothing: list[tuple[str, str]]
+    """Column and word of each placeholder for a missing value."""
     joined: bool = False
-    """Whether the retrieved contexts are one text, and not a list, in which several may stand."""
+    """Whether the retrieved contexts are one text that may contain several."""
 
 
 Split = Callable[[Any, Place, str], Any]
-"""Receives a value, its place and its column; returns the value, or the pieces of a text."""
+"""Receives a value, its place and its column. Returns the value, or parts of a text."""
 
 
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
-    """Return a row for an object, or a problem for any other value."""
+    """Return a row for an object, or a problem."""
     if isinstance(value, Mapping):
         return RawRow(place, value)
     return Problem.at(place, None, describe(value), ROW)
 
 
 def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | list[Problem]:
-    """Return the row as a sample's values, or all its problems. Raises DataError if `split` refuses a text."""
+    """Return the row in our fields, or all its problems. Raises DataError if `split` refuses a text."""
     problems: list[Problem] = []
 
     def report(field: str, value: str, expected: str) -> None:
@@ -126,31 +122,31 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     used = columns_of(resolved)
     extras = {name: value for name, value in row.values.items() if name not in used}
     text = cells.get("retrieved_contexts")
-    joined = isinstance(text, str) and not row.literal and _BETWEEN_CONTEXTS.search(text) is not None
-    return problems or CheckedRow(row.place, values, extras, tuple(nothing), joined)
+    joined = isinstance(text, str) and _BETWEEN_CONTEXTS.search(text) is not None
+    return problems or CheckedRow(row.place, values, extras, nothing, joined)
 
 
 def _cells(
     row: RawRow, resolved: Resolved, split: Split, report: Report
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the value of each field, with placeholders as null, and the list for `CheckedRow.nothing`."""
     cells = {field: _cell(row, field, column, report) for field, column in resolved.items()}
+    if row.literal:
+        return cells, []
     if isinstance(references := cells.get("reference"), list | tuple):
         if any(other != references[0] for other in references):
             report("reference", f"{len(references)} reference answers", "one: which of them counts is yours to say")
         cells["reference"] = references[0] if references else None
-    nothing = []
-    for field in [] if row.literal else [field for field, cell in cells.items() if says_nothing(cell)]:
-        nothing.append((resolved[field], cells[field].strip() if isinstance(cells[field], str) else "NaN"))
-        cells[field] = None
+    empty = {field: cell for field, cell in cells.items() if says_nothing(cell)}
+    nothing = [(resolved[field], cell.strip() if isinstance(cell, str) else "NaN") for field, cell in empty.items()]
+    cells |= dict.fromkeys(empty)
     cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
-    for ids, field in () if row.literal else ID_COLUMNS.items():
+    for ids, field in ID_COLUMNS.items():
         nothing += [(f"{resolved[field]}[]", word) for word in _leave_out_elements(cells, field, ids)]
     return cells, nothing
 
 
 def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
-    """Remove contexts that are placeholders, with their ids, and return the words. An empty result becomes null."""
+    """Remove contexts that are placeholders, with their ids, and return the words."""
     elements = _objects_of_columns(cells.get(field)) or cells.get(field)
     if not isinstance(elements, list | tuple):
         return []
@@ -167,24 +163,23 @@ def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str
 
 
 def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
-    """Return the value of a column, or one list for several columns of contexts (null if all are null)."""
-    if field not in _LISTS:
-        value = lookup(row.values, column)
-        return None if value == "" and not row.typed else value
-    names = [column] if column in row.values else column.split(",")
+    """Return the value of a column, or one list for several columns of contexts."""
+    names = [column] if field not in _LISTS or column in row.values else column.split(",")
     values = [lookup(row.values, name) for name in names]
-    for index, value in enumerate(values):
-        if isinstance(value, str):  # CSV cannot tell an empty text from a missing one
-            values[index] = read_cell(value, field, report) if value or row.typed else None
+    if not row.typed:  # CSV cannot distinguish an empty text from a missing one
+        values = [None if value == "" else value for value in values]
+    if field not in _LISTS:
+        return values[0]
+    values = [read_cell(value, field, report) if isinstance(value, str) else value for value in values]
     if len(values) > 1:
         filled = [value for value in values if value is not None and not says_nothing(value)]
         return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
-    all_of_them = through_each(column)
-    one_of_them = column not in row.values and all_of_them != column and isinstance(values[0], str | Mapping)
-    if one_of_them and isinstance(lookup(row.values, all_of_them), list | tuple):
-        raise InputError(  # the others would be missing without a word
+    whole_list = through_each(column)
+    is_element = column not in row.values and whole_list != column and isinstance(values[0], str | Mapping)
+    if is_element and isinstance(lookup(row.values, whole_list), list | tuple):
+        raise InputError(  # the other contexts would be missing without notice
             f"{row.place}: {field}={column} takes one context of a list",
-            hint=f"to take all of them: {option('mapping', {field: all_of_them})}",
+            hint=f"to take all of them: {option('mapping', {field: whole_list})}",
         )
     return values[0]
 
@@ -195,10 +190,7 @@ def says_nothing(value: Any) -> bool:
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
-    """Read contexts from the text of a cell: a list if it parses as one, otherwise one text.
-
-    Reports a cell that begins like a list of texts or objects and cannot be parsed.
-    """
+    """Read a list of contexts, or one text. Report a text that only begins like a list."""
     text = cell.strip()
     begins_like_list = text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
     value = printed_value(text) if begins_like_list or (text.startswith("[") and text.endswith("]")) else None
@@ -211,7 +203,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
 
 def printed_value(text: str) -> Any:
-    """Parse a list or object in JSON, Python or NumPy notation. None for any other text."""
+    """Parse a list or object in JSON, Python or NumPy notation. Return None for other text."""
     for read in (DECODER.decode, _printed_by_python):
         try:
             value = read(text)
@@ -225,32 +217,25 @@ def printed_value(text: str) -> Any:
 
 
 def _printed_by_python(text: str) -> Any:
-    """Parse a list printed by Python (ragas and pandas write it into CSV) or by NumPy (without commas).
-
-    Raises SyntaxError for other text, and for lists that NumPy abbreviated.
-    """
+    """Parse a list printed by Python (in the CSV of ragas and pandas) or by NumPy (without commas)."""
     tokens: list[tuple[int, str]] = []
     ended = False
     for kind, string, *_ in tokenize.generate_tokens(io.StringIO(text).readline):
         if kind not in {tokenize.NL, tokenize.NEWLINE}:
-            gap = ended and (kind == tokenize.STRING or string in {"(", "[", "{"})
-            tokens += [(tokenize.OP, ","), (kind, string)] if gap else [(kind, string)]
+            lacks_comma = ended and (kind == tokenize.STRING or string in {"(", "[", "{"})
+            tokens += [(tokenize.OP, ","), (kind, string)] if lacks_comma else [(kind, string)]
             ended = kind == tokenize.STRING or string in {")", "]", "}"}
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
+        warnings.simplefilter("error")  # Python prints no invalid escapes
         return ast.literal_eval(tokenize.untokenize(tokens))
 
 
 _TEXTS = ("text", "content", "page_content")
-
-_NODE = ("text", "id_", "metadata")  # of LlamaIndex's
+_NODE = ("text", "id_", "metadata")  # keys of a LlamaIndex node
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
-    """Return the contexts of one row as arguments of `Context`, or None for null. Reports problems.
-
-    `column` is the name in the user's mapping, for the advice in messages.
-    """
+    """Return arguments of `Context`, or None for null. `column` is named in the hints of problems."""
     match value:
         case None:
             return None
@@ -263,7 +248,7 @@ def _check_contexts(value: Any, field: str, report: Report, column: str) -> list
         case list() | tuple():
             contexts = [_context(item, f"{field}[{index}]", report, f"{column}[]") for index, item in enumerate(value)]
             bare = [index for index, context in enumerate(contexts) if context["text"] is None]
-            for index in bare if len(bare) < len(contexts) else ():  # one id among texts is a text that was lost
+            for index in bare if len(bare) < len(contexts) else ():
                 report(f"{field}[{index}]", "an id without a text, unlike the others", "a text in each, or in none")
             return contexts
         case _:
@@ -272,7 +257,7 @@ def _check_contexts(value: Any, field: str, report: Report, column: str) -> list
 
 
 def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
-    """Convert an object of lists, one of them texts, into a list of objects. None for any other value."""
+    """Convert lists of equal length, one of them texts, to a list of objects. Return None for other values."""
     if not isinstance(value, Mapping) or not any(isinstance(value.get(name), list | tuple) for name in _TEXTS):
         return None
     lengths = {len(items) if isinstance(items, list | tuple) else None for items in value.values()}
@@ -284,7 +269,7 @@ def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
 def _with_ids(
     contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report
 ) -> list[dict[str, Any]] | None:
-    """Add the ids of a separate column (ragas: `retrieved_context_ids`) to the contexts, or return only the ids."""
+    """Add the ids of a separate column (ragas: `retrieved_context_ids`) to the contexts."""
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
         return contexts
@@ -295,9 +280,9 @@ def _with_ids(
     for index, value in enumerate(ids):
         place = f"{field}[{index}]"
         identifier = check_id(value, place, report)
-        context = {"id": None} if contexts is None else contexts[index]
         if contexts is None and (value is None or (isinstance(value, str) and not value.strip())):
             report(place, describe(value), "an id")
+        context = {} if contexts is None else contexts[index]
         identified.append({**context, "id": context.get("id") if identifier is None else identifier})
     return identified
 
@@ -330,7 +315,6 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
 
 
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inner object if it contains the text."""
     match value:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
@@ -344,7 +328,7 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report) -> Any:
-    """Remove and return the value under one of the names. Reports more than one match."""
+    """Remove and return the value under one of the names. Report more than one match."""
     values = {name: value for name in names if (value := rest.pop(name, None)) is not None}
     if len(values) > 1:
         report(field, f"an object with {' and '.join(values)}", "only one of them")
@@ -352,7 +336,7 @@ def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report
 
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove nulls from the meta, because Parquet cannot distinguish null from a missing key."""
+    """Remove nulls, because Parquet cannot distinguish null from a missing key."""
     items = [(key, value) for key, value in meta.items() if value is not None]
     return {key: _without_nulls(value) if isinstance(value, Mapping) else value for key, value in items}
 
@@ -365,7 +349,7 @@ def _required_text(value: Any, field: str, report: Report) -> str:
 
 def _score(value: Any, field: str, report: Report) -> float | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and abs(value) <= sys.float_info.max:  # a greater whole number cannot become a float, and NaN is not <=
+    if number and abs(value) <= sys.float_info.max:  # not NaN, and not an integer too large for a float
         return float(value)
     if value is not None:
         report(field, describe(value), "a finite number or null")
@@ -378,7 +362,7 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    """Replace a conversation in `column` by its last turn. None if there is no conversation."""
+    """Replace a conversation by its last turn. Return None without one."""
     for name in [column] if column else (*ALIASES["user_input"], *LOOSE_NAMES["user_input"]):
         value = lookup(values, name)
         if isinstance(value, str):
@@ -392,7 +376,7 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
-    """Return the last question of a conversation and its answer, if any. None for any other list."""
+    """Return the last question of a conversation and its answer, if any. Return None for other lists."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
         role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
@@ -407,7 +391,6 @@ def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a message: its content, or the texts of its parts on separate lines."""
     parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else ()
     texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
@@ -416,17 +399,15 @@ def _text_of(content: Any) -> str:
 _MARK = "|"
 _BETWEEN_CONTEXTS = re.compile(r"\||\n\s*\n|\n-+\n")
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
-"""Columns that DeepEval writes into every file and handwritten data lack."""
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
-    """Return the function that splits texts of one source into contexts. `has` tells whether a column exists.
+    """Return a function that splits texts into contexts, without empty ones.
 
-    Trims the pieces and removes empty ones. Leaves lists and objects unchanged. Without a separator, the function
-    raises DataError for `first|second` in a file with DeepEval's columns (4.3.1 writes lists so); elsewhere it is plain
-    text.
+    Without a separator it raises DataError for `first|second` in a source with DeepEval's columns (4.3.1 writes lists
+    so), because one text would give another score.
     """
-    of_deepeval = any(map(has, _OF_DEEPEVAL))
+    of_deepeval = any(map(has, _OF_DEEPEVAL))  # in each of its files, and not in handwritten data
 
     def split(value: Any, place: Place, column: str) -> Any:
         if isinstance(value, str) and separator is not None:
@@ -443,44 +424,40 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_MISSING = {"NAType", "NaTType"}
-"""Type names of pandas' missing values, so that pandas need not be imported."""
+_MISSING = {"NAType", "NaTType"}  # names, so that pandas need not be imported
 
 
 def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
-    """Convert Python values to JSON values, so that rows mean the same from any source.
+    """Convert a Python value to a JSON value. Values of unknown types, and below `levels`, stay unchanged.
 
-        numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
-        pydantic model, dataclass, named tuple -> object with its fields
-
-    Leaves values of unknown types and at excessive depth to later checks.
+    numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
+    pydantic model, dataclass, named tuple -> object with its fields
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, levels - 1) for key, item in value.items()}
-    fields = fields_of(value)
-    if fields is None and isinstance(value, list | tuple):
-        return [plain(item, levels - 1) for item in value]
-    return _plain_scalar(value) if fields is None else plain(fields, levels)
-
-
-def _plain_scalar(value: Any) -> Any:
-    if type(value).__name__ in _MISSING:  # before dates: NaT is one
-        return None
+    if not isinstance(value, Mapping) and (fields := fields_of(value)) is not None:
+        value = fields
+    result = value
     match value:
+        case Mapping():
+            result = {str(key): plain(item, levels - 1) for key, item in value.items()}
+        case list() | tuple():
+            result = [plain(item, levels - 1) for item in value]
+        case _ if type(value).__name__ in _MISSING:  # before dates, because NaT is a date
+            result = None
         case Enum():
-            return plain(value.value)
+            result = plain(value.value)
         case date() | time():
-            return value.isoformat()
+            result = value.isoformat()
         case Decimal() | UUID():
-            return str(value)
-        case _:
-            return plain(value.tolist()) if hasattr(value, "tolist") else value
+            result = str(value)
+        case _ if hasattr(value, "tolist"):
+            result = plain(value.tolist())
+    return result
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of a pydantic model, dataclass, named tuple or namespace; None of others."""
+    """Return the fields of a pydantic model, dataclass, named tuple or namespace, otherwise None."""
     if isinstance(value, type):
         return None
     if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):

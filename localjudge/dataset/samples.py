@@ -1,18 +1,10 @@
-"""Store checked samples in a temporary database, so that they can be read repeatedly in little memory.
-
-    row ──> position, id, content (JSON), extras (JSON), hash        the primary key keeps ids unique
-
-Samples are identified by content, independent of position and file format:
+"""Store checked samples in a temporary SQLite database, to read them repeatedly in little memory.
 
     content_hash   sha256 of one sample without its id
     fingerprint    sha256 of the sorted hashes of all samples with their ids
 
-Null fields and defaults count as absent, so a new field of `Sample` changes neither.
-
-A row without id gets `row-` and 12 digits of its content hash, so moving a row keeps its id. Rows with equal content
-get the suffixes `-2`, `-3`, ... in order, skipping ids used by other rows.
-
-SQLite stores data beyond its cache in an unnamed file (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600).
+Null fields and defaults count as absent, so a new field of `Sample` changes neither. A row without id gets `row-` and
+12 digits of its content hash. Rows with equal content get the suffixes `-2`, `-3`, ... in order, skipping used ids.
 """
 
 import hashlib
@@ -24,7 +16,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from localjudge.dataset.problems import DEEPEST, describe
 from localjudge.errors import InputError, OutOfResource
@@ -40,17 +32,17 @@ def content_hash(sample: Sample) -> str:
 
 
 def sample_hash(sample: Sample) -> bytes:
-    """Return the sha256 of a sample with its id, as `fingerprint_of` expects it."""
+    """Return the sha256 of a sample with its id, for `fingerprint_of`."""
     return hash_of(sample.model_dump(exclude_defaults=True))
 
 
 def fingerprint(samples: Iterable[Sample]) -> str:
-    """Return the sha256 (hexadecimal) of the samples in any order. Uses 32 bytes of memory for each."""
+    """Return the sha256 (hexadecimal) of the samples in any order."""
     return fingerprint_of(sorted(map(sample_hash, samples)))
 
 
 def fingerprint_of(ordered: Iterable[bytes]) -> str:
-    """Return the fingerprint from sorted results of `hash_of`."""
+    """Return the sha256 of a JSON list of sorted hashes."""
     whole = hashlib.sha256(b"[")
     for position, digest in enumerate(ordered):
         whole.update(b'%s"%s"' % (b"," if position else b"", digest.hex().encode()))
@@ -59,7 +51,7 @@ def fingerprint_of(ordered: Iterable[bytes]) -> str:
 
 
 def hash_of(fields: Mapping[str, Any]) -> bytes:
-    """Return the sha256 of the fields. An empty text counts as null, because CSV cannot distinguish them."""
+    """Return the sha256 of the fields. An empty text counts as null, as in CSV."""
     text = _ENCODER.encode({name: value for name, value in fields.items() if value != ""})
     return hashlib.sha256(text.encode()).digest()
 
@@ -68,14 +60,14 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
 class Shard(NamedTuple):
-    """Shard `number` (from 1) of `of` shards: the samples with sha256 of the id modulo `of` equal to `number` - 1."""
+    """Shard `number` (from 1) of `of` shards."""
 
     number: int
     of: int
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse a shard such as `2/4`. Raises InputError for any other text."""
+        """Parse a shard such as `2/4`. Raises InputError."""
         match = _SHARD.fullmatch(text)
         number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count:
@@ -90,12 +82,12 @@ class Shard(NamedTuple):
 
 
 def shard_number(sample_id: str, count: int) -> int:
-    """Return the shard (1 to `count`) of a sample. It depends only on the id."""
+    """Return the shard of a sample: the sha256 of its id modulo `count`, plus 1."""
     return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
 
 
 def id_digest(text: str) -> bytes:
-    """Return the sha256 of a text with an id, which may contain a lone surrogate."""
+    """Return the sha256 of a text, which may contain a lone surrogate."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -104,14 +96,14 @@ _CACHE_KIB = 8_192
 _LARGEST = 2**63
 _TABLE = """
 CREATE TABLE sample (position INTEGER PRIMARY KEY, id TEXT UNIQUE, content TEXT NOT NULL, extras TEXT NOT NULL,
-                     hash BLOB NOT NULL, bare INTEGER NOT NULL, place TEXT NOT NULL, made INTEGER NOT NULL)
+                     hash BLOB NOT NULL, bare INTEGER NOT NULL, place TEXT NOT NULL, generated INTEGER NOT NULL)
 """
 _PUT = "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _T = TypeVar("_T")
 
 
 class SampleRow(NamedTuple):
-    """A sample as stored in a run: `content` is the sample as JSON, `extras` its other columns."""
+    """A sample as stored in a run: its fields and its other columns as JSON."""
 
     position: int
     id: str
@@ -120,7 +112,7 @@ class SampleRow(NamedTuple):
 
 
 class SampleTable:
-    """Samples by position, for one thread at a time. Raises OutOfResource if there is no room."""
+    """Samples by position, for one thread. Raises OutOfResource if the disk is full."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -129,8 +121,7 @@ class SampleTable:
             self._database.execute(f"PRAGMA {setting}")
         self._database.execute(_TABLE)
         self._size = 0
-        self.contexts_each: tuple[int, int] | None = None
-        """Minimum and maximum number of retrieved contexts in rows with a list of contexts."""
+        self.contexts_each: tuple[int, int] | None = None  # minimum and maximum number of retrieved contexts
         self.has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
@@ -141,42 +132,41 @@ class SampleTable:
     ) -> str | None:
         """Add a row given as arguments of `Sample`, or return the place of the row with the same id."""
         position = self._size if position is None else position
-        # Without nulls and defaults, as `model_dump(exclude_defaults=True)` gives them.
+        # Without nulls and defaults, as in `model_dump(exclude_defaults=True)`.
         fields = {name: value for name, value in values.items() if value is not None}
         for field in fields.keys() & CONTEXT_FIELDS:
             fields[field] = [
                 {name: value for name, value in context.items() if value is not None and value != {}}
                 for context in fields[field]
             ]
-        made = "id" not in fields
-        if made:
+        generated = "id" not in fields
+        if generated:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = _ENCODER.encode(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        bare = False
-        for field, contexts in ((field, fields[field]) for field in CONTEXT_FIELDS if fields.get(field)):
-            texts = sum("text" in context for context in contexts)
-            bare = bare or texts < len(contexts)
-            self.has_text[field] = self.has_text.get(field, False) or texts > 0
-        row = (content, extras_text(extras), digest, bare, str(place), made)
+        has_text = {field: ["text" in item for item in fields[field]] for field in CONTEXT_FIELDS if fields.get(field)}
+        self.has_text |= {field: self.has_text.get(field, False) or any(each) for field, each in has_text.items()}
+        bare = not all(map(all, has_text.values()))
+        row = (content, extras_text(extras), digest, bare, str(place), generated)
         with in_temporary_file():
             if not self._put(position, fields["id"], row):
-                if not made:
-                    query = "SELECT made, place FROM sample WHERE id = ?"
-                    is_made, first = self._database.execute(query, (fields["id"],)).fetchone()
-                    if not is_made:
-                        return str(first)
+                if not generated:
+                    query = "SELECT generated, place FROM sample WHERE id = ?"
+                    other_generated, other_place = self._database.execute(query, (fields["id"],)).fetchone()
+                    if not other_generated:
+                        return str(other_place)
                     self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (fields["id"],))
-                self._put(position, None if made else fields["id"], row)
+                self._put(position, None if generated else fields["id"], row)
         if (retrieved := fields.get("retrieved_contexts")) is not None:
             fewest, most = self.contexts_each or (len(retrieved), len(retrieved))
             self.contexts_each = min(fewest, len(retrieved)), max(most, len(retrieved))
         return None
 
     def complete_ids(self) -> None:
-        """Resolve generated ids that collide with other rows, after all rows are added."""
+        """Resolve collisions of generated ids after all rows are added."""
         numbers: Counter[str] = Counter()
         rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
+        update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
         position = -1
         with in_temporary_file():
             while row := self._database.execute(rows, (position,)).fetchone():
@@ -185,18 +175,17 @@ class SampleTable:
                 while not done:
                     numbers[name] += 1
                     fields["id"] = f"{name}-{numbers[name] + 1}"
-                    update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
                     values = (fields["id"], _ENCODER.encode(fields), hash_of(fields), position)
                     done = self._database.execute(update, values).rowcount
 
     def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
-        """Return the rows chosen by position and id, renumbered unless `in_place`. Facts describe the whole table."""
+        """Return the rows chosen by position and id, renumbered unless `in_place`."""
         part = SampleTable()
         part.contexts_each, part.has_text = self.contexts_each, self.has_text
-        rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))
         with in_temporary_file():
-            for position, *row in rows:
-                part._put(position if in_place else len(part), row[0], tuple(row[1:]))
+            for position, identifier, *row in self._select("*"):
+                if is_chosen(position, identifier):
+                    part._put(position if in_place else len(part), identifier, tuple(row))
         return part
 
     def sample_at(self, position: int) -> Sample:
@@ -206,22 +195,22 @@ class SampleTable:
             return Sample.model_validate_json(self._database.execute(query, (position,)).fetchone()[0])
 
     def rows(self) -> Iterator[SampleRow]:
-        """Yield every row as stored in a run."""
+        """Yield every row."""
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
     @property
     def fingerprint(self) -> str:
-        """Sha256 of the samples with their ids, independent of order."""
+        """Sha256 of the samples with their ids, in any order."""
         return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
 
     @property
     def without_text(self) -> frozenset[FieldName]:
-        """Fields of contexts that have ids but no text in any row."""
+        """Fields of contexts with ids but no texts."""
         return frozenset(field for field, has_text in self.has_text.items() if not has_text)
 
     @property
     def bare(self) -> int:
-        """Number of samples with a context that has only an id."""
+        """Number of samples with a context without text."""
         return sum(is_bare for (is_bare,) in self._select("bare"))
 
     def _select(self, columns: str, *, order: str = "position", end: str = "") -> Iterator[tuple[Any, ...]]:
@@ -234,8 +223,8 @@ class SampleTable:
         return added
 
 
-class Column(Sequence[_T], Generic[_T]):
-    """A column of the table as values, read anew each time. Equal to any sequence of equal values."""
+class Column(Sequence[_T]):
+    """Values of a column, read at each access. Equal to any sequence of equal values."""
 
     def __init__(self, table: SampleTable, name: str, read: Callable[[str], _T]) -> None:
         self._table = table
@@ -249,9 +238,9 @@ class Column(Sequence[_T], Generic[_T]):
         return (self._read(text) for (text,) in self._table._select(self._name))
 
     def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return tuple(self[place] for place in range(len(self))[index])
         place = range(len(self))[index]
+        if isinstance(place, range):
+            return tuple(self[each] for each in place)
         return next(self._read(text) for (text,) in self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}"))
 
     def __eq__(self, other: object) -> bool:
@@ -267,31 +256,31 @@ _EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def extras_text(extras: Mapping[str, Any]) -> str:
-    """Return the other columns of a sample as JSON, with NaN as null and other objects as text."""
+    """Return columns as JSON, with NaN as null and other objects as text."""
     return _EXTRAS.encode(_jsonable(extras, DEEPEST))
 
 
 def _jsonable(value: Any, levels: int) -> Any:
-    jsonable: Any
+    jsonable: Any = value
     match value:
         case str():
-            # SQLite holds UTF-8, and readers of JSON expect it: a lone surrogate is neither.
+            # SQLite stores UTF-8, which has no lone surrogates.
             jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
         case Mapping() if levels:
             jsonable = {_jsonable(str(name), 0): _jsonable(item, levels - 1) for name, item in value.items()}
         case list() if levels:
             jsonable = [_jsonable(item, levels - 1) for item in value]
-        case float() if not math.isfinite(value):
-            jsonable = None if math.isnan(value) else str(value)
-        case None | bool() | float():
-            jsonable = value
-        case int() if -_LARGEST <= value < _LARGEST:
-            jsonable = value
         case set() | frozenset() if levels:
             jsonable = sorted((_jsonable(item, levels - 1) for item in value), key=str)
-        case int() | list() | Mapping():
+        case float() if not math.isfinite(value):
+            jsonable = None if math.isnan(value) else str(value)
+        case int() if not -_LARGEST <= value < _LARGEST:
             jsonable = describe(value)
-        case _:  # an interval, a period, a path: the text that it has in every process, if it has one
+        case None | int() | float():
+            pass
+        case list() | Mapping():
+            jsonable = describe(value)
+        case _:  # an interval, a period, a path: its text, unless it contains an address in memory
             text = str(value)
             jsonable = describe(value) if _ADDRESS.search(text) else _jsonable(text, 0)
     return jsonable

@@ -1,9 +1,7 @@
-"""Open data by name, repeatedly if needed: a file, a pipe or standard input, optionally gzipped.
+"""Open a file, a pipe or standard input, optionally gzipped, as often as needed.
 
-A source that can be read only once is copied to a temporary file at the first opening. Folders, devices and Excel
-workbooks are refused. Errors while reading become DataError. Detects a file that changes during or between readings.
-Text is UTF-8 or the encoding of its byte-order mark. Invalid bytes become lone surrogates (`surrogateescape`), so the
-affected row can be named and the others are read.
+A source that can be read only once is copied to a temporary file. Text is UTF-8 or the encoding of its byte-order mark.
+Invalid bytes become lone surrogates (`surrogateescape`), so only their row has a problem.
 """
 
 import codecs
@@ -15,7 +13,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
@@ -23,15 +21,12 @@ from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 from localjudge.errors import DataError
 
 STDIN = "-"
-ALWAYS_UNPACKED = 64 * 2**20
-"""Size in bytes up to which packed data, and one row of it, may always grow."""
-_MOST_EXPANSION = 200
-"""Maximum growth factor of larger packed data. Text grows 3 to 20 times."""
+ALWAYS_UNPACKED = 64 * 2**20  # bytes that unpacked data, and one row of it, may always have
+_MOST_EXPANSION = 200  # growth of larger packed data; text grows 3 to 20 times
 _HEAD_BYTES = 65_536
 _HOLE_BYTES = 4_096
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r"})
-_MOST_CONTROLS = 0.08
-"""Share of a text's bytes: of random bytes it is 0.11."""
+_MOST_CONTROLS = 0.08  # share of a text's bytes; it is 0.11 for random bytes
 
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
@@ -53,7 +48,7 @@ _MARKS = {
 
 
 class OpenSource(NamedTuple):
-    """Open data: `stream` gives all bytes, unpacked; `head` contains the first ones."""
+    """All bytes of open data, unpacked, and the first ones."""
 
     name: str
     stream: BinaryIO
@@ -66,20 +61,25 @@ class OpenSource(NamedTuple):
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
-        """Open the source as text with `newline` as in `open`. `Source.open` closes the underlying stream."""
+        """Open the source as text, with `newline` as in `open`."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
         controls = len(self.head) - len(self.head.translate(None, _CONTROLS))
         if self.encoding == "utf-8" and controls > _MOST_CONTROLS * len(self.head):
-            found = f"{controls:,} of its first {len(self.head):,} bytes are control characters"
             raise DataError(
-                f"{self.name} is not text: {found}", hint="name JSONL, JSON, CSV (in UTF-8), Parquet or Arrow"
+                f"{self.name} is not text: {controls:,} of its first {len(self.head):,} bytes are control characters",
+                hint="name JSONL, JSON, CSV (in UTF-8), Parquet or Arrow",
             )
-        stream = io.BufferedReader(_WithoutHoles(self.name, self.stream), _HEAD_BYTES)
+        stream = io.BufferedReader(_CheckedStream(self.stream, self._refuse_hole), _HEAD_BYTES)
         yield io.TextIOWrapper(stream, encoding=self.encoding, errors=errors, newline=newline)
+
+    def _refuse_hole(self, data: bytes) -> None:
+        if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
+            hint = "it is sparse or damaged: write it again"
+            raise DataError(f"{self.name} holds {len(data):,} NUL bytes in place of text", hint=hint)
 
 
 class Source:
-    """A file by its path, or standard input by `-`. Closing it deletes the copy of a one-time source."""
+    """A file by its path, or standard input by `-`."""
 
     def __init__(self, name: str) -> None:
         self.name = shown_name(name)
@@ -89,7 +89,7 @@ class Source:
 
     @contextmanager
     def open(self) -> Iterator[OpenSource]:
-        """Open the source at its beginning. Raises DataError if it is unreadable, is not text, or has changed."""
+        """Open the source at its beginning. Raises DataError if it is unreadable or has changed."""
         try:
             with self._stream() as stream:
                 yield _unpacked(self.name, stream)
@@ -109,7 +109,7 @@ class Source:
             ) from error
 
     def close(self) -> None:
-        """Delete the copy, if there is one."""
+        """Delete the copy of a source that can be read only once."""
         if self._copy is not None:
             self._copy.close()
 
@@ -138,7 +138,6 @@ class Source:
         yield cast(BinaryIO, self._copy)
 
     def _check_unchanged(self, stream: BinaryIO) -> None:
-        """Raise DataError if file or content differ from the first reading."""
         status = os.fstat(stream.fileno())
         now = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if self._seen not in {None, now}:
@@ -147,12 +146,12 @@ class Source:
 
 
 def shown_name(name: str) -> str:
-    """Return the printable name of a source, because file names may be invalid Unicode."""
+    """Return the name of a source as valid Unicode."""
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
 def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> None:
-    """Raise DataError for packed data that grow more than text does, or contain too long a line."""
+    """Raise DataError for packed data with too much growth or too long a line."""
     if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION) or line > ALWAYS_UNPACKED:
         grows = f"unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})"
         long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
@@ -172,7 +171,7 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     if head.startswith(b"\x1f\x8b"):
-        unpacked = io.BufferedReader(_Gunzipped(name, stream), _HEAD_BYTES)
+        unpacked = _gunzipped(name, stream)
         stream, head = cast(BinaryIO, unpacked), unpacked.peek()
     for beginning, (what, hint) in _REFUSED.items():
         if head.startswith(beginning):
@@ -180,42 +179,31 @@ def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
     return OpenSource(name, stream, head)
 
 
-class _WithoutHoles(io.RawIOBase):
-    """Bytes of a text. Raises DataError for a run of NUL bytes, such as a hole in a sparse file."""
+def _gunzipped(name: str, packed: BinaryIO) -> io.BufferedReader:
+    size = line = 0
 
-    def __init__(self, name: str, stream: BinaryIO) -> None:
-        self._name, self._stream = name, stream
+    def check(data: bytes) -> None:
+        nonlocal size, line
+        size += len(data)
+        end = data.rfind(b"\n")
+        line = line + len(data) if end < 0 else len(data) - end - 1
+        check_expansion(name, packed.tell(), size, line)
+
+    stream = cast(BinaryIO, gzip.GzipFile(fileobj=packed, mode="rb"))
+    return io.BufferedReader(_CheckedStream(stream, check), _HEAD_BYTES)
+
+
+class _CheckedStream(io.RawIOBase):
+    """Stream of blocks that `check` does not refuse."""
+
+    def __init__(self, stream: BinaryIO, check: Callable[[bytes], None]) -> None:
+        self._stream, self._check = stream, check
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int:
         data = self._stream.read(len(buffer))
-        if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
-            hint = "it is sparse or damaged: write it again"
-            raise DataError(f"{self._name} holds {len(data):,} NUL bytes in place of text", hint=hint)
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Gunzipped(io.RawIOBase):
-    """Unpacked gzip data. Raises DataError for excessive growth or too long a line."""
-
-    def __init__(self, name: str, packed: BinaryIO) -> None:
-        self._name = name
-        self._packed = packed
-        self._file = gzip.GzipFile(fileobj=packed, mode="rb")
-        self._unpacked = 0
-        self._line = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self._file.read(len(buffer))
-        self._unpacked += len(data)
-        end = data.rfind(b"\n")
-        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
-        check_expansion(self._name, self._packed.tell(), self._unpacked, self._line)
+        self._check(data)
         buffer[: len(data)] = data
         return len(data)
