@@ -1,1 +1,1 @@
-"""Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
+"""Arrays in, numbers out: intervals, differences, gates, agreement."""

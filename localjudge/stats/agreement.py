@@ -1,23 +1,13 @@
 """Agreement of a judge with human labels, separately for its ranking, decisions and probabilities.
 
-    labels         0  0  1  1      human labels
-    scores         .1 .6 .4 .9     the judge's probability of 1
-    decisions      0  1  0  1      scores >= threshold
-
     order          roc_auc                                    does 1 get higher scores than 0?
     decisions      balanced_accuracy, cohen_kappa, bias       are the labels right?
     probabilities  calibration_error, calibration_line        does 0.8 mean eight of ten?
 
-Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,) with default 1, or
-(m, n) for m weightings of the same rows, like the resamples of `statistic_intervals`. Results have the shape of the
-weights without the last axis: one number, or (m,). All raise ValueError for no rows, unequal lengths or other labels,
-and DataError if labels of one kind make the statistic undefined.
-
-A threshold chosen on labels is too optimistic on them. So clusters (rows of one document are dependent) are dealt into
-folds at random, and each fold uses the threshold of the other folds. The final threshold is chosen on all rows (M.
-Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147).
-
-Invariant: seed and rows determine every number, independent of the row order and the names of clusters.
+Every statistic takes human `labels` (n,) of 0 and 1, the judge's `scores` (probabilities of 1) or `decisions` (n,), and
+`weights`: (n,) with default 1, or (m, n) for m weightings of the same rows. Results have the shape of the weights
+without the last axis. All raise ValueError for no rows, unequal lengths or other labels, and DataError if labels of one
+kind make the statistic undefined. Results do not depend on the order of rows or the names of clusters.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,8 +22,7 @@ from localjudge.stats.interval import SEED, Floats, Indices, LabelledScores, can
 THRESHOLD_FOLDS = 10
 _BINS = 10
 _LEAST_IN_A_BIN = 10
-# A probability of 0 or 1 has no logit, so it is moved by 1e-6, the smallest distance that a float32 softmax resolves.
-_LEAST = 1e-6
+_LEAST = 1e-6  # distance of probabilities from 0 and 1, which have no logit; a float32 softmax resolves no smaller one
 _STEPS = 100
 _ENOUGH = 1e-10
 _TIE = 1e-9
@@ -54,29 +43,29 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
 
 
 def _shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
-    """Return the shares of true and false positives, and of false and true negatives: TP, FP, FN, TN."""
+    """Return the shares TP, FP, FN and TN."""
     y_true, decided, weight = rows
     cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
-    return [_mean(cell, weight) for cell in cells]
+    return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]
 
 
 def balanced_accuracy(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Return the mean of sensitivity and specificity.
 
-    Source: K. H. Brodersen et al. (2010), The balanced accuracy and its posterior distribution, ICPR, 3121-3124.
+    Source: K. H. Brodersen et al. (2010), ICPR, 3121-3124.
     """
     tp, fp, fn, tn = _shares(_of_both_kinds(labels, decisions, weights))
     return (tp / (tp + fn) + tn / (tn + fp)) / 2
 
 
 def bias(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Return the share of rows decided 1 minus the share labelled 1, which is the error of a mean of decisions."""
+    """Return the share of rows decided 1 minus the share labelled 1."""
     _, fp, fn, _ = _shares(_rows(labels, decisions, weights))
     return fp - fn
 
 
 def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Return the agreement beyond chance, (observed - expected) / (1 - expected).
+    """Return the agreement beyond chance: (observed - expected) / (1 - expected).
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
@@ -93,29 +82,25 @@ def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
 
         alpha = 1 - (n - 1) sum_u d_u / (m_u - 1) / (n_0 n_1)
 
-    n is the number of labels of units with two or more, n_0 and n_1 the number of each kind. Unit u has m_u labels, and
-    d_u pairs of them differ.
-
-        00 11 01 01 01 00 00 00 01 00    n = 20, n_0 = 14, n_1 = 6, four pairs differ: 1 - 19 4 / (14 6) = .095
-
-    Raises DataError if all labels are equal, or no unit has two. Source: K. Krippendorff (2011), Computing
-    Krippendorff's alpha-reliability, section A (binary data, two observers: the example) and C (any number).
+    Unit u has m_u > 1 labels, of which d_u pairs differ; n = n_0 + n_1 are the labels of these units. Raises DataError
+    if n_0 or n_1 is 0. Source: K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, A and C.
     """
-    pairable = [(sum(unit), len(unit)) for unit in units if len(unit) > 1]
-    ones, count = (sum(column) for column in zip(*pairable, strict=True)) if pairable else (0, 0)
+    pairable = [unit for unit in units if len(unit) > 1]
+    ones, count = sum(map(sum, pairable)), sum(map(len, pairable))
     if not 0 < ones < count:
         raise DataError("all labels are equal: there is no agreement beyond chance", hint=_OTHER_LABELS)
-    differing = sum(of_unit * (size - of_unit) / (size - 1) for of_unit, size in pairable)
+    differing = sum(sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in pairable)
     return 1 - (count - 1) * differing / (ones * (count - ones))
 
 
 def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Return the root mean squared distance between mean score and share of 1s over equal-mass bins.
+    """Return the debiased root mean squared calibration error over equal-mass bins.
 
-    The chance variance of a bin's share of 1s, ybar (1 - ybar) / (n - 1), is subtracted from its square. A negative sum
-    counts as 0. With weights, n is the bin's effective number of rows (L. Kish (1965), Survey Sampling), (sum w)^2 /
-    (sum w^2). Rows of a bin count as independent. Source: A. Kumar, P. Liang and T. Ma (2019), Verified uncertainty
-    calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
+        sqrt(max(0, sum_b W_b ((sbar_b - ybar_b)^2 - ybar_b (1 - ybar_b) / (n_b - 1)) / sum_b W_b))
+
+    Bin b has the mean score sbar, the share ybar of 1s, the weight W = sum w and n = W^2 / sum w^2 effective rows (L.
+    Kish (1965), Survey Sampling). Source: A. Kumar, P. Liang and T. Ma (2019), NeurIPS, definition 4.1,
+    arXiv:1909.10155.
     """
     y_true, y_score, weight = _rows(labels, scores, weights)
     group = equal_mass_bins(y_score)
@@ -123,7 +108,7 @@ def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike |
     share = _sums(weight * y_true, group) / mass
     gap = _sums(weight * y_score, group) / mass - share
     several = mass**2 - squares
-    # The variance of a bin of one row cannot be estimated. Its numerator is also 0.
+    # The variance of a bin with one row is unknown; its numerator is 0.
     variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(mass), where=several > 0)
     square = (mass * (gap**2 - variance)).sum(axis=-1) / mass.sum(axis=-1)
     root: Floats = np.sqrt(np.maximum(square, 0))
@@ -131,9 +116,9 @@ def calibration_error(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike |
 
 
 def equal_mass_bins(scores: ArrayLike) -> Indices:
-    """Return each row's bin number, ascending with the score. Bins have about equal numbers of rows, at least ten.
+    """Return each row's bin number, ascending with the score, for up to ten bins of at least ten rows.
 
-    Equal scores share a bin, so many equal scores give fewer bins.
+    Equal scores share a bin.
     """
     y_score = np.asarray(scores, dtype=np.float64)
     number = max(1, min(_BINS, len(y_score) // _LEAST_IN_A_BIN))
@@ -142,18 +127,18 @@ def equal_mass_bins(scores: ArrayLike) -> Indices:
 
 
 class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score). A calibrated judge has 0 and 1. Numbers, or (m,)."""
+    """logit P(label = 1) = intercept + slope * logit(score). A calibrated judge has slope 1 and intercept 0."""
 
     slope: Floats
     intercept: Floats
 
 
 def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> CalibrationLine:
-    """Return slope and intercept of the logistic regression of the labels on the scores' logits, by Newton's method.
+    """Return the logistic regression of the labels on the scores' logits. A slope below 1 means overconfident scores.
 
-    A slope below 1 means overconfident scores. Raises DataError if one threshold separates the labels, or all scores
-    are equal, because the likelihood then has no maximum (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
-    Source: D. R. Cox (1958), Biometrika 45, 562-565.
+    Raises DataError if one threshold separates the labels, or all scores are equal, because the likelihood then has no
+    maximum (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R. Cox (1958), Biometrika 45,
+    562-565.
     """
     y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
     clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
@@ -172,8 +157,8 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
     """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the weights (m, n).
 
-    Uses Newton's method from `start` (p,), and halves a step that would lower the likelihood. A converged regression is
-    not updated further, so it does not depend on the others. Raises LinAlgError for linearly dependent columns.
+    Uses Newton's method from `start` (p,), and halves a step that would lower the likelihood. The regressions do not
+    depend on each other. Raises LinAlgError for linearly dependent columns.
     """
     lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
@@ -203,16 +188,11 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
     return lines + steps
 
 
-def _mean(values: ArrayLike, weights: Floats) -> Floats:
-    mean: Floats = (weights * np.asarray(values)).sum(axis=-1) / weights.sum(axis=-1)
-    return mean
-
-
 def _sums(values: Floats, group: Indices) -> Floats:
-    """Return the sums of the values (..., n) by non-empty group, in order of group number."""
+    """Return the sums of values (..., n) by non-empty group, in order of group number."""
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    # `take` keeps the values of one weighting contiguous, so the order of addition does not depend on their number.
+    # `take` keeps the values of one weighting contiguous, so the order of addition is the same for any m.
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
@@ -234,9 +214,9 @@ def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | No
 
 
 def best_threshold(rows: LabelledScores) -> float:
-    """Return the threshold with the greatest balanced accuracy, a midpoint between two adjacent scores.
+    """Return the midpoint between two adjacent scores with the greatest balanced accuracy.
 
-    On ties it is the one nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
+    Of several it is the nearest to 0.5, then the lower. Raises DataError if all labels or all scores are equal.
     """
     labels, scores, weights = rows.arrays()
     distinct, place = np.unique(scores, return_inverse=True)
@@ -254,9 +234,10 @@ def best_threshold(rows: LabelledScores) -> float:
 
 
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
-    """Return the decision on each row (n,) by a threshold chosen without its cluster, and the threshold of each fold.
+    """Return the decision on each row (n,) by the threshold of the other folds, and the threshold of each fold.
 
-    Raises DataError for a single cluster, and like `best_threshold` on the rows of all folds but one.
+    A threshold is too optimistic on the labels that chose it (M. Stone (1974), JRSS B 36, 111-147). Folds are random
+    sets of clusters. Raises DataError for a single cluster, and like `best_threshold`.
     """
     labels, scores, weights = rows.arrays()
     groups = canonical_groups([labels, scores, weights], rows.clusters)

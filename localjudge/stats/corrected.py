@@ -1,37 +1,31 @@
-"""Prediction-powered means: a judge's mean corrected by human labels of some verdicts, and how to draw those verdicts.
+"""Prediction-powered means: a judge's mean corrected by human labels of some units, and how to draw these units.
 
-The headline of a metric is a mean over N samples of a share of units. A unit of a sample with m units has the weight
-w = 1 / (m N), and so does a judge's error on it. L is the judge's label, H the human label:
+A metric's mean over N samples is a weighted sum of labels, with the weight w = 1 / (m N) for a unit of a sample with m
+units. L is the judge's label, H the human label:
 
-    judged     p     = sum w L        over all units: the headline
-    truth      theta = E[sum w H]     the estimand: the human mean for samples from the same population
+    judged     p     = sum w L        over all units
+    truth      theta = E[sum w H]     the human mean for samples from the same population
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
-A labelled unit drawn with probability pi represents w / pi (Horvitz and Thompson, 1952). These weights are scaled to
-the known total of their stratum (Hajek, 1971). Strata group similar p_yes. lambda, in [0, 1], is the slope of H on L
-within the strata ("power tuning"). With L = 0 and one stratum the estimate is the labels-only mean. Interval width is
-proportional to 1 / sqrt(n), so the judge saves n (width of labels only / width)^2 - n labels.
+A labelled unit drawn with probability pi represents w / pi (Horvitz and Thompson, 1952), scaled to the known total of
+its stratum (Hajek, 1971). Strata group similar p_yes. lambda, in [0, 1], is the slope of H on L within the strata
+("power tuning"). With L = 0 and one stratum the estimate is the labels-only mean.
 
-To first order the estimate is a sum over independent clusters (a sample, or a group of samples). A unit adds its share
-and the mean correction of its stratum, w (lambda L + mean q), with q = H - lambda L. A labelled unit also adds its
-deviation v (q - mean q). The variance is the sum of squares (S. L. Lohr, 2022, Sampling, 9.3). The degrees of freedom
-of Student's t are the number of labelled clusters minus the number of strata. Limits are on the logit scale, because
-means near 0 and 1 are skewed. To allow for unseen errors, the variance includes one more labelled unit that the judge
-gets wrong with probability 1/2. A run's intervals are those of a planned look, with its confidence
-(`localjudge.stats.looks`). The difference of two means is the sum of the differences of the clusters' contributions.
+To first order the estimate is a sum over independent clusters (a sample, or a group of samples). A unit contributes w
+(lambda L + mean q), with q = H - lambda L and the mean of its stratum. A labelled unit adds v (q - mean q). The
+variance is the sum of squares (S. L. Lohr, 2022, Sampling, 9.3), plus one more labelled unit that the judge gets wrong
+with probability 1/2, to allow for unseen errors. Student's t has as many degrees of freedom as labelled clusters minus
+strata. Limits are on the logit scale, because means near 0 and 1 are skewed.
 
-Units are drawn with probability proportional to their weight times the judge's uncertainty sqrt(p (1 - p)), with p
-moved a tenth of the way from p_yes to 1/2 because a confident judge may be wrong (T. Zrnic and E. J. Candes, 2024,
-Active statistical inference, arXiv:2403.03208). Units are arcs of these lengths on a circle, similar ones adjacent.
-Points spaced by the golden ratio from a random start select the arcs that they hit. Any number of them is a systematic
-sample (W. G. Madow, 1949, On the theory of systematic sampling II, Annals of Mathematical Statistics 20, 333-354), so
-labelling may stop or continue at any time. After k points, with k gaps between them, an arc of length s was hit with
-probability sum min(s, gap).
+Units are drawn with probability proportional to w sqrt(p (1 - p)), with p moved a tenth of the way from p_yes to 1/2
+because a confident judge may be wrong (T. Zrnic and E. J. Candes, 2024, arXiv:2403.03208). They are arcs of these
+lengths on a circle, similar ones adjacent. Points spaced by the golden ratio from a random start select the arcs that
+they hit. Any number of them is a systematic sample (W. G. Madow, 1949, Annals of Mathematical Statistics 20, 333-354),
+so labelling may stop or continue at any time.
 
-`scripts/coverage-table --corrected` shows the coverage of the intervals and the number of labels saved.
-
-Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
-arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
+`scripts/coverage-table --corrected` shows the coverage of the intervals and the number of labels saved. Sources: A. N.
+Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J.
+Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
 """
 
 import math
@@ -47,23 +41,22 @@ from localjudge.stats.interval import CONFIDENCE, Floats, Indices, two_sided_qua
 Flags = npt.NDArray[np.bool_]
 
 FEWEST_CLUSTERS = 10
-"""Minimum labelled samples (or groups) for an interval. Below it, t is a poor approximation."""
+"""Minimum number of labelled clusters for an interval."""
 _FEWEST_OF_STRATUM = 5
 STRATA = 5
 _DOUBT = 0.1
 _ROUNDING = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GAP_DIGITS = 12
-MOST_POINTS = 1 << 22
-"""Maximum points of a drawing. They hit all units with shares above 3e-7."""
+MOST_POINTS = 1 << 22  # of a drawing: they hit all units with shares above 3e-7
 
 
 class JudgedUnits(NamedTuple):
     """Units of one metric as arrays (units,), some of them labelled.
 
-    `weights` are the shares of units in the mean, with sum 1. `drawn` is w / pi for a labelled unit and 0 for others.
-    Strata with adjacent numbers are similar. `clusters` are numbers from 0. The truth of `certain` units is known
-    without a judge: it is in `human`, `drawn` is the weight, and they form the first stratum.
+    The `weights` w have the sum 1. `drawn` is w / pi for a labelled unit and 0 for others. Strata and clusters are
+    numbers from 0; adjacent strata are similar. The labels of `certain` units are known: they are in `human`, `drawn`
+    is w, and these units form the first stratum.
     """
 
     judged: Floats
@@ -81,7 +74,7 @@ class JudgedUnits(NamedTuple):
 
 
 class PredictionPowered(NamedTuple):
-    """Corrected mean, limits (None for too few labelled clusters), lambda, and the number of labelled clusters."""
+    """Corrected mean, limits (None for too few labelled clusters), lambda, and labelled clusters."""
 
     mean: float
     limits: tuple[float, float] | None
@@ -90,10 +83,7 @@ class PredictionPowered(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """Mean, lambda, contribution of each cluster to the deviation (clusters,), and number of labelled clusters.
-
-    `unseen` is the square of one additional labelled unit, `strata` the number of labelled strata.
-    """
+    """Mean, lambda, contributions (clusters,), labelled clusters, square of one unseen unit, labelled strata."""
 
     mean: float
     power: float
@@ -111,16 +101,11 @@ class _Estimate(NamedTuple):
 
 
 def prediction_powered(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> PredictionPowered:
-    """Return the prediction-powered mean (formulas above), equal to the judge's mean if all labels agree with the
-    judge.
+    """Return the corrected mean, with an interval unless `confidence` is None. Raises DataError without labels.
 
-    `confidence` is the confidence of one look (`localjudge.stats.looks`). None gives no interval.
-
-        judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 have labels 1 0 0 0 and weight 1/4 each
-        lambda   H mean .25, L mean .5: (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
-        theta    .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
-
-    Raises DataError without labels.
+    L    1 1 0 0 1 1 0 0, p = .5; the first four have H = 1 0 0 0 and v = 1/4
+    lambda = (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
+    theta = .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
     """
     estimate = _estimate(units)
     half_width, least = estimate.half_width(confidence), math.sqrt(estimate.unseen) / 2
@@ -136,7 +121,7 @@ def labels_alone(units: JudgedUnits, confidence: float | None = CONFIDENCE) -> P
 
 
 def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels: int) -> int | None:
-    """Return the number of extra labels for a labels-only interval of the same width, or None without intervals."""
+    """Return the extra labels for a labels-only interval of the same width, n (width_alone / width)^2 - n, or None."""
     if corrected.limits is None or alone.limits is None:
         return None
     width, width_alone = (high - low for low, high in (corrected.limits, alone.limits))
@@ -144,8 +129,7 @@ def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels:
 
 
 def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
-    """Return the smallest interval around all intervals, and the midpoint of the means. The rest is of the first
-    estimate.
+    """Return the smallest interval around all intervals, and the midpoint of the means.
 
     Used for annotators who contradict each other, with one estimate each.
     """
@@ -159,12 +143,10 @@ def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
 def corrected_difference(
     before: JudgedUnits, after: JudgedUnits, confidence: float | None = CONFIDENCE
 ) -> PredictionPowered:
-    """Return the corrected mean of `after` minus that of `before`. Clusters have the same numbers in both.
+    """Return the corrected mean of `after` minus the one of `before`. Raises DataError if either has no labels.
 
-    A shared unit with one label contributes only the difference in judged labels and weights. If no cluster differs,
-    the difference is exact. `power` is from `after`.
-
-    Raises DataError if either has no labels.
+    Clusters have the same numbers in both, and their contributions are subtracted. If none differs, the difference is
+    exact.
     """
     old, new = _estimate(before), _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
@@ -189,8 +171,8 @@ def _estimate(units: JudgedUnits) -> _Estimate:
     if not labelled.any():
         raise DataError("no unit is labelled", hint="label some of them")
     strata = _merged_strata(units)
-    known, stands_for = _sums(units.weights, strata), _sums(units.drawn, strata)
-    v = units.drawn * np.divide(known, stands_for, out=np.zeros_like(known), where=stands_for > 0)[strata]
+    total, drawn = _sums(units.weights, strata), _sums(units.drawn, strata)
+    v = units.drawn * np.divide(total, drawn, out=np.zeros_like(total), where=drawn > 0)[strata]
     human, judged = (values - _means(values, v, strata) for values in (units.human, units.judged))
     spread = float((v * judged**2).sum())
     power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
@@ -200,13 +182,13 @@ def _estimate(units: JudgedUnits) -> _Estimate:
         power=power,
         contributions=_contributions(units, strata, v, q, power),
         clusters=len(np.unique(units.clusters[labelled])),
-        unseen=float((v[labelled] ** 2).mean()),  # one more labelled unit of the same mean square weight
+        unseen=float((v[labelled] ** 2).mean()),
         strata=len(np.unique(strata[labelled])),
     )
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:
-    """Number the strata from 0 and merge any with too few labels into the next, or the last into the one before."""
+    """Number the strata from 0, and merge any with too few labels into the next one, or the last into its neighbour."""
     labels = _sums(units.labelled.astype(np.float64), units.strata)
     first = int(units.certain.any())
     number, seen, new = first, 0.0, [0] * first
@@ -221,25 +203,20 @@ def _merged_strata(units: JudgedUnits) -> Indices:
 
 
 def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, power: float) -> Floats:
-    """Return the contribution of each cluster: its own part, and the deviations of its labelled units.
-
-    The weight of a stratum is known, so only deviations from its mean vary.
-    """
     average = _means(q, v, strata)
-    own = units.weights * (power * units.judged + average)
-    own = own - own.sum() * units.weights
+    parts = units.weights * (power * units.judged + average)
+    parts = parts - parts.sum() * units.weights
     labelled = units.drawn > 0
     counts = _sums(labelled.astype(np.float64), strata)
     # Squares around the mean of k labels are too small by (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[strata]
-    return _sums(own + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
+    return _sums(parts + np.where(labelled, widened * (v * (q - average)), 0.0), units.clusters)
 
 
 def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
-    """Return the limits around the logit of a mean, which is clipped to half a unit from 0 and 1.
+    """Return the limits around the logit of a mean, clipped to [least, 1 - least].
 
-    Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse sinh transformation, American Statistician
-    55, 200-202.
+    Source: R. G. Newcombe (2001), American Statistician 55, 200-202.
     """
     centre = min(1 - least, max(least, mean))
     logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
@@ -248,7 +225,7 @@ def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
 
 
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
-    """Return the weighted mean of its stratum for each unit, 0 for a stratum without weight."""
+    """Return the weighted mean of each unit's stratum, 0 without weight."""
     total = _sums(weights, strata)
     means: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
     return means[strata]
@@ -259,32 +236,26 @@ def _sums(values: Floats, group: Indices) -> Floats:
 
 
 def strata_by_score(scores: Floats, strata: int = STRATA) -> Indices:
-    """Return the stratum number of each score (units,), ascending and about equal in size.
-
-    Equal scores share a stratum.
-    """
+    """Return each score's stratum (units,), ascending. Strata have about equal sizes; equal scores share one."""
     edges = np.quantile(scores, np.arange(1, strata) / strata)
     return np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1].reshape(-1)
 
 
 def uncertainty(p_yes: Floats) -> Floats:
-    """Return the judge's uncertainty at these probabilities of 1: sqrt(p (1 - p)), with p moved towards 1/2."""
+    """Return sqrt(p (1 - p)), with p moved from `p_yes` towards 1/2."""
     p = p_yes + _DOUBT * (0.5 - p_yes)
     return np.sqrt(p * (1 - p))
 
 
 class DrawnUnits(NamedTuple):
-    """Indices of the units in drawing order, and the number of points until each was hit (from 1)."""
+    """Indices of the units in drawing order, and the number of points until each was hit."""
 
     taken: Indices
     turns: Indices
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units, or all, with these positive sizes (units,). Units of a stratum are adjacent on the circle.
-
-    Returns fewer if MOST_POINTS points do not hit enough units.
-    """
+    """Draw `count` units with these positive sizes (units,), or those that `MOST_POINTS` points hit."""
     generator = np.random.Generator(np.random.PCG64(seed))
     start, size = generator.random(), len(sizes)
     order = np.lexsort((generator.random(size), strata))
@@ -292,19 +263,18 @@ def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
     points = min(4 * min(count, size), MOST_POINTS)
     while True:
         hit = np.minimum(np.searchsorted(ends, (start + _GOLDEN * np.arange(points)) % 1, side="right"), size - 1)
-        units, first = np.unique(hit, return_index=True)
+        units, turns = np.unique(hit, return_index=True)
         if len(units) >= min(count, size) or points == MOST_POINTS:
             break
         points = min(2 * points, MOST_POINTS)
-    by_turn = np.argsort(first)[:count]
-    return DrawnUnits(order[units[by_turn]], first[by_turn] + 1)
+    by_turn = np.argsort(turns)[:count]
+    return DrawnUnits(order[units[by_turn]], turns[by_turn] + 1)
 
 
 def inclusion_probabilities(shares: Floats, turns: int) -> Floats:
-    """Return the probability that `turns` points hit each unit, with these shares (units,) of the total size.
+    """Return the probability sum min(s, gap) that `turns` points hit units with shares s (units,) of the total size.
 
-    One point hits a share of 0.2 with that probability. Two, 0.618 apart, leave gaps of 0.382 and 0.618: a share of 0.2
-    is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.
+    Two points leave gaps of 0.382 and 0.618: a share of 0.2 is hit with 2 x 0.2, one of 0.5 with 0.382 + 0.5.
     """
     points = np.sort(_GOLDEN * np.arange(turns) % 1)
     gaps, counts = np.unique(np.round(np.diff(points, append=points[0] + 1), _GAP_DIGITS), return_counts=True)

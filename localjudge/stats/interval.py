@@ -1,33 +1,25 @@
 """Confidence intervals for a mean or another statistic, over samples drawn from the same source.
 
 A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every resample contains one
-additional unseen sample with the worst possible score for the lower limit and the best for the upper limit. With
-exponential weights w (the Bayesian bootstrap):
+unseen sample, with the score 0 for the lower limit and 1 for the upper limit. With exponential weights w (the Bayesian
+bootstrap):
 
     low  = 2.5 % quantile of  (sum w_i x_i + w_0 * 0) / (sum w_i + w_0)
     high = 97.5 % quantile of (sum w_i x_i + w_0 * 1) / (sum w_i + w_0)
 
-The rule is the same for every n and every mean. For 0/1 scores it equals the exact interval of Clopper and Pearson,
-which is computed directly. For other scores in [0, 1] the coverage is a conjecture of its authors without a known
-counterexample (`scripts/coverage-table`).
+For 0/1 scores this equals the exact interval of Clopper and Pearson, which is computed directly. For other scores in
+[0, 1] the coverage is a conjecture of its authors without a known counterexample (`scripts/coverage-table`). With
+clusters (samples that share a document), a cluster is one draw and the unseen one has the average cluster size.
 
-With clusters (samples that share a document), a cluster is one draw and the unseen one has the average cluster size. A
-single cluster of several samples gives no information, so its interval is not shown (`Interval.limits`).
+Equal values share one Gamma draw. More than 4,096 distinct values are binned linearly on a grid of h = 1/1024, which
+preserves their mean:  0.3 h  ->  0.7 at 0,  0.3 at h. By Jensen's inequality, binning only widens the distribution of a
+bootstrap mean, and moves no limit by more than h. Cluster means are binned in the same way, for each cluster size.
 
-Equal rows share one Gamma draw: ten thousand scores with thirty distinct values need thirty draws. More than 4,096
-distinct values are binned linearly on a grid of h = 1/1024, which preserves their mean:  0.3 h  ->  0.7 at 0,  0.3 at
-h. By Jensen's inequality, binning only widens the distribution of a bootstrap mean, and moves no limit by more than h.
-The variance of a value grows by at most h^2 / 4. Cluster means are binned in the same way, for each cluster size.
+Invariant: row order, cluster names and block size do not change any number.
 
-Invariant: row order and cluster names do not change any number. A seed and the shapes determine every weight for any
-block size.
-
-Sources: N. Gaffke (2005), Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
-variable, Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019), A new confidence
-interval for the mean of a bounded random variable, arXiv:1905.06208; M. Phan, P. S. Thomas and E. Learned-Miller
-(2021), Towards practical mean bounds for small samples, ICML, arXiv:2106.03163; D. B. Rubin (1981), The Bayesian
-bootstrap, Annals of Statistics 9, 130-134; M. P. Wand (1994), Fast computation of multivariate kernel estimators, J. of
-Computational and Graphical Statistics 3, 433-445.
+Sources: N. Gaffke (2005), Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019),
+arXiv:1905.06208; M. Phan, P. S. Thomas and E. Learned-Miller (2021), ICML, arXiv:2106.03163; D. B. Rubin (1981), Annals
+of Statistics 9, 130-134; M. P. Wand (1994), J. of Computational and Graphical Statistics 3, 433-445 (the grid).
 """
 
 import math
@@ -48,9 +40,9 @@ SEED = 0
 RESAMPLES = 10_000
 STATISTIC_RESAMPLES = 2_000
 CONFIDENCE = 0.95
-DISTINCT = 4_096  # up to this number distinct values (or clusters) are counted one by one
+DISTINCT = 4_096  # values or clusters that are not binned
 _STEP_BITS = 10
-_PART_BITS = 32  # a value is rounded to a 2^32nd part of a step, so that shares can be added exactly
+_PART_BITS = 32  # shares of a step are integers, so that sums are exact
 _BLOCK = 2**20
 _NEARLY_NORMAL = 10_000
 _LARGEST_T = 1e6
@@ -58,11 +50,7 @@ _TAIL = (1 - CONFIDENCE) / 2
 
 
 class Interval(NamedTuple):
-    """A number with its 95 % confidence limits.
-
-    `n` counts samples and `clusters` independent draws (equal to `n` without clusters). `method` is "exact binomial",
-    "bootstrap", "clustered bootstrap", "one cluster", or the method of `sequence` or `paired`.
-    """
+    """A number with its 95 % confidence limits, over `n` samples in `clusters` independent draws."""
 
     mean: float
     low: float
@@ -73,17 +61,17 @@ class Interval(NamedTuple):
 
     @property
     def one_cluster(self) -> bool:
-        """Whether several samples form a single cluster, so that the interval gives no information."""
+        """Whether several samples form a single cluster, which gives no information."""
         return self.clusters == 1 < self.n
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """Both limits for display, or None if the interval gives no information."""
+        """Both limits, or None if the interval gives no information."""
         return None if self.one_cluster else (self.low, self.high)
 
 
 class Draws(NamedTuple):
-    """Units of a bootstrap: `clusters` with these sums of values in [0, 1], sizes and counts."""
+    """Distinct clusters by their sum of values in [0, 1] and size, their counts, and the number of all clusters."""
 
     sums: Floats
     sizes: Floats
@@ -99,10 +87,9 @@ class Draws(NamedTuple):
 def mean_interval(
     values: ArrayLike, *, clusters: ArrayLike | None = None, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Interval:
-    """Return the interval of the mean of `values` (n,) in [0, 1]; see the module for formula and sources.
+    """Return the interval of the mean of `values` (n,) in [0, 1] in these `clusters` (n,) of any comparable type.
 
-    `clusters` (n,) assigns each value to a cluster, in any comparable type. Raises ValueError for empty or invalid
-    values, or unequal lengths.
+    Raises ValueError for empty or invalid values, or unequal lengths.
     """
     scores = checked_values(values)
     draws = draws_of(scores, clusters)
@@ -118,9 +105,7 @@ def mean_interval(
 
 
 def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
-    """Return the smallest and largest possible mean over scored `values` (n,) in [0, 1] and `failed` unknown ones.
-
-        scored 1, 1, 0, one failed:   mean 2/3   bounds [2/4, 3/4]
+    """Return the smallest and largest possible mean of `values` (n,) in [0, 1] and `failed` unknown ones.
 
     Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human Resources 24, 343-360.
     """
@@ -131,7 +116,7 @@ def mean_bounds(values: ArrayLike, failed: int) -> tuple[float, float]:
 
 
 def exact_mean(values: Floats) -> float:
-    """Return the mean of at least one value. The sum is rounded once, so order does not matter."""
+    """Return the mean, with a sum that is rounded once, so that order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -140,20 +125,19 @@ def checked_values(values: ArrayLike, lowest: float = 0.0) -> Floats:
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not len(numbers):
         raise ValueError(f"a mean needs a flat array of values, one at least, got shape {numbers.shape}")
-    # Written so that NaN, which is neither inside nor outside, is refused too.
-    if not ((numbers >= lowest) & (numbers <= 1)).all():
+    if not ((numbers >= lowest) & (numbers <= 1)).all():  # refuses NaN, too
         raise ValueError(f"values must lie in [{lowest:g}, 1]")
     return numbers
 
 
 def draws_of(values: Floats, clusters: ArrayLike | None, lowest: float = 0.0) -> Draws:
-    """Return bootstrap units of values (n,) in [lowest, 1]. Raises ValueError for `clusters` of another length."""
+    """Return the clusters of values (n,) in [lowest, 1]. Raises ValueError for `clusters` of another length."""
     sums = (values - lowest) / (1.0 - lowest)
     sizes = np.ones(len(sums))
     if clusters is not None:
         numbers = cluster_numbers(clusters, len(sums))
         order, members = np.argsort(numbers, kind="stable"), np.bincount(numbers)
-        # Each sum is rounded once, so that no order moves it.
+        # Each sum is rounded once, so that order does not matter.
         parts = np.split(sums[order], np.cumsum(members)[:-1])
         sums, sizes = np.array([math.fsum(part.tolist()) for part in parts]), members.astype(np.float64)
     distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
@@ -167,7 +151,7 @@ def _shares(values: Floats, counts: Counts) -> Counts:
     """Return the amount of the counted values at each grid point, in units of 2^-32."""
     rounded = np.rint(values * 2.0 ** (_STEP_BITS + _PART_BITS)).astype(np.int64)
     point, part = rounded >> _PART_BITS, rounded & ((1 << _PART_BITS) - 1)
-    # One more than there are points: the value 1 has no next one, and gives it nothing.
+    # The value 1 adds 0 to one more point.
     shares = np.zeros((1 << _STEP_BITS) + 2, dtype=np.int64)
     np.add.at(shares, point, ((1 << _PART_BITS) - part) * counts)
     np.add.at(shares, point + 1, part * counts)
@@ -175,26 +159,25 @@ def _shares(values: Floats, counts: Counts) -> Counts:
 
 
 def _binned(sums: Floats, sizes: Floats) -> Draws:
-    """Bin cluster means on the grid if one size has more distinct means than grid points."""
+    """Bin the cluster means of each size with more distinct means than grid points."""
     parts = []
     for size in np.unique(sizes):
-        own, counts = np.unique(sums[sizes == size], return_counts=True)
+        distinct, counts = np.unique(sums[sizes == size], return_counts=True)
         weights = counts.astype(np.float64)
-        if len(own) > (1 << _STEP_BITS) + 1:
-            shares = _shares(np.minimum(own / size, 1.0), counts)
+        if len(distinct) > (1 << _STEP_BITS) + 1:
+            shares = _shares(np.minimum(distinct / size, 1.0), counts)
             points = np.flatnonzero(shares)
-            own, weights = points / (1 << _STEP_BITS) * size, shares[points] / (1 << _PART_BITS)
-        parts.append((own, np.full(len(own), size), weights))
-    own_sums, own_sizes, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Draws(own_sums, own_sizes, weights, len(sums))
+            distinct, weights = points / (1 << _STEP_BITS) * size, shares[points] / (1 << _PART_BITS)
+        parts.append((distinct, np.full(len(distinct), size), weights))
+    draw_sums, draw_sizes, draw_counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Draws(draw_sums, draw_sizes, draw_counts, len(sums))
 
 
 def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tuple[float, float]:
-    # The last weight is that of the unseen cluster.
-    shapes = np.append(draws.counts, 1.0)
+    shapes = np.append(draws.counts, 1.0)  # the last one for the unseen cluster
     lows, highs = [], []
     for weights in gamma_weights(shapes, resamples, seed):
-        # einsum, because a threaded BLAS may add in another order on another number of threads.
+        # einsum, because BLAS may add in another order with another number of threads.
         scored = np.einsum("ij,j->i", weights[:, :-1], draws.sums)
         unseen = weights[:, -1] * unseen_size
         size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
@@ -204,10 +187,7 @@ def _limits(draws: Draws, unseen_size: float, resamples: int, seed: int) -> tupl
 
 
 def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
-    """Yield blocks of weights (rows, len(shapes)) with `resamples` rows in total.
-
-    A block contains about a million numbers (8 MB). `spread` is the number of values computed from each row if larger.
-    """
+    """Yield weights (rows, len(shapes)) in blocks of about 8 MB, or of as many values with `spread` for each row."""
     generator = np.random.Generator(np.random.PCG64(seed))
     block_rows = max(1, _BLOCK // max(len(shapes), spread))
     for start in range(0, resamples, block_rows):
@@ -215,12 +195,12 @@ def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1)
 
 
 def quantile(draws: Floats, probability: float) -> float:
-    """Return a quantile of bootstrap draws (R. J. Hyndman and Y. Fan, 1996, American Statistician 50, definition 6)."""
+    """Return a quantile by definition 6 of R. J. Hyndman and Y. Fan (1996), American Statistician 50."""
     return float(np.quantile(draws, probability, method="weibull"))
 
 
 def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
-    """Return the cluster number (from 0) of each row. Raises ValueError unless `clusters` has one entry per row."""
+    """Return the cluster number (from 0) of each row. Raises ValueError for `clusters` of another length."""
     names = np.asarray(clusters)
     if names.shape != (rows,):
         raise ValueError(f"clusters has shape {names.shape}, expected ({rows},): one entry per row")
@@ -228,10 +208,7 @@ def cluster_numbers(clusters: ArrayLike, rows: int) -> Indices:
 
 
 def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> list[Indices]:
-    """Return the row indices of each cluster, in an order independent of row order and cluster names.
-
-    Rows are ranked by content, clusters by the ranks of their rows. Without clusters, each row is a cluster.
-    """
+    """Return the row indices of each cluster (by default each row), ordered by the content of rows."""
     ranks = np.unique(np.column_stack(columns), axis=0, return_inverse=True)[1].reshape(-1)
     numbers = np.arange(len(ranks)) if clusters is None else cluster_numbers(clusters, len(ranks))
     order = np.lexsort((ranks, numbers))
@@ -240,11 +217,11 @@ def canonical_groups(columns: Sequence[Floats], clusters: ArrayLike | None) -> l
 
 
 Statistic = Callable[[Floats, Floats, Floats], Floats]
-"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n); returns one number for each weighting (m,)."""
+"""Receives labels (n,), scores (n,) or (n, k), and weights (m, n). Returns numbers (m,)."""
 
 
 class LabelledScores(NamedTuple):
-    """Rows (n,) with human labels 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
+    """Human labels (n,) of 0 or 1, scores, weights (1 / inclusion probability) and clusters."""
 
     labels: ArrayLike
     scores: ArrayLike
@@ -252,7 +229,7 @@ class LabelledScores(NamedTuple):
     clusters: ArrayLike | None = None
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """Return labels, scores and weights (1 by default)."""
+        """Return labels, scores and weights, by default 1."""
         labels, scores = np.asarray(self.labels, dtype=np.float64), np.asarray(self.scores, dtype=np.float64)
         weights = np.ones(labels.shape) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
         return labels, scores, weights
@@ -263,11 +240,9 @@ def statistic_intervals(
 ) -> dict[str, Interval]:
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
-    Scores are (n,), or (n, k) for a statistic that compares k judges. Resamples are computed in blocks of weights (m,
-    n) of about a million numbers. Uses the Bayesian bootstrap of D. B. Rubin (1981) with the percentile limits of B.
-    Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap, chapter 13, suitable from tens of samples or
-    clusters. The limits of a single cluster are infinite. `mean` is the statistic of the data. Raises ValueError for no
-    rows, unequal lengths or a wrong result shape, and the errors of the statistics.
+    Uses the Bayesian bootstrap with the percentile limits of B. Efron and R. J. Tibshirani (1993), An Introduction to
+    the Bootstrap, chapter 13, suitable from tens of clusters. The limits of a single cluster are infinite. Raises
+    ValueError for no rows, unequal lengths or a wrong result shape, and the errors of the statistics.
     """
     labels, scores, row_weights = rows.arrays()
     if labels.ndim != 1 or len(labels) == 0 or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):
@@ -296,10 +271,7 @@ def statistic_intervals(
 
 
 def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
-    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1).
-
-    Sums logarithms, so a million trials neither overflow nor lose the far tail.
-    """
+    """Return P(X <= successes) for X ~ Binomial(trials, p) as a function of p in (0, 1), exact in the far tail."""
     if successes >= trials:
         return lambda _: 1.0
     counts = np.arange(successes + 1)
@@ -314,14 +286,13 @@ def binomial_cdf(successes: int, trials: int) -> Callable[[float], float]:
 
 
 def clopper_pearson(successes: int, trials: int) -> tuple[float, float]:
-    """Return limits of a proportion with at least 95 % coverage for every n and every true value.
+    """Return the exact limits of a proportion: P(X >= successes | low) = P(X <= successes | high) = 2.5 %.
 
-    Each limit is the proportion at which a count this extreme has a probability of 2.5 %.
     Source: C. J. Clopper and E. S. Pearson (1934), Biometrika 26, 404-413.
     """
     low, high = 0.0, 1.0
     if successes > 0:
-        # P(X >= k | p) is P(Y <= n - k | 1 - p): the small tail is summed itself, never taken from 1.
+        # P(X >= k | p) = P(Y <= n - k | 1 - p): the small tail is summed, not subtracted from 1.
         at_least = binomial_cdf(trials - successes, trials)
         low = _root(lambda p: at_least(1 - p) - _TAIL)
     if successes < trials:
@@ -343,14 +314,14 @@ def _root(rising: Callable[[float], float], high: float = 1.0, halvings: int = 6
 
 @cache
 def two_sided_quantile(confidence: float, dof: int) -> float:
-    """Return t with P(|T| <= t) = confidence for `dof` >= 1. Uses the normal distribution from 10,000 on."""
+    """Return t with P(|T| <= t) = confidence, from `dof` = 10,000 on of the normal distribution."""
     if dof >= _NEARLY_NORMAL:
         return NormalDist().inv_cdf((1 + confidence) / 2)
     return _root(lambda t: within(t, dof) - confidence, _LARGEST_T, halvings=100)
 
 
 def within(t: float, dof: int) -> float:
-    """Return P(|T| <= t) for t >= 0, a finite sum over powers of cos x with x = atan(t / sqrt(dof)).
+    """Return P(|T| <= t) for Student's t.
 
     Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """
@@ -359,7 +330,7 @@ def within(t: float, dof: int) -> float:
         return 2 * x / math.pi
     odd = dof % 2
     steps = np.arange(2 + odd, dof - 1, 2)
-    # Each term is the one before it times (k - 1) / k cos^2 x: 2/3, 4/5, ... or 1/2, 3/4, ...
+    # Ratios of consecutive terms: (k - 1) / k cos^2 x, with k = 3, 5, ... or 2, 4, ...
     terms = np.cumprod(np.concatenate([[1.0], (steps - 1) / steps * math.cos(x) ** 2]))
     if odd:
         return 2 / math.pi * (x + math.sin(x) * math.cos(x) * float(terms.sum()))

@@ -3,40 +3,34 @@
     before  1.0  0.5  0.0  1.0
     after   1.0  1.0  0.5  0.0        differences 0, +0.5, +0.5, -1: two improved, one worsened, one tied
 
-A sample's difficulty cancels in its difference. The interval of the mean d of n differences is Student's t with
-standard deviation s, extended on the skewed side, and on both sides if nearly all differences are equal:
+The interval of the mean d of n differences is Student's t with standard deviation s, extended on the skewed side, and
+on both sides if nearly all differences are equal:
 
     low   d - t s / sqrt(n) + min(0, k) - g (1 + d)     k = (1 + 2 t^2) u / (6 n s^2),   u the third central moment
     high  d + t s / sqrt(n) + max(0, k) + g (1 - d)     g = (1 - 0.025^(1/n)) / 4^(m n / (n - m))
 
-k shifts the limits of t for skewness (N. J. Johnson, 1978, Modified t tests and confidence intervals for asymmetrical
-populations, Journal of the American Statistical Association 73, 536-544), but never shortens an arm. s and u are the
-unbiased estimates. g depends on the m pairs that differ from the most common difference, usually 0. With m = 0, a share
-of up to 1 - 0.025^(1/n) of other pairs may be unobserved (C. J. Clopper and E. S. Pearson, 1934, Biometrika 26,
-404-413), any of which may be -1 or +1. The decrease with m was chosen by simulation, as was the method:
-`scripts/coverage-table --paired`.
+k shifts the limits of t for skewness (N. J. Johnson, 1978, J. of the American Statistical Association 73, 536-544), but
+never shortens an arm. s and u are the unbiased estimates. g depends on the m pairs that differ from the most common
+difference. With m = 0, a share of up to 1 - 0.025^(1/n) of other pairs may be unobserved (C. J. Clopper and E. S.
+Pearson, 1934, Biometrika 26, 404-413). The decrease with m and the method were chosen by simulation
+(`scripts/coverage-table --paired`).
 
-With clusters (samples that share a document) n counts clusters. s and u are then of the jackknife values: d plus n - 1
-times the decrease of d without one cluster. For clusters of one pair these equal the pairs (R. G. Miller, 1974, The
-jackknife: a review, Biometrika 61, 1-15). Results do not depend on the order of pairs or the names of clusters.
-Exchanging the runs mirrors the interval.
+With clusters n counts clusters, and s and u are of the jackknife values: d plus n - 1 times the decrease of d without
+one cluster (R. G. Miller, 1974, Biometrika 61, 1-15). Results do not depend on the order of pairs or the names of
+clusters. Exchanging the runs mirrors the interval.
 
 A gate on a mean or a difference is decided on its interval: passed if every value meets the gate, failed if no value
-does, otherwise undecided. An arm shrinks with the square root of the sample size, so
+does, otherwise undecided. At the same mean, the arm that crosses the threshold would decide it with
 
     samples needed = n * (arm / |mean - threshold|)^2
 
-would decide it at the same mean (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2), with the arm
-that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer samples may suffice. The arms of a confidence
-sequence also shrink faster at first, and a run ends at its first decision, so the exponent is 1.6, chosen by simulation
-(`scripts/coverage-table --until`). The arm a of a mean corrected by n labels combines the uncertainty of the samples,
-about the arm s of the judge's interval, with the uncertainty of the labels. With c and c' for the normal quantiles of
-the looks at n and n' labels (`localjudge.stats.looks`), and 1.96 for s, the first look with
+samples (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2). For a confidence sequence the exponent
+is 1.6, chosen by simulation (`scripts/coverage-table --until`). For a mean corrected by n labels, with the arm a, the
+arm s of the judge's interval and the normal quantiles c and c' of the looks at n and n' labels, the first look with
 
     c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
 
-would decide it. If s already reaches the threshold there is no such look. Then the gate needs more samples, with the
-same number of labels each.
+would decide it. Without such a look, the gate needs more samples.
 """
 
 import math
@@ -52,17 +46,16 @@ from localjudge.stats.interval import CONFIDENCE, Draws, Interval, two_sided_qua
 from localjudge.stats.looks import look_at
 from localjudge.stats.sequence import sequence_interval
 
-# A mean of decimal scores may differ from a decimal threshold in its last bits.
-_ON_THRESHOLD = 1e-9
+_ON_THRESHOLD = 1e-9  # a mean of decimal scores may differ from a decimal threshold in its last bits
 _SEQUENCE_EXPONENT = 1.6
 WIDTH_EXPONENT = 2.1
-"""For the width of a confidence sequence, chosen by simulation: 60 to 300 verdicts with means of 0.5 to 0.97."""
+"""Exponent for the width of a confidence sequence, by simulation: 60 to 300 verdicts with means of 0.5 to 0.97."""
 
 Comparison = Literal[">=", ">", "<=", "<"]
 
 
 class Decision(NamedTuple):
-    """Outcome, and if undecided the total sample size that would decide it (None if the mean is the threshold)."""
+    """Outcome, and the total sample size that would decide it (None if the mean is the threshold)."""
 
     outcome: Literal["pass", "fail", "undecided"]
     samples_needed: int | None = None
@@ -87,15 +80,15 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 def samples_needed(
     interval: Interval, length: float, wanted: float, sequence_exponent: float = _SEQUENCE_EXPONENT
 ) -> int:
-    """Return the total sample size that would shrink this length of the interval to the wanted one, formula above."""
+    """Return the total sample size that would shrink this length of the interval to the wanted one."""
     exponent = sequence_exponent if interval.method == sequence.METHOD else 2.0
     return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
 
 
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
-    """Return the total number of labels that would decide the gate (formula above), or None if no number would.
+    """Return the total number of labels that would decide the gate, or None if no number would.
 
-    `labels` of the `statements` count for the corrected interval. `judge` is the interval without them.
+    `labels` of the `statements` have been used for the corrected interval, and none for the judge's.
     """
     below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements)
 
@@ -116,15 +109,14 @@ def _arm(interval: Interval, below: bool) -> float:
     return interval.mean - interval.low if below else interval.high - interval.mean
 
 
-# The last bits of a sum depend on the order of addition. Scores never change by less than this.
-_TIE = 1e-9
+_TIE = 1e-9  # scores never change by less
 _TIE_DIGITS = 9
 _GUARD_DECAY = 4.0
 _POWER = 0.8
 
 
 class PairedDifference(NamedTuple):
-    """Interval of the mean difference, after minus before, and the number of improved, worsened and tied samples."""
+    """Interval of the mean difference, after minus before, and numbers of samples."""
 
     difference: Interval
     improved: int
@@ -135,11 +127,10 @@ class PairedDifference(NamedTuple):
 def paired_difference(
     before: ArrayLike, after: ArrayLike, *, clusters: ArrayLike | None = None, largest_draw: int | None = None
 ) -> PairedDifference:
-    """Compare two scores per sample, each (n,) in [0, 1] and in the same order.
+    """Compare two scores (n,) in [0, 1] of the same samples, in these `clusters` (n,) of any comparable type.
 
-    `clusters` (n,) contains each sample's cluster, of any comparable type. If scores determined the sample size,
-    `largest_draw` is the size of the largest cluster of all data, and the interval is a confidence sequence. Raises
-    ValueError for no samples, unequal lengths or values out of range.
+    If scores determined the sample size, `largest_draw` is the size of the largest cluster of all data, and the
+    interval is a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
     """
     first, second = means.checked_values(before), means.checked_values(after)
     if first.shape != second.shape:
@@ -159,7 +150,6 @@ def paired_difference(
 
 
 def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
-    """Return the lengths of the interval below and above the mean."""
     clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
     values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
@@ -172,7 +162,6 @@ def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
         deviations = (sums - mean * draws.sizes) * (clusters - 1) / (size - draws.sizes)
         variance = float((draws.counts * deviations**2).sum()) / (clusters - 1)
         half = t * math.sqrt(variance / clusters)
-        # Two values are never skewed.
         third = float((draws.counts * deviations**3).sum()) / (clusters - 1) / max(1, clusters - 2) * clusters
         shift = (1 + 2 * t * t) * third / (6 * clusters * variance)
     return half - min(0.0, shift) + guard * (1 + mean), half + max(0.0, shift) + guard * (1 - mean)
@@ -181,11 +170,10 @@ def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
 def smallest_detectable_difference(interval: Interval) -> float:
     """Return the smallest true difference with an interval that excludes 0 in 80 % of cases, for similar samples.
 
-        (1 + z_power / z_confidence) * h,   h = the longer arm of the interval;   1.43 h for 95 % and 80 %
+        (z_confidence + z_power) * h / z_confidence,   h = the longer arm of the interval;   1.43 h for 95 % and 80 %
 
-    This is (z_confidence + z_power) * standard error of J. Cohen (1988), Statistical Power Analysis for the Behavioral
-    Sciences, chapter 2, with h / z_confidence for the standard error. Above 1 means that these samples could not have
-    shown any difference.
+    Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2, with h / z_confidence
+    for the standard error.
     """
     arm = max(interval.high - interval.mean, interval.mean - interval.low)
     normal = NormalDist()

@@ -1,29 +1,22 @@
-"""Confidence sequence for a mean: valid after every sample, so a run may stop when the result is clear.
+"""Confidence sequence for a mean: it covers the truth at all sample sizes simultaneously with probability 95 %.
 
-An interval for a fixed sample size misses the truth far too often if it is computed repeatedly until it decides. A
-confidence sequence covers the truth at all sample sizes simultaneously with probability 95 %. A gambler bets a fraction
-f of the wealth on each draw that the mean exceeds m. If the mean is m, the bets are fair, and the wealth ever grows
-40-fold with probability at most 2.5 % (J. Ville, 1939, Étude critique de la notion de collectif). The best fraction is
-unknown, so the wealth is divided into shares w_k for fractions f_k. For draws with sums S_i of values in [0, 1] and
-sizes M_i of at most L:
+A gambler bets a fraction f of the wealth on each draw that the mean exceeds m. If the mean is m, the wealth ever grows
+40-fold with probability at most 2.5 % (J. Ville, 1939, Étude critique de la notion de collectif). The wealth is divided
+into shares w_k for fractions f_k. For draws with sums S_i of values in [0, 1] and sizes M_i of at most L:
 
     up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
     down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
 
     one sample that scores 1, one fraction 1/2:   1/2 + 1/2 / m = 40,  low = 1/79;   down(m) = 1/2,  high = 1
 
-L is the largest size in all of the data, so that no bet exceeds the wealth. It is 1 without clusters. Half of the
-fractions suit many samples and small distances. The shares, sqrt(f_k), favour early decisions and were chosen by
-simulation (`scripts/coverage-table --until`). The logarithm is concave, so each product is at most 1 at the mean of the
-draws, which is therefore always inside. For the same reason, the grid of `interval.draws_of`, which preserves the mean,
-only widens the interval.
+L is the largest size in all of the data, so that no bet exceeds the wealth. The shares, sqrt(f_k), favour early
+decisions and were chosen by simulation (`scripts/coverage-table --until`). The logarithm is concave, so the mean of the
+draws is always inside, and the grid of `interval.draws_of`, which preserves the mean, only widens the interval.
 
 Invariant: row order and cluster names do not change any number.
 
-Sources: I. Waudby-Smith and A. Ramdas (2024), Estimating means of bounded random variables by betting, Journal of the
-Royal Statistical Society B 86, 1-27, arXiv:2010.09686; T. M. Cover (1991), Universal portfolios, Mathematical Finance
-1, 1-29; F. Orabona and K.-S. Jun (2021), Tight concentrations and confidence sequences from the regret of universal
-portfolio, arXiv:2110.14099.
+Sources: I. Waudby-Smith and A. Ramdas (2024), JRSS B 86, 1-27, arXiv:2010.09686; T. M. Cover (1991), Mathematical
+Finance 1, 1-29; F. Orabona and K.-S. Jun (2021), arXiv:2110.14099.
 """
 
 import math
@@ -41,17 +34,16 @@ LOG_TARGET = math.log(2 / (1 - CONFIDENCE))
 _STEPS = 200
 _LONGEST_STEP = 2.0
 _PRECISION = 1e-11
-_PARTS = 1e9  # limits are rounded outwards, so that the last bits of a logarithm move none
+_PARTS = 1e9  # limits are rounded outwards, so that the last bits of a logarithm do not matter
 
 
 def sequence_interval(
     values: ArrayLike, *, clusters: ArrayLike | None = None, largest: int = 1, lowest: float = 0.0
 ) -> Interval:
-    """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule; see the module.
+    """Return the interval of the mean of `values` (n,) in [lowest, 1], valid for any stopping rule.
 
-    `clusters` (n,) assigns each value to a cluster, in any comparable type. `largest` is the largest cluster size in
-    all of the data; a larger cluster among the values raises it. Raises ValueError for empty or invalid values, or
-    unequal lengths.
+    `largest` is the largest size in all of the data of the `clusters` (n,) of any comparable type, or 1 without
+    clusters. Raises ValueError for empty or invalid values, or unequal lengths.
     """
     numbers = checked_values(values, lowest)
     draws = draws_of(numbers, clusters, lowest)
@@ -65,22 +57,21 @@ def sequence_interval(
 def _low(draws: Draws, largest: int) -> float:
     """Return the m at which `up` falls to its target, or 0 if that underflows.
 
-    `up` is a polynomial in 1 / m with non-negative coefficients, so log(up) is convex and increasing in log(1 / m).
-    Newton's method overshoots the root at most once and then approaches it from one side.
+    log(up) is convex and increasing in log(1 / m), so Newton's method overshoots the root at most once.
     """
     mean = float((draws.counts * draws.sums).sum() / (draws.counts * draws.sizes).sum())
     if not mean:
         return 0.0
-    kept = 1.0 - np.outer(FRACTIONS, draws.sizes / largest)
+    unstaked = 1.0 - np.outer(FRACTIONS, draws.sizes / largest)
     staked = np.outer(FRACTIONS, draws.sums / (largest * mean))
     log_ratio = 0.0  # of the mean to m
     for _ in range(_STEPS):
         returned = staked * math.exp(log_ratio)
-        factors = kept + returned
+        factors = unstaked + returned
         logs = np.log(SHARES) + (draws.counts * np.log(factors)).sum(axis=1)
-        money = np.exp(logs - logs.max())
-        slope = float((money * (draws.counts * (returned / factors)).sum(axis=1)).sum() / money.sum())
-        step = (LOG_TARGET - float(logs.max()) - math.log(float(money.sum()))) / slope
+        wealth = np.exp(logs - logs.max())
+        slope = float((wealth * (draws.counts * (returned / factors)).sum(axis=1)).sum() / wealth.sum())
+        step = (LOG_TARGET - float(logs.max()) - math.log(float(wealth.sum()))) / slope
         log_ratio += min(step, _LONGEST_STEP)
         if abs(step) < _PRECISION:
             return mean * math.exp(-log_ratio)
