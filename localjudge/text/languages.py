@@ -1,9 +1,8 @@
 """Conventions of each language for abbreviations, units, ordinals and sentence starts, and language detection.
 
-A full stop after an abbreviation may or may not end the sentence. The next word decides: a capitalised *function word*
-("The", "She", "Ich") starts a sentence. Any other capitalised word may be a name. The word lists are in
-`abbreviations/`, one file per language and `xx.toml` for all languages. Words are listed without their final full stop
-and grouped by its meaning, with the source of each group:
+A full stop after an abbreviation ends the sentence before a capitalised *function word* ("The", "She", "Ich"); another
+capitalised word may be a name. The word lists are in `abbreviations/`, one file per language and `xx.toml` for all.
+Words are listed without their final full stop, in groups:
 
     never_ends     the sentence always continues                      "Dr. Watson", "z.B. Kupfer"
     before_number  an abbreviation only before a number or a letter   "Fig. 3", "lit. b"
@@ -20,8 +19,7 @@ and grouped by its meaning, with the source of each group:
     frequent       function words by which `misfit` recognises the language
 
 Function words are spaCy's stop words for the language. spaCy's tokenizer exceptions with a final stop may end a
-sentence, so every spaCy language has some. The stop of a user-defined abbreviation never ends a sentence: "Pat." with
-or without its stop, also "PAT."; "n. Chr." with or without the space.
+sentence. The stop of a user-defined abbreviation never does: "Pat.", "PAT.", "n. Chr.", "n.Chr.".
 """
 
 import re
@@ -40,15 +38,14 @@ from localjudge.words import option, option_name
 
 
 def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
-    """Return the words with an added capitalised form ("Etc") and, with `capitals`, an upper-case form ("ETC")."""
+    """Return the words, also capitalised ("Etc") and, with `capitals`, in upper case ("ETC")."""
     words = list(words)
-    first = (word[0].upper() + word[1:] for word in words if len(word) > 1)
-    whole = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
-    return frozenset([*words, *first, *whole])
+    capitalised = (word[0].upper() + word[1:] for word in words if len(word) > 1)
+    upper = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
+    return frozenset([*words, *capitalised, *upper])
 
 
-MOST_CHARACTERS = 40
-"""Maximum length of an abbreviation."""
+MOST_CHARACTERS = 40  # of an abbreviation
 
 _PART = r"[\w'’&/°-]+"
 _ABBREVIATION = re.compile(rf"(?=.*[^\W\d_])(?:{_PART}\.\s?)*{_PART}")
@@ -57,26 +54,26 @@ _STOP_AND_SPACE = re.compile(r"\.\s+")
 _EDGE = re.compile(r"\b(?=\w)")
 
 
-class OwnAbbreviations:
-    """Look up user-defined abbreviations at the stops inside and after them."""
+class UserAbbreviations:
+    """User-defined abbreviations, looked up at the stops inside and after them."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._whole = whole = written((_compact(word) for word in words), capitals=True)
+        self._words = written((_compact(word) for word in words), capitals=True)
         self._rests: dict[str, tuple[str, ...]] = {}
-        for word in whole:
+        for word in self._words:
             for stop in re.finditer(r"\.", word):
-                before = word[: stop.start()]
-                self._rests[before] = (*self._rests.get(before, ()), word[stop.end() :] + ".")
+                start = word[: stop.start()]
+                self._rests[start] = (*self._rests.get(start, ()), word[stop.end() :] + ".")
 
     def covers(self, before: str, ahead: str) -> bool:
         """Return whether the stop between `before` and `ahead` belongs to an abbreviation."""
         before, ahead = _compact(before), _compact(ahead)
         words = (before[edge.end() :] for edge in _EDGE.finditer(before))
-        return any(word in self._whole or ahead.startswith(self._rests.get(word, ())) for word in words)
+        return any(word in self._words or ahead.startswith(self._rests.get(word, ())) for word in words)
 
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
-    """Return sorted unique abbreviations without their final stop. Raises InputError for an invalid one."""
+    """Return sorted abbreviations without their final stop. Raises InputError for an invalid one."""
     checked = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")
@@ -87,7 +84,7 @@ def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -
 
 
 def abbreviations_of(value: object) -> tuple[str, ...]:
-    """Read abbreviations from a list of words or a UTF-8 file. Raises InputError for anything else."""
+    """Read abbreviations from a list of words or a UTF-8 file. Raises InputError."""
     if not isinstance(value, str | PathLike):
         if value is None or isinstance(value, Iterable):
             return checked_abbreviations(value or ())
@@ -107,7 +104,6 @@ def abbreviations_of(value: object) -> tuple[str, ...]:
 
 
 def _compact(text: str) -> str:
-    """Remove the white space after stops: "n. Chr" becomes "n.Chr"."""
     return _STOP_AND_SPACE.sub(".", text)
 
 
@@ -116,8 +112,7 @@ ANY_LANGUAGE = "xx"
 _FALLBACK = "en"
 _STOPS = {"el": ";", "grc": ";"}
 _ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
-_CAPITAL_NOUNS = ("de", "lb")
-"""Languages where "Art." is a noun and "art." an abbreviation, except at the start of a sentence."""
+_CAPITAL_NOUNS = ("de", "lb")  # "Art." is a noun and "art." an abbreviation, except at the start of a sentence
 _DOTTED_ENDS = "en es fr it nl pt"
 _ELIDES = "ca fr it lij oc pt"
 _UNKNOWN_LETTERS = {"en": 3}
@@ -125,10 +120,9 @@ _UNKNOWN_LETTERS = {"en": 3}
 
 @dataclass(frozen=True)
 class Conventions:
-    """Lookup tables for the rules: abbreviations without their final stop, other words in lower case."""
+    """Tables for the rules: abbreviations without their final stop, other words in lower case."""
 
-    starters: frozenset[str] = frozenset()
-    """Function words and openers, which start a sentence when capitalised."""
+    starters: frozenset[str] = frozenset()  # function words and openers
     never_ends: frozenset[str] = frozenset()
     before_number: frozenset[str] = frozenset()
     may_end: frozenset[str] = frozenset()
@@ -139,17 +133,12 @@ class Conventions:
     valued: frozenset[str] = frozenset()
     endings: tuple[str, ...] = ()
     particles: frozenset[str] = frozenset()
-    ordinals: bool = False
-    """Whether a number with a full stop is an ordinal: "am 3. Oktober"."""
-    dotted_ends: bool = False
-    """Whether unlisted lower-case letters with stops ("p.a.") end a sentence before any capital."""
-    elides: bool = False
-    """Whether an apostrophe joins articles to nouns: "l'art. 8"."""
-    unknown_letters: int = 0
-    """Maximum length of an unlisted word that counts as an abbreviation before a lower-case letter."""
-    stops: str = ""
-    """Additional full stops of this language."""
-    own: OwnAbbreviations | None = None
+    ordinals: bool = False  # a number with a full stop is an ordinal: "am 3. Oktober"
+    dotted_ends: bool = False  # unlisted lower-case letters with stops ("p.a.") end a sentence before any capital
+    elides: bool = False  # an apostrophe joins articles to nouns: "l'art. 8"
+    unknown_letters: int = 0  # most letters of an unlisted abbreviation before a lower-case letter
+    stops: str = ""  # in addition to the stops of all languages
+    user_abbreviations: UserAbbreviations | None = None
 
 
 def languages() -> tuple[str, ...]:
@@ -163,17 +152,14 @@ def _groups(language: str) -> dict[str, Any]:
 
 
 def words_of(language: str, group: str) -> frozenset[str]:
-    """Return the words of a group in a language file, unchanged. The set is empty if the group is missing."""
+    """Return the words of a group in a language file."""
     return frozenset(word for entry in _groups(language).get(group, ()) for word in entry["words"].split())
 
 
 def conventions_of(
-    language: str, stop_words: Iterable[str], exceptions: Iterable[str], own: Sequence[str] = ()
+    language: str, stop_words: Iterable[str], exceptions: Iterable[str], abbreviations: Sequence[str] = ()
 ) -> Conventions:
-    """Build the tables of a language with spaCy's stop words and exceptions and the user's abbreviations.
-
-    A language without a word list uses the English one, which covers international names and titles.
-    """
+    """Build the tables of a language from spaCy's stop words and exceptions and the user's abbreviations."""
     table = language if language in languages() else _FALLBACK
 
     def group(name: str) -> frozenset[str]:
@@ -196,7 +182,7 @@ def conventions_of(
         elides=language in _ELIDES.split(),
         unknown_letters=_UNKNOWN_LETTERS.get(table, 6),
         stops=_STOPS.get(language, ""),
-        own=OwnAbbreviations(own) if own else None,
+        user_abbreviations=UserAbbreviations(abbreviations) if abbreviations else None,
     )
 
 
@@ -205,14 +191,13 @@ _MOST_CHARACTERS = 50_000
 _MIN_LETTERS = 100
 _MIN_WORDS = 30
 _MIN_HITS = 8
-_MIN_SHARE = 0.15  # of words that are function words of the other language only
-_TIMES = 4  # as many as function words of this language only
+_MIN_SHARE = 0.15  # of function words of the other language only
+_TIMES = 4  # more of them than function words of this language only
 _MAJORITY = 0.6
-_KANA = 0.05  # Chinese text has no kana; Japanese has them between its Chinese characters
+_KANA = 0.05  # share of kana that makes Chinese characters Japanese
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
-_LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")
-"""Languages with `frequent` words. Slavic languages resemble Czech, and Scandinavian ones each other."""
+_LATIN = ("cs", "da", "de", "en", "es", "fr", "it", "nb", "nl", "pl", "pt", "sv")  # with `frequent` words
 _SCRIPTS = {
     script: codes.split(",")
     for script, codes in re.findall(
@@ -224,20 +209,18 @@ _SCRIPTS = {
         """,
     )
 }
-"""Unicode script names with spaCy's codes for their languages, the most spoken first."""
+"""Unicode script names with spaCy's language codes, the most spoken first."""
 
 
 def misfit(texts: Sequence[str], language: str) -> str | None:
-    """Return one line that names the texts' probable language and the remedy, or None if `language` is plausible.
+    """Return a line about the texts' probable language, or None if `language` is plausible.
 
-    Needs a clear majority: either most letters belong to a script that `language` does not use, or many function words
-    belong to another language and hardly any to `language`. Short texts, tables and mixed languages give None. Reads
-    50,000 characters, spread over all texts.
+    Compares scripts and function words in 50,000 characters, spread over all texts.
     """
     if language == ANY_LANGUAGE:
         return None
-    taken = texts[:: -(-len(texts) // _MOST_TEXTS) or 1]
-    sample = "\n".join(text[: _MOST_CHARACTERS // len(taken)] for text in taken)
+    chosen = texts[:: -(-len(texts) // _MOST_TEXTS) or 1]
+    sample = "\n".join(text[: _MOST_CHARACTERS // len(chosen)] for text in chosen)
     codes = _by_script(sample, language) or _by_words(sample, language)
     if not codes:
         return None
@@ -250,7 +233,6 @@ def misfit(texts: Sequence[str], language: str) -> str | None:
 
 
 def _by_script(sample: str, language: str) -> list[str]:
-    """Return the languages of the dominant script if `language` uses another one."""
     letters = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in sample if letter.isalpha())
     total = letters.total()
     letters["KANA"] = letters.pop("HIRAGANA", 0) + letters.pop("KATAKANA", 0)
@@ -262,7 +244,6 @@ def _by_script(sample: str, language: str) -> list[str]:
 
 
 def _by_words(sample: str, language: str) -> list[str]:
-    """Return the language with the most function words if the words of `language` are rare."""
     words = Counter(word.lower() for word in _WORD.findall(sample))
     is_latin = language == "sr" or not any(language in codes for codes in _SCRIPTS.values())
     if words.total() < _MIN_WORDS or (is_latin and language not in _LATIN):
@@ -274,7 +255,5 @@ def _by_words(sample: str, language: str) -> list[str]:
 
     others = {code: words_of(code, "frequent") for code in _LATIN if code != language}
     code = max(others, key=lambda code: count(others[code]))
-    against = count(frequent - others[code])
-    return (
-        [code] if count(others[code] - frequent) >= max(_MIN_HITS, _MIN_SHARE * words.total(), _TIMES * against) else []
-    )
+    least = max(_MIN_HITS, _MIN_SHARE * words.total(), _TIMES * count(frequent - others[code]))
+    return [code] if count(others[code] - frequent) >= least else []

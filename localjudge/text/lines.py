@@ -1,4 +1,4 @@
-r"""Split a text into paragraphs, headings and list items, which the rules for stops then read.
+r"""Split a text into paragraphs, headings and list items.
 
     Results\n                          a heading: the next word would have fitted on it    cut
     We measured the speed of the\n     a wrapped line: the next word did not fit           no cut
@@ -7,18 +7,19 @@ r"""Split a text into paragraphs, headings and list items, which the rules for s
     Do this: 1. Open it 2. Close it    numbers that increase from the first                cut before each
 
 A line is *full* if the first word of the next line would not have fitted in the widest line of its block (adjacent
-non-blank lines). Wrapped text has full lines; headings, verse, addresses and list items do not. A blank line always
-cuts. A list inside a line starts at the start of its piece, with a number or dash after a colon, or with a bullet
-after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
+non-blank lines). Wrapped text has full lines; headings, verse, addresses and list items do not. A list inside a line
+begins at the start of its piece, with a number or dash after a colon, or with a bullet after a stop. Numbers after a
+comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 
 class TextPiece(NamedTuple):
-    """Part of a text that starts and ends at sentence boundaries. A line end inside it counts as a space."""
+    """Part of a text between sentence boundaries. A line end inside it counts as a space."""
 
     start: int
     end: int
@@ -27,19 +28,18 @@ class TextPiece(NamedTuple):
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<after>[.)]\)?|\.\))"
 
+# Of a list item (bullet, number, letter), a heading or a table row.
 MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}]|[-*+·–—](?=\s)|#{{1,6}}(?=\s)|\|)")
-"""Marker of a list item (bullet, number, letter), a heading or a table row."""
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
 _FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
 _FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<after>[.)]\)?|\.\))(?=\s)")
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
-_BEFORE = 8
-"""Number of characters before a number that are searched for a comma or "and"."""
+_BEFORE = 8  # characters before a number that may contain a comma or "and"
 
 
 def items(text: str, piece: TextPiece) -> Iterator[int]:
-    """Yield the offsets of list items inside a piece."""
+    """Yield the offsets of list items in a piece."""
     yield from _bullets(text, piece)
     if dash := _FIRST_DASH.search(text, piece.start, piece.end):
         dashes = re.compile(rf"(?<=\s){re.escape(dash['dash'])}\s(?=[A-Z*])")
@@ -68,11 +68,11 @@ def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
 
 
 def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
-    """Yield the offsets of the items after a marker. "A. B. Yehoshua" is a name, so capitals with stops are no list."""
+    """Yield the offsets of the items after a marker."""
     after = marker["after"]
     while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
         number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)
-        if number.isupper() and after == ".":
+        if number.isupper() and after == ".":  # "A. B. Yehoshua" is a name
             return
         pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(after)}(?=\s)"
         following = re.compile(pattern).search(text, marker.end(), piece.end)
@@ -88,44 +88,33 @@ _BLANK = re.compile(r"(?:\r\n|[\n\r\v\x85\u2028])\s*?(?:\r\n|[\n\r\v\x85\u2028])
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
 _FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
-_SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")
-"""Subscript of a chemical formula at the start of the next line: "H\\n2 is a gas"."""
+_SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")  # at the start of the next line: "H\n2 is a gas"
 _ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 _BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
 
-_NARROW = 40
-"""Blocks narrower than this are not treated as wrapped text."""
-_MOST = 0.75
-"""Two lines of at least this share of the width mark a block as wrapped."""
-_LONG = 60
-"""A full line of this length counts as wrapped without further evidence."""
+_NARROW = 40  # characters of wrapped text, at least
+_MOST = 0.75  # share of the width of two lines of wrapped text, at least
+_LONG = 60  # characters of a full line that is wrapped in any block
 
 
-class Line(NamedTuple):
-    """Non-blank line without surrounding white space, with properties of its block."""
+class _Line(NamedTuple):
+    """Non-blank line without surrounding white space, and the width of its block, which looks wrapped or not."""
 
     start: int
     end: int
-    width: int  # characters of the widest line of the block
-    wrapped: bool  # whether the block looks wrapped
+    width: int
+    wrapped: bool
 
 
 def pieces(text: str) -> Iterator[TextPiece]:
     """Yield the pieces of a text in order, separated only by white space."""
-    previous: Line | None = None
-    start = 0
-    for line in _lines(text):
-        if previous is None:
-            start = line.start
-        elif _cuts(text, previous, line):
-            yield TextPiece(start, previous.end)
-            start = line.start
-        previous = line
-    if previous is not None:
-        yield TextPiece(start, previous.end)
+    lines = list(_lines(text))
+    cuts = [number for number, (above, line) in enumerate(pairwise(lines), 1) if _cuts(text, above, line)]
+    for first, end in pairwise([0, *cuts, len(lines)] if lines else []):
+        yield TextPiece(lines[first].start, lines[end - 1].end)
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _lines(text: str) -> Iterator[_Line]:
     block: list[tuple[int, int]] = []
     for match in _LINE.finditer(text):
         if block and _BLANK.search(text, block[-1][1], match.start()):
@@ -135,14 +124,14 @@ def _lines(text: str) -> Iterator[Line]:
     yield from _block_lines(block)
 
 
-def _block_lines(block: list[tuple[int, int]]) -> Iterator[Line]:
+def _block_lines(block: list[tuple[int, int]]) -> Iterator[_Line]:
     width = max((end - start for start, end in block), default=0)
     wrapped = sum(end - start >= _MOST * width for start, end in block) > 1
     for start, end in block:
-        yield Line(start, end, width, wrapped)
+        yield _Line(start, end, width, wrapped)
 
 
-def _cuts(text: str, above: Line, line: Line) -> bool:
+def _cuts(text: str, above: _Line, line: _Line) -> bool:
     if _BLANK.search(text, above.end, line.start) or _HEADING.match(text, above.start, above.end):
         return True
     content, content_above = text[line.start : line.end], text[above.start : above.end]

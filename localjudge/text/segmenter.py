@@ -2,9 +2,8 @@ r"""Split a text into verbatim sentence spans, by the built-in rules or an insta
 
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
-Invariant for every Python string: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and
-together cover every character except white space (`str.isspace`). A span is never empty, has no white space at its
-edges, and is at most 100,000 characters long because long texts are read in parts of that size.
+Invariant: `span.text == text[span.start:span.end]`. Spans are ordered, do not overlap, and together cover every
+character except white space (`str.isspace`). A span has 1 to 100,000 characters and no white space at its edges.
 """
 
 import logging
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
 
 @cache
 def import_spacy() -> None:
-    """Import spaCy without opening a network socket.
-
-    spaCy's command line imports an HTTP client that opens an IPv6 socket to test for IPv6. This hides IPv6 from it.
-    """
+    """Import spaCy without the IPv6 socket that its HTTP client opens to test for IPv6."""
     has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
     try:
         import_module("spacy")
@@ -41,8 +37,7 @@ def import_spacy() -> None:
         socket.has_ipv6 = has_ipv6
 
 
-RULES_VERSION = "2"
-"""Raised when the rules cut any text differently."""
+RULES_VERSION = "2"  # raised when the rules cut any text differently
 
 _LANGUAGE = re.compile("[a-z]{2,3}")
 _logger = logging.getLogger(__name__)
@@ -50,10 +45,9 @@ _logger = logging.getLogger(__name__)
 
 @cache
 def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Language":
-    """Return the blank pipeline of a language with the built-in rules and the user's abbreviations.
+    """Return the pipeline of the built-in rules. Raises InputError for a language that spaCy does not know.
 
-    If the language's tokenizer needs a missing package, uses the multi-language tokenizer and logs a warning. Raises
-    InputError for a language that spaCy does not know.
+    If the language's tokenizer needs a missing package, uses the multi-language tokenizer and logs a warning.
     """
     import_spacy()
     from spacy.util import get_lang_class
@@ -76,8 +70,7 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 def named_pipeline(name: str) -> "Language":
     """Load an installed pipeline by name. Raises InputError if it is missing.
 
-    Imports only packages registered as spaCy pipelines and loads no folders, because loading runs code and the name may
-    come from an untrusted file.
+    Loading runs code, and the name may come from an untrusted file. So it names a registered package, never a folder.
     """
     import_spacy()
     pipelines = entry_points(group="spacy_models")
@@ -94,11 +87,10 @@ def named_pipeline(name: str) -> "Language":
         raise InputError(f"cannot load the spaCy pipeline {name!r}: {error}", hint=hint) from error
 
 
-MAX_PART = 100_000
-"""Number of characters read at once. spaCy refuses more than a million."""
+MAX_PART = 100_000  # characters read at once: spaCy refuses more than a million
 
+# Where a long text is split: at the last match of the first pattern that matches.
 _PARTINGS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?。！？][\"'”’)\]」』]*\s", r"[。！？]", r"\s")))
-"""Patterns for splitting a long text, in order of preference. The last match of the first matching pattern is used."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -106,8 +98,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 class Segmenter:
     """Split texts into sentences by the built-in rules for `language`, or with an installed spaCy `pipeline`.
 
-    The stop of a word in `abbreviations` (written with or without it) never ends a sentence. Raises InputError for an
-    invalid abbreviation, or if `abbreviations` and `pipeline` are combined.
+    The stop of a word in `abbreviations` never ends a sentence. Raises InputError for an invalid abbreviation, or if
+    `abbreviations` and `pipeline` are combined.
     """
 
     language: str = "en"
@@ -123,7 +115,7 @@ class Segmenter:
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
-        """Return the sentences of a text in order. Raises InputError for an unknown language or unsuitable pipeline."""
+        """Return the sentences of a text. Raises InputError for an unknown language or unsuitable pipeline."""
         nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
         rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
         return [
@@ -134,25 +126,20 @@ class Segmenter:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Return everything that affects the cuts: `name`, `version` (spaCy), `rules` (version), `language`.
-
-        For a named pipeline, `rules` is its version. For the built-in rules, `tokenizer` names the tokenizer's
-        language, and `abbreviations_sha256` is present if the user defined abbreviations.
-        """
+        """Everything that affects the cuts: names, versions (`version`: spaCy's), languages, abbreviations."""
         spacy = {"version": version("spacy")}
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta
             return {"name": self.pipeline, **spacy, "rules": str(meta["version"]), "language": str(meta["lang"])}
-        tokenizer = str(rules_pipeline(self.language, self.abbreviations).meta["lang"])
         identity = {"name": "localjudge", **spacy, "rules": RULES_VERSION, "language": self.language}
-        identity["tokenizer"] = tokenizer
+        identity["tokenizer"] = str(rules_pipeline(self.language, self.abbreviations).meta["lang"])
         if self.abbreviations:
             identity["abbreviations_sha256"] = sha256("\n".join(self.abbreviations).encode()).hexdigest()
         return identity
 
 
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:
-    """Return the sentences of a text as verbatim spans, cut by `segmenter` or by the rules for `language`.
+    """Return the sentences of a text, cut by `segmenter` or by the rules for `language`.
 
     Offsets count Unicode code points. Raises InputError for a language that spaCy does not know.
     """
@@ -175,7 +162,7 @@ def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int)
     storable = _SURROGATE.sub("\ufffd", text)
     blank = len(text) - len(text.lstrip())
     if rules is not None and all(start <= blank for start in rules.starts(storable)):
-        # Tokens only take cuts away: where the rules make none, nobody has to look for tokens.
+        # Tokens only remove cuts, so a text without cuts is not tokenised.
         if bare := text.strip():
             yield offset + blank, offset + blank + len(bare)
         return

@@ -1,11 +1,11 @@
-"""Find sentence starts: first by lines, then by stops, then by signs that end a sentence without a stop.
+"""Find sentence starts by lines, by stops, and by signs that end a sentence without a stop.
 
     She met Dr. No (twice.) Then she left.
               ^ "Dr" is a title: no cut
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
-One regular expression finds every stop. An ordered list of rules then reads its surroundings, its mark and its word.
-The first rule with a result decides. Without a result, the stop ends the sentence.
+One regular expression finds every stop. The first of an ordered list of rules with a result decides. Without a result,
+the stop ends the sentence.
 """
 
 import re
@@ -21,74 +21,86 @@ LATIN_STOPS = ".!?…"
 _ELIDED = re.compile(r"[^\W\d_]{1,6}['’](?=\w)")
 
 
-class Stop(NamedTuple):
+class _Stop(NamedTuple):
     """A full stop, or a run of stops, with its surroundings."""
 
-    mark: str  # the stops, without what closes with them
+    mark: str  # the stops
     closed: str  # closing quotes and brackets after (and between) the stops
     gap: str  # white space up to the next sentence
-    before: str  # the 40 characters or fewer before the word in this sentence
-    word: str  # what the stop is written at, back to white space or an opening bracket
+    before: str  # up to 40 characters before the word in this sentence
+    word: str  # text before the stop, back to white space or an opening bracket
     next: str  # the next word; with its full stop, if it is an initial
-    follower: str  # the character right after the gap
-    sentence: tuple[int, int]  # where the sentence so far begins and the stop stands
-    ahead: str  # the 40 characters or fewer from the next word on
-    unbroken: tuple[str, str]  # with no gap, what stands up to the white space left of the stop and right of the gap
+    follower: str  # the character after the gap
+    ahead: str  # up to 40 characters from the next word on
+    left: str  # up to 40 characters before the stop in this sentence
+    right: str  # up to 40 characters after the gap
+    begin: int  # offset of the sentence
+    end: int  # offset of the stop
+    text: str  # the whole text
+    conventions: Conventions
+
+    @property
+    def after_next(self) -> str:
+        return self.ahead[len(self.next) :]
+
+    @property
+    def before_capital(self) -> bool:
+        """Whether the next word may be a name or start a sentence: "The", "iPhone", and any caseless script."""
+        return not self.next.islower() or "ა" <= self.next[0] <= "ჿ"  # Georgian: lower case in Unicode, no capitals
+
+    @property
+    def before_starter(self) -> bool:
+        """Whether the next word is a capitalised function word."""
+        word = re.split(r"['’]", self.next, maxsplit=1)[0].lower()
+        return self.before_capital and word in self.conventions.starters
+
+    @property
+    def before_number(self) -> bool:
+        """Whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
+        return self.next in self.conventions.before_number and bool(_STOP_AND_NUMBER.match(self.after_next))
+
+    @property
+    def after_letter(self) -> bool:
+        return len(self.word) == 1 and self.word.isalpha()
+
+    @property
+    def after_first_word(self) -> bool:
+        return self.end - self.begin == len(self.word)
 
 
-Rule = Callable[[Stop, Conventions, str], bool | None]
+_Rule = Callable[[_Stop], bool | None]
 """Returns whether a stop ends its sentence, or None if the rule does not apply."""
 
 
-def without_article(word: str, conventions: Conventions) -> str:
+def _without_article(word: str, conventions: Conventions) -> str:
     """Remove an article joined by an apostrophe: "l'art" and "dell'art" become "art"."""
     return _ELIDED.sub("", word, count=1) if conventions.elides else word
-
-
-def after_next(stop: Stop) -> str:
-    """Return the text directly after the next word."""
-    return stop.ahead[len(stop.next) :]
-
-
-def is_capital(word: str) -> bool:
-    """Return whether a word may be a name or start a sentence: "The", "iPhone", and any caseless script."""
-    return not word.islower() or "ა" <= word[0] <= "ჿ"  # Georgian: small letters in Unicode, no capitals in use
-
-
-def is_starter(stop: Stop, conventions: Conventions) -> bool:
-    """Return whether the next word is a capitalised function word."""
-    word = stop.next
-    return is_capital(word) and re.split(r"['’]", word, maxsplit=1)[0].lower() in conventions.starters
 
 
 _PLAIN = re.compile(r"[^\W\d_]{2,}$")
 _LABEL = re.compile(r"(?P<word>[^\W\d_]+) \d{1,3}(?:\.\d+)*")
 _RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
-_NOT_RUN_ON = re.compile(r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc", re.IGNORECASE)
-"""Endings of host and file names."""
+_HOST_OR_FILE = re.compile(r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc", re.IGNORECASE)
 _ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~`]")
 _QUOTING = "とっとでなのをにがはもへ、"
-"""Particles that continue a Japanese sentence after a quotation: "「はい。」と言った"."""
 _OPENING = " \t\"'“‘«„([{*_-–—"
 
-_WINDOW = 40
-"""Maximum length of a sentence start that may be only a list marker or an opening."""
+_WINDOW = 40  # characters of a list marker or an opening, at most
 
 
-def goes_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
+def _goes_on(stop: _Stop) -> bool | None:
     """Continue the sentence at a comma after a stop ("et al., 2015") and at stops in its opening ("...", "1.")."""
-    begin, end = stop.sentence
-    if stop.follower in ",;:)]}、，；：،؛" or not text[begin : min(end, begin + _WINDOW)].strip(_OPENING):
+    so_far = stop.text[stop.begin : min(stop.end, stop.begin + _WINDOW + 1)]
+    if stop.follower in ",;:)]}、，；：،؛" or not so_far[:_WINDOW].strip(_OPENING):
         return False
-    if end - begin > _WINDOW:
+    if len(so_far) > _WINDOW:
         return None
-    so_far = text[begin:end]
     label = _LABEL.fullmatch(so_far)
-    is_label = label and label["word"][0].isupper() and label["word"].lower() in conventions.lettered
+    is_label = label and label["word"][0].isupper() and label["word"].lower() in stop.conventions.lettered
     return False if is_label or MARKER.fullmatch(so_far + ".") else None
 
 
-def own_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
+def _own_stop(stop: _Stop) -> bool | None:
     """End the sentence at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
     if stop.mark[-1] in LATIN_STOPS:
         return None
@@ -97,11 +109,12 @@ def own_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     return not (stop.closed and not stop.gap and stop.follower in _QUOTING)
 
 
-def run_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
+def _run_on(stop: _Stop) -> bool | None:
     """Without a space, require a whole word on both sides: "the end.Then", not "node.Js" or "a.b/C"."""
     if stop.gap:
         return None
-    if _ADDRESS.search("".join(stop.unbroken)) or not stop.follower.isalpha():
+    right = re.split(r"\s", stop.right)[0]
+    if _ADDRESS.search(re.split(r"\s", stop.left)[-1] + right) or not stop.follower.isalpha():
         return False
     if stop.closed:
         return stop.closed[-1] not in "'’*_`" and stop.follower.isupper()
@@ -109,48 +122,41 @@ def run_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
         return bool(_PLAIN.search(stop.word))
     if len(stop.mark) > 1 or stop.mark == "…":
         return stop.follower.isupper() and stop.next.split("'")[0] != "I"
-    return _is_run_on_word(stop, conventions)
+    return _is_run_on_word(stop, right.removeprefix(stop.next))
 
 
-def _is_run_on_word(stop: Stop, conventions: Conventions) -> bool:
-    if not _RUN_ON.match(stop.next) or _NOT_RUN_ON.fullmatch(stop.next):
+def _is_run_on_word(stop: _Stop, rest: str) -> bool:
+    if not _RUN_ON.match(stop.next) or _HOST_OR_FILE.fullmatch(stop.next):
         return False
-    rest = stop.unbroken[1].removeprefix(stop.next)
     if rest[:1] not in ("", *".,;:!?'’") or "(" in rest:
         return False
     if stop.word.islower() and _PLAIN.fullmatch(stop.word):
         return True
-    return is_starter(stop, conventions) or stop.next in conventions.never_ends
+    return stop.before_starter or stop.next in stop.conventions.never_ends
 
 
-def ellipsis(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """End the sentence at dots before a capital, except at three dots before "I".
-
-    A stop after the closing bracket of an abbreviation always ends the sentence: "(pears, etc.). Then".
-    """
-    if "." in stop.closed:
+def _ellipsis(stop: _Stop) -> bool | None:
+    """End the sentence at dots before a capital, except at three dots before "I"."""
+    if "." in stop.closed:  # "(pears, etc.). Then"
         return True
     dots = stop.mark.count(".") + len("...") * stop.mark.count("…")
     if "!" in stop.mark or "?" in stop.mark or dots == 1:
         return None
     if dots == len(".."):
-        return is_capital(stop.next)
-    return is_capital(stop.next) and re.split(r"['’]", stop.next, maxsplit=1)[0] != "I"
+        return stop.before_capital
+    return stop.before_capital and re.split(r"['’]", stop.next, maxsplit=1)[0] != "I"
 
 
 _EXCLAIMING = written(["Yahoo", "Jeopardy", "Joomla", "Wham", "Oklahoma", "Kahoot"], capitals=True)
 
 
-def exclamation(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """End the sentence at "!" or "?", except in "Yahoo!" or in a quotation inside a continuing sentence.
-
-    A lower-case letter after a closing quote or bracket continues the sentence.
-    """
+def _exclamation(stop: _Stop) -> bool | None:
+    """End the sentence at "!" or "?", except in "Yahoo!" and before a lower-case letter after a quote or bracket."""
     if "!" not in stop.mark and "?" not in stop.mark:
-        return False if stop.closed and not is_capital(stop.next) else None
+        return False if stop.closed and not stop.before_capital else None
     if stop.word in _EXCLAIMING and len(stop.mark) == 1:
-        return is_starter(stop, conventions)
-    return is_capital(stop.next) or not stop.closed
+        return stop.before_starter
+    return stop.before_capital or not stop.closed
 
 
 _DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
@@ -163,8 +169,7 @@ _MIN_WORDS_BEFORE_CLOCK = 3
 _CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1,4}")
 _ROMAN = re.compile(r"[IVXLCDM]+")
 _PARTICLE = re.compile(r"(?P<particle>[^\W\d_]+)\s(?:(?:de[nr]?|la|las|los|het)\s)?(?P<name>[^\W\d_])")
-_SPACED = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")
-"""First parts of an abbreviation: "z. B.", "Dr. med."."""
+_FIRST_PARTS = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")  # of "z. B.", "Dr. med."
 _POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AMOUNT = re.compile(r"[\d.,]*\d(?P<unit>[^\W\d_]+)")
 _NEXT_AMOUNT = re.compile(r"\d[\d.,]*\s?(?P<unit>[^\W\d_]+)")
@@ -172,42 +177,36 @@ _ENDS_IN_NUMBER = re.compile(r"[\d½¼¾⅓⅔]$")
 _YEAR = re.compile(r"[12]\d{3}")
 _ORDINAL = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _NUMERAL = re.compile(rf"{_ORDINAL.pattern}|{_ROMAN.pattern}")
-_NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")
-"""Text before the last number of "120/80" and "1-0-1"."""
-_FIRST_OF_TWO = frozenset(["ft", "lb", "lbs", "st", "hr", "hrs", "yr", "yrs", "h", "min"])
-"""Units that a smaller unit may follow: "5 ft. 10 in."."""
-_PRONOUN = re.compile(r"I\s+[a-z]")
-"""The pronoun, not a Roman number: "He said no. I left."."""
-_BRACKETED = 80
-"""Number of characters before a stop that are searched for an open bracket."""
+_NO_ORDINAL = re.compile(r"(?:/|\d[-–]\d[-–])$")  # before the last number of "120/80" and "1-0-1"
+_FIRST_OF_TWO = frozenset(["ft", "lb", "lbs", "st", "hr", "hrs", "yr", "yrs", "h", "min"])  # "5 ft. 10 in."
+_PRONOUN = re.compile(r"I\s+[a-z]")  # not a Roman number: "He said no. I left."
+_BRACKETED = 80  # characters before a stop that may contain an open bracket
 _VALUE = re.compile(r"\s\d")
 _STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
 _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
 
-def clock(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """End the sentence after "a.m." before a capital, except before a time zone or a day, or at its start."""
+def _clock(stop: _Stop) -> bool | None:
+    """End the sentence after "a.m." before a capital, except at its start and before a time zone or a day."""
     if "." not in stop.word or not _CLOCK.fullmatch(stop.word):
         return None
-    begun = text[stop.sentence[0] : stop.sentence[1]].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
-    if len(begun) <= _MIN_WORDS_BEFORE_CLOCK:
-        return is_starter(stop, conventions) and stop.next != "I"
-    return is_capital(stop.next) and not _AFTER_CLOCK.fullmatch(stop.next)
+    words = stop.text[stop.begin : stop.end].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
+    if len(words) <= _MIN_WORDS_BEFORE_CLOCK:
+        return stop.before_starter and stop.next != "I"
+    return stop.before_capital and not _AFTER_CLOCK.fullmatch(stop.next)
 
 
-def quantity(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """End the sentence after a number and a unit before a capital: "4 g. Take it", "1.25 pct. pts. See", "88/min.
-    Temp".
-    """
-    if not _is_quantity(stop, conventions.units):
+def _quantity(stop: _Stop) -> bool | None:
+    """End the sentence after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
+    if not _is_quantity(stop, stop.conventions.units):
         return None
     more = _NEXT_AMOUNT.match(stop.ahead)
-    if more and more["unit"] in conventions.units and stop.word in _FIRST_OF_TWO:
+    if more and more["unit"] in stop.conventions.units and stop.word in _FIRST_OF_TWO:
         return False
-    return is_capital(stop.next) and stop.next not in conventions.after_unit
+    return stop.before_capital and stop.next not in stop.conventions.after_unit
 
 
-def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
+def _is_quantity(stop: _Stop, units: frozenset[str]) -> bool:
     word = stop.word.rstrip(_POWER)
     if word[:1].isdigit():
         attached = _AMOUNT.fullmatch(word)
@@ -224,135 +223,114 @@ def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
     if len(word) > 1 or not word.isupper():
         return True
     # A capital after a number need not be a unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1".
-    followed = stop.next[:1].isdigit() or "." in (after_next(stop)[:1], stop.next[-1:])
+    followed = stop.next[:1].isdigit() or "." in (stop.after_next[:1], stop.next[-1:])
     return not (followed or _YEAR.fullmatch(tokens[-1]))
 
 
-def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
+def _lettered(stop: _Stop) -> bool | None:
     """Do not read the letter or number of a preceding word as an initial or ordinal: "Vitamin K. Vitamin C."."""
-    letter = len(stop.word) == 1 and stop.word.isalpha()
-    if not letter and not (conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
+    if not stop.after_letter and not (stop.conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
     tokens = stop.before.split()
     while tokens and _ANOTHER_LETTER.fullmatch(tokens[-1]):  # "vitamins A, D and K"
         tokens.pop()
-    named = without_article(tokens[-1], conventions).strip(".:(").lower() if tokens else ""
-    if named not in conventions.lettered and (letter or named not in conventions.valued):
+    noun = _without_article(tokens[-1], stop.conventions).strip(".:(").lower() if tokens else ""
+    if noun not in stop.conventions.lettered and (stop.after_letter or noun not in stop.conventions.valued):
         return None
-    if stop.next.endswith(".") or (letter and stop.next[:1].isdigit()):
+    if stop.next.endswith(".") or (stop.after_letter and stop.next[:1].isdigit()):
         return None
-    return is_capital(stop.next)
+    return stop.before_capital
 
 
-def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
-    """Return whether the word, or the abbreviation that it completes, is in a table.
-
-    Also looks up the lower-case form at the start of a sentence, and the capitalised form of a word in capitals.
-    """
-    parts = _SPACED.search(stop.before) if stop.before[-2:-1] == "." else None  # "z. B" is "z.B"
+def _is_listed(stop: _Stop, table: frozenset[str]) -> bool:
+    """Return whether the word, or the abbreviation that it completes, is in a table, capitalised or not."""
+    parts = _FIRST_PARTS.search(stop.before) if stop.before[-2:-1] == "." else None  # "z. B" is "z.B"
     if stop.word in table or (parts and "".join(parts[0].split()) + stop.word in table):
         return True
-    if stop.sentence[1] - stop.sentence[0] == len(stop.word) and stop.word[:1].lower() + stop.word[1:] in table:
+    if stop.after_first_word and stop.word[:1].lower() + stop.word[1:] in table:
         return True
     return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
 
 
-def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Continue the sentence at an abbreviation before a number or a letter: "p. 55", "lit. b".
-
-    Also continues after titles and "e.g.", and after a capitalised abbreviation before a lower-case word.
-    """
+def _numbered(stop: _Stop) -> bool | None:
+    """Continue the sentence after titles and "e.g.", and at an abbreviation before a number or letter ("p. 55")."""
+    word, conventions = stop.word, stop.conventions
     if _is_listed(stop, conventions.never_ends):
         return False
-    small = len(stop.word) == 1 and stop.word.islower()
-    if not small and stop.word not in conventions.before_number and not stop.word.endswith(conventions.endings):
+    small = stop.after_letter and word.islower()
+    if not small and word not in conventions.before_number and not word.endswith(conventions.endings):
         return None
-    pronoun = (stop.word.islower() or stop.word == "No") and _PRONOUN.match(stop.ahead)
+    pronoun = (word.islower() or word == "No") and _PRONOUN.match(stop.ahead)
     roman = _ROMAN.fullmatch(stop.next) and not pronoun
     letter = stop.next.rstrip(".")  # a label, not a word: "lit. b", "App. C", "art. L. 121-1"
-    label = len(letter) == 1 and letter.isalpha() and not is_starter(stop, conventions)
-    if stop.next[:1].isdigit() or stop.follower in "#§" or roman or label or _is_numbered_next(stop, conventions):
+    label = len(letter) == 1 and letter.isalpha() and not stop.before_starter
+    if stop.next[:1].isdigit() or stop.follower in "#§" or roman or label or stop.before_number:
         return False
-    return False if stop.word[0].isupper() and not is_capital(stop.next) else None
+    return False if word[0].isupper() and not stop.before_capital else None
 
 
-def _is_numbered_next(stop: Stop, conventions: Conventions) -> bool:
-    """Return whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
-    return stop.next in conventions.before_number and bool(_STOP_AND_NUMBER.match(after_next(stop)))
-
-
-def ordinal(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Read a short number with a stop as an ordinal or a date in some languages: "am 3. Oktober", "am 3.4. um"."""
-    if not conventions.ordinals:
-        return None
-    if len(stop.word) == 1 and stop.word.isalpha():
+def _ordinal(stop: _Stop) -> bool | None:
+    """Read a short number as an ordinal or a date in some languages: "am 3. Oktober", "am 3.4. um"."""
+    if not stop.conventions.ordinals or stop.after_letter:
         return None
     number = _NUMERAL.fullmatch(stop.word) and not _NO_ORDINAL.search(stop.before)
-    return is_starter(stop, conventions) if number else None
+    return stop.before_starter if number else None
 
 
-def closing(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """End the sentence after "etc." before a capital; in some languages also after "p.a."."""
-    if stop.word in conventions.often_ends:
-        return is_capital(stop.next) and not stop.follower.isdigit() and stop.follower != "("
-    dotted = "." in stop.word and conventions.dotted_ends and stop.word.islower() and _DOTTED.fullmatch(stop.word)
-    if dotted and stop.word not in conventions.may_end:
+def _closing(stop: _Stop) -> bool | None:
+    """End the sentence after "etc." before a capital, in some languages also after "p.a."."""
+    if stop.word in stop.conventions.often_ends:
+        return stop.before_capital and not stop.follower.isdigit() and stop.follower != "("
+    dotted = "." in stop.word and stop.conventions.dotted_ends and stop.word.islower() and _DOTTED.fullmatch(stop.word)
+    if dotted and stop.word not in stop.conventions.may_end:
         return stop.next[:1].isupper() and not stop.next.endswith(".")
     return None
 
 
-def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None:
+def _abbreviation(stop: _Stop) -> bool | None:
     """End the sentence at an abbreviation or initial only before a function word."""
-    word = stop.word
-    initial = len(word) == 1 and word.isalpha()
-    like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(conventions.endings)
-    if not (initial or like_one or _is_listed(stop, conventions.may_end)):
+    word, initial = stop.word, stop.after_letter
+    like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(stop.conventions.endings)
+    if not (initial or like_one or _is_listed(stop, stop.conventions.may_end)):
         return None
     surname = _PARTICLE.match(stop.ahead) if initial else None  # of several words: "J. Van der Berg", "C. De Luca"
-    if surname and surname["particle"] in conventions.particles and surname["name"].isupper():
+    if surname and surname["particle"] in stop.conventions.particles and surname["name"].isupper():
         return False
-    if initial and _is_numbered_next(stop, conventions):
+    if (initial and stop.before_number) or stop.after_first_word or stop.follower == "(":
         return False
-    if stop.sentence[1] - stop.sentence[0] == len(word) or stop.follower == "(":
-        return False
-    reading = stop.next.lower() in conventions.valued and _VALUE.match(after_next(stop))  # "in the E.R. BP 120/80"
-    return is_starter(stop, conventions) or bool(reading)
+    reading = stop.next.lower() in stop.conventions.valued and _VALUE.match(stop.after_next)  # "in the E.R. BP 120/80"
+    return stop.before_starter or bool(reading)
 
 
-def unknown(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """Continue the sentence at a short unlisted word before a lower-case letter, unless the text has no capitals.
-
-    The same applies in brackets and after the number of a figure or an article: "See Fig. 3. for details.".
-    """
-    begin, end = stop.sentence
-    if is_capital(stop.next) or stop.closed or not text[begin].isupper() or end - begin == len(stop.word):
+def _unknown(stop: _Stop) -> bool | None:
+    """Continue a capitalised sentence before a lower-case letter in brackets, after "Fig. 3.", or a short word."""
+    word, conventions = stop.word, stop.conventions
+    if stop.before_capital or stop.closed or not stop.text[stop.begin].isupper() or stop.after_first_word:
         return None
-    near, named = max(begin, end - _BRACKETED), stop.before.split()[-1:]
-    reference = stop.word.isdecimal() and named and named[0].rstrip(".") in conventions.before_number
-    if text.rfind("(", near, end) > text.rfind(")", near, end) or reference:
+    near, noun = stop.text[max(stop.begin, stop.end - _BRACKETED) : stop.end], stop.before.split()[-1:]
+    reference = word.isdecimal() and noun and noun[0].rstrip(".") in conventions.before_number
+    if near.rfind("(") > near.rfind(")") or reference:
         return False
-    short = stop.word.isalpha() and len(stop.word) <= conventions.unknown_letters and stop.follower.isalpha()
-    return False if short and stop.word.lower() not in conventions.starters and stop.next != "i" else None
+    short = word.isalpha() and len(word) <= conventions.unknown_letters and stop.follower.isalpha()
+    return False if short and word.lower() not in conventions.starters and stop.next != "i" else None
 
 
-_MORE_STOPS = "។៕།༎\u037e"
-"""Full stops of Khmer and Tibetan and the Greek question mark, which are missing in spaCy's table."""
+_MORE_STOPS = "។៕།༎\u037e"  # Khmer, Tibetan, Greek: missing in spaCy's table
 
 _CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
 SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
 _CITATION = r"\[(?:\d+|[a-z]{1,2}|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
-_PAGES = r":\d+(?:[,–-]\s?\d+)*"
-"""Page numbers of a footnote without its number: "in 1905.:75–76 Then"."""
+_PAGES = r":\d+(?:[,–-]\s?\d+)*"  # of a footnote without number: "in 1905.:75–76 Then"
 _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
 _NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 
-_OF_WORDS: tuple[Rule, ...] = (clock, quantity, lettered, numbered, ordinal, closing, abbreviation, unknown)
-_RULES: tuple[Rule, ...] = (goes_on, own_stop, run_on, ellipsis, exclamation, *_OF_WORDS)
+_OF_WORDS: tuple[_Rule, ...] = (_clock, _quantity, _lettered, _numbered, _ordinal, _closing, _abbreviation, _unknown)
+_RULES: tuple[_Rule, ...] = (_goes_on, _own_stop, _run_on, _ellipsis, _exclamation, *_OF_WORDS)
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:
-    """Return the pattern of a stop with closing signs, additions ("[17]", ":-)") and the gap after it."""
+    """Return the pattern of a stop with closing signs, additions ("[17]", ":-)") and the gap."""
     some = f"[{re.escape(''.join(sorted({*stops, *LATIN_STOPS, *_MORE_STOPS})))}]"
     return re.compile(
         rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"
@@ -363,40 +341,42 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
 
 
 def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
-    """Yield the sentence starts after each stop in a piece."""
-    begin, own = piece.start, conventions.own
+    """Yield the sentence starts after stops in a piece."""
+    begin, abbreviations = piece.start, conventions.user_abbreviations
     for match in pattern.finditer(text, piece.start, piece.end):
         if match.end() == piece.end:
             return
-        if own and match["mark"] == ".":
+        if abbreviations and match["mark"] == ".":
             before = text[max(piece.start, match.start() - 2 * MOST_CHARACTERS) : match.start()]
-            if own.covers(before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]):
+            if abbreviations.covers(before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]):
                 continue
         stop = _stop(text, piece, begin, match, conventions)
-        verdicts = (rule(stop, conventions, text) for rule in _RULES)
-        if next((verdict for verdict in verdicts if verdict is not None), True):
+        results = (rule(stop) for rule in _RULES)
+        if next((ends for ends in results if ends is not None), True):
             begin = _begin(text, piece, match)
             yield begin
 
 
-def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], conventions: Conventions) -> Stop:
+def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], conventions: Conventions) -> _Stop:
     start, end = match.start(), match.end()
     left = text[max(begin, start - _WINDOW) : start]
     word = _WORD_EDGE.split(left[left.rfind(" ") + 1 :])[-1]
     following = _NEXT.match(text, end, piece.end)
-    return Stop(
+    return _Stop(
         mark=match["mark"],
         closed=match["closed"],
         gap=match["gap"],
         before=left[: len(left) - len(word)],
-        word=without_article(word.lstrip("'‘’*_`"), conventions),
+        word=_without_article(word.lstrip("'‘’*_`"), conventions),
         next=following["word"] if following else "",
         follower=text[end],
-        sentence=(begin, start),
         ahead=text[following.start("word") : min(end + _WINDOW, piece.end)] if following else "",
-        unbroken=("", "")
-        if match["gap"]
-        else (re.split(r"\s", left)[-1], re.split(r"\s", text[end : end + _WINDOW])[0]),
+        left=left,
+        right=text[end : end + _WINDOW],
+        begin=begin,
+        end=start,
+        text=text,
+        conventions=conventions,
     )
 
 
@@ -418,7 +398,7 @@ _UNSTOPPED = re.compile(
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
-    """Return the sorted offsets of sentence starts. `pattern` comes from `stop_pattern`."""
+    """Return the sorted offsets of sentence starts. `pattern` is from `stop_pattern`."""
     starts: set[int] = set()
     for piece in pieces(text):
         unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}
