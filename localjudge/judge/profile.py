@@ -1,25 +1,21 @@
 r"""Prompt profiles: how a kind of model is asked, and which answers are valid.
 
-A profile is a folder of plain files, hashed as a whole: `profile.toml`, and one file per task with the prompt's nodes,
-root first. The end of a node is always a cut point, because the cuts affect the logits.
+A profile is a folder: `profile.toml`, and one file per task with the prompt's nodes, root first. The end of a node is
+always a cut point, because cuts affect the logits.
 
-    instructions | context ... | question | statement        attribution
-    instructions | chunk | question                          relevance of a chunk
+    instructions | context ... | question | statement                attribution
+    instructions | chunk | question                                  relevance of a chunk
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
-Answers follow a JSON schema in `grammars/` (`reason_attributed` adds a reason before the verdict of `attributed`,
-`attributed_reason` after it), or the format that a model was trained for:
+Answers follow a JSON schema in `grammars/`, or the format that a model was trained for. White space is fixed, so every
+answer is short and ends.
 
-    {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}            by Outlines
+    {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}     by Outlines
 
-    form = "<score> {verdict} </score>"        literal text, with the verdict's place
-    labels = { yes = 0, no = 1 }               ->   <score> (yes|no) </score>
+    form = "<score> {verdict} </score>"
+    labels = { yes = 0, no = 1 }                       ->   <score> (yes|no) </score>
 
-A label stands for a value in [0, 1]. Free white space is not allowed, so every valid answer is short and ends.
-
-Tasks of only some metrics are in the folder `special/`. Each has a separate hash, which is part of the identity only if
-the task is asked. A user's prompt file replaces one task (`task = ...` above its nodes) and changes the profile's
-sha256, so a changed word makes another judge.
+All files are hashed together, except the tasks in `special/`: the hash of each is in the identity only if it is asked.
 """
 
 import hashlib
@@ -29,7 +25,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -40,9 +36,8 @@ from localjudge.types import Attribution, CustomQuestion, Grammar, Label, Record
 from localjudge.words import option, option_name
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
-"""Package that converts schemas to expressions. `pyproject.toml` installs it by the same rule."""
+"""Converts schemas to expressions. Installed by the same rule in `pyproject.toml`."""
 JOINT = "attribution_joint"
-"""Task that judges all statements in one answer."""
 TASKS = frozenset(
     f"attribution {JOINT} relevance_chunk relevance_sentence usefulness sufficiency refusal criterion rubric".split()
 )
@@ -50,30 +45,25 @@ DEFAULT_PROFILE = "instruct"
 
 _BUNDLED = Path(__file__).parent / "prompts"
 _VERDICT = "{verdict}"
-_SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")
+_SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")  # in Python and in llguidance
 _LABELS: dict[str, dict[str, int | float]] = {
     **{key: {"0": 0, "1": 1} for key in ("attributed", "relevant", "useful", "sufficient", "refused")},
     "answer": {"no": 0, "yes": 1},
     "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
 }
-"""Label values of each JSON key."""
 _STATEMENTS = "classifications"
 PLACE = re.compile(r"\{( ?)(context|question|unit|reference|response|own_question|levels|answer)\}")
 
 
 @cache
 def load_grammar(name: str) -> Grammar:
-    """Load the bundled grammar `name`. Raises InputError if it does not exist."""
+    """Load a bundled grammar. Raises InputError if it does not exist."""
     schema = _schema(name)
-    labels = next((_LABELS[key] for key in schema["properties"] if key in _LABELS), _LABELS["attributed"])
-    return _grammar(name, schema, labels, reasons_of=schema)
+    return _grammar(name, schema, schema)
 
 
 def for_statements(statements: Sequence[str]) -> Grammar:
-    """Build the grammar of a joint answer: every statement verbatim, in order, with a reason and a verdict.
-
-    Raises SampleError for a statement that JSON cannot represent.
-    """
+    """Build the grammar of a joint answer. Raises SampleError for a statement that JSON cannot represent."""
     try:
         "".join(statements).encode()
     except UnicodeEncodeError as error:
@@ -85,13 +75,12 @@ def for_statements(statements: Sequence[str]) -> Grammar:
     entries["prefixItems"] = [{**entry, "properties": properties} for properties in asked]
     entries["minItems"] = entries["maxItems"] = len(statements)
     entries["items"] = False
-    return _grammar(_STATEMENTS, schema, _LABELS["attributed"], reasons_of=entry, verdicts=len(statements))
+    return _grammar(_STATEMENTS, schema, entry, len(statements))
 
 
-def _grammar(
-    name: str, schema: dict[str, Any], labels: dict[str, int | float], *, reasons_of: dict[str, Any], verdicts: int = 1
-) -> Grammar:
-    """Build the grammar of a schema without free white space, using Outlines or outlines-core."""
+def _grammar(name: str, schema: dict[str, Any], entry: dict[str, Any], verdicts: int = 1) -> Grammar:
+    """Build a grammar. `entry` is the schema of one verdict."""
+    labels = next((_LABELS[key] for key in entry["properties"] if key in _LABELS), _LABELS["attributed"])
     text = json.dumps(schema)
     if COMPILER == "outlines":
         from outlines.types import JsonSchema
@@ -102,18 +91,16 @@ def _grammar(
         from outlines_core.json_schema import build_regex_from_schema
 
         pattern = f"({build_regex_from_schema(text, '')})"
-    tokens = int(reasons_of["properties"].get("reason", {}).get("x-max-tokens", 0))
+    tokens = int(entry["properties"].get("reason", {}).get("x-max-tokens", 0))
     return Grammar(name=name, pattern=pattern, labels=labels, verdicts=verdicts, reason_tokens=tokens, json_schema=text)
 
 
 def _schema(name: str) -> dict[str, Any]:
-    """Load a schema file, with a reason before or after the verdict if the name asks for one."""
+    """Load a schema. `reason_attributed` has a reason before the verdict, `attributed_reason` after it."""
     verdict = next((key for key in _LABELS if name in {f"reason_{key}", f"{key}_reason"}), None)
     if verdict is None:
-        schema: dict[str, Any] = json.loads(
-            resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
-        )
-        return schema
+        text = resources.bundled_file("grammars", f"{name}.json").read_text(encoding="utf-8")
+        return cast(dict[str, Any], json.loads(text))
     schema = _schema(verdict)
     reason = {"reason": _schema(_STATEMENTS)["properties"][_STATEMENTS]["items"]["properties"]["reason"]}
     first = name.startswith("reason_")
@@ -124,7 +111,7 @@ def _schema(name: str) -> dict[str, Any]:
 
 
 class AnswerForm(Record):
-    """Valid answers of a task in a model's trained format, with the label of each verdict."""
+    """Valid answers in a trained format, with the value of each label in [0, 1]."""
 
     labels: dict[str, int | float]
     form: str = _VERDICT
@@ -140,19 +127,18 @@ class AnswerForm(Record):
         return self
 
     def grammar(self, name: str) -> Grammar:
-        """Build a grammar of these answers."""
+        """Build the grammar of these answers."""
         before, after = map(_literal, self.form.split(_VERDICT))
         verdict = "|".join(map(_literal, self.labels))
         return Grammar(name=name, pattern=f"{before}({verdict}){after}", labels=self.labels)
 
 
 def _literal(text: str) -> str:
-    """Escape the text for both Python and llguidance."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 class ExampleEntry(Record):
-    """One judged statement, with keys in answer order."""
+    """Statement with its answer."""
 
     statement: str
     reason: str
@@ -160,7 +146,7 @@ class ExampleEntry(Record):
 
 
 class Example(Record):
-    """Worked example of a joint answer, in the same form as the real question."""
+    """Example of a joint answer."""
 
     contexts: tuple[str, ...]
     question: str | None = None
@@ -168,14 +154,14 @@ class Example(Record):
 
     @property
     def tasks(self) -> tuple[Attribution, ...]:
-        """The example's tasks."""
+        """One task per statement."""
         spans = enumerate(Span.whole(entry.statement) for entry in self.classifications)
         units = (Unit(kind="statement", index=index, source="reference", span=span) for index, span in spans)
         return tuple(Attribution(unit=unit, contexts=self.contexts, user_input=self.question) for unit in units)
 
     @property
     def answer(self) -> str:
-        """The complete JSON answer without white space."""
+        """The answer as JSON without white space."""
         entries = [entry.model_dump() for entry in self.classifications]
         return json.dumps({_STATEMENTS: entries}, ensure_ascii=False, separators=(",", ":"))
 
@@ -184,11 +170,10 @@ _Shown = Literal["question", "contexts", "reference", "response", "examples"]
 
 
 class NodeTemplate(Record):
-    """Text of one node with placeholders for user text. Left out if `when` is empty.
+    """Text of a node with placeholders. Left out if the text named by `when` is empty.
 
-    `for_each = "contexts"` or `"examples"` creates a node for each, `"statements"` one node for all. A `role` begins a
-    message of that role, or a document of the chat template. `{ unit}` includes a leading space that is tokenised with
-    the text, as in training on `Claim: text`.
+    A node for each context or example, one for all statements. A `role` begins a message, or a document of the chat
+    template. `{ unit}` tokenises a leading space with the text, as in `Claim: text`.
     """
 
     text: str
@@ -198,7 +183,7 @@ class NodeTemplate(Record):
 
 
 class ReasonPrompt(Record):
-    """Grammars for answers with a reason before or after the verdict, and the `{form}` text of `before`."""
+    """Grammars with a reason, and the `{form}` of `before`."""
 
     before: str
     after: str
@@ -206,10 +191,7 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """Nodes of one task, root first, with the grammar of its answer (a name, or a trained format) and of a reason.
-
-    `template` contains arguments of the model's chat template.
-    """
+    """Prompt of one task. `template` has arguments of the chat template."""
 
     grammar: str | AnswerForm
     form: str = ""
@@ -220,12 +202,12 @@ class TaskPrompt(Record):
 
     @property
     def is_conversation(self) -> bool:
-        """Whether the prompt has messages of several roles."""
+        """Whether the prompt has roles."""
         return any(node.role for node in self.node)
 
     @property
     def places(self) -> set[str]:
-        """Names of the placeholders in its nodes."""
+        """Names of the placeholders."""
         return {name for node in self.node for _, name in PLACE.findall(node.text)}
 
     @model_validator(mode="after")
@@ -238,11 +220,10 @@ class TaskPrompt(Record):
 
 
 class PromptProfile(Record):
-    """Prompts of all tasks for a kind of model. `sha256` covers every file except the special tasks.
+    """Prompts for a kind of model.
 
-    A model without `instructions` reads markers only, so its wording cannot be changed. `special` contains the sha256
-    of each special task's file. `made_for` contains regular expressions for metadata keys of a model file; a model that
-    matches all of one entry uses this profile.
+    `special` has the sha256 of each special task's file, `sha256` covers the others. Without `instructions` the model
+    reads only markers, so nobody can reword it. It is chosen for a model whose metadata match a row of `made_for`.
     """
 
     name: str
@@ -252,7 +233,7 @@ class PromptProfile(Record):
     instructions: bool = True
     begin_of_text: bool = True
     bare_answer: str = ""
-    made_for: tuple[Annotated[dict[str, str], Field(min_length=1)], ...] = ()
+    made_for: tuple[Annotated[dict[str, re.Pattern[str]], Field(min_length=1)], ...] = ()
     tasks: dict[str, TaskPrompt]
     special: dict[str, str] = Field(default_factory=dict)
 
@@ -268,13 +249,11 @@ class PromptProfile(Record):
             raise ValueError(f"no task is called {', '.join(unknown)}; there are {', '.join(sorted(TASKS))}")
         if not self.chat and any(task.is_conversation for task in self.tasks.values()):
             raise ValueError("roles need chat = true")
-        for pattern in (pattern for row in self.made_for for pattern in row.values()):
-            re.compile(pattern)
         return self
 
 
 def task_name(task: Task) -> str:
-    """Return the name of the task's prompt file."""
+    """Return the name of a task's prompt file."""
     if isinstance(task, Relevance):
         return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
     if isinstance(task, CustomQuestion):
@@ -283,20 +262,20 @@ def task_name(task: Task) -> str:
 
 
 class ProfileFolder(Record):
-    """Path and contents of a profile folder, as stored in a run."""
+    """A profile's files, as stored in a run."""
 
     path: str
     files: dict[str, str]
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the files of a folder. Raises InputError if one cannot be read."""
+        """Read a folder. Raises InputError if a file cannot be read."""
         files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
         return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
 
 
 class CustomPrompt(Record):
-    """Name and content of a prompt file, as stored in a run."""
+    """A prompt file, as stored in a run."""
 
     file: str
     text: str
@@ -315,7 +294,7 @@ def bundled() -> list[str]:
 
 
 def read_profile(profile: object) -> object:
-    """Read a user's profile folder. Returns other values unchanged, a path as text."""
+    """Read a user's profile folder. Returns other values unchanged."""
     if not isinstance(profile, str | Path) or str(profile) in bundled():
         return profile
     folder = Path(profile).expanduser()
@@ -323,14 +302,14 @@ def read_profile(profile: object) -> object:
 
 
 def no_profile(name: str) -> InputError:
-    """Create the error for an unknown profile name."""
+    """Return the error for an unknown profile."""
     return InputError(
         f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
     )
 
 
 def load_profile(profile: str | ProfileFolder) -> PromptProfile:
-    """Load a profile by bundled name or folder. Raises InputError if it does not exist."""
+    """Load a profile by name or folder. Raises InputError if it does not exist or is not valid."""
     if isinstance(profile, str):
         folder = _BUNDLED / profile if profile in bundled() else Path(profile).expanduser()
         if not folder.is_dir():
@@ -349,26 +328,28 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
     fields = {"name": PurePath(profile.path).name, "sha256": digest.hexdigest(), "special": special}
     try:
         return PromptProfile.model_validate(tables.pop("profile", {}) | fields | {"tasks": tables})
-    except (ValidationError, TypeError, re.error) as error:
+    except (ValidationError, TypeError) as error:
         raise InputError(
             f"the prompt profile {profile.path} is not valid: {error}", hint="correct its files"
         ) from error
 
 
 def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
-    """Read prompts from one or more files or prompt objects. Raises InputError if one cannot be read."""
-    prompts = []
-    for file in files if isinstance(files, Sequence) and not isinstance(files, str) else [files]:
-        if not isinstance(file, CustomPrompt | str | Path):
-            raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
-        prompts.append(
-            file if isinstance(file, CustomPrompt) else CustomPrompt(file=str(file), text=_text_of(Path(file)))
-        )
-    return tuple(prompts)
+    """Read one or more prompt files. Raises InputError if one cannot be read."""
+    return tuple(map(_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
+
+
+def _prompt(file: object) -> CustomPrompt:
+    match file:
+        case CustomPrompt():
+            return file
+        case str() | Path():
+            return CustomPrompt(file=str(file), text=_text_of(Path(file)))
+    raise InputError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
 
 
 def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
-    """Replace one task's prompt in the profile. Raises InputError if the prompt names none of its tasks."""
+    """Replace one task's prompt in the profile. Raises InputError if the prompt does not fit."""
     file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
         raise InputError(
@@ -396,20 +377,20 @@ def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
 
 
 class ChosenProfile(NamedTuple):
-    """A profile and the reason for choosing it, "" without an alternative."""
+    """A profile, and why it was chosen ("" if there was no choice)."""
 
     profile: PromptProfile
     why: str
 
 
 def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-    """Choose a model's profile: `named` by the user, `registered` with its checksum, or by its metadata."""
+    """Choose a model's profile: named by the user, registered, or made for its metadata."""
     if named is not None:
         return ChosenProfile(load_profile(named), f"as {option_name('profile')} says")
     if registered is not None:
         return ChosenProfile(load_profile(registered), "as it is registered")
     for profile in map(load_profile, bundled()):
         for row in profile.made_for:
-            if all(re.search(pattern, metadata.get(key, ""), re.IGNORECASE) for key, pattern in row.items()):
+            if all(re.search(pattern.pattern, metadata.get(key, ""), re.IGNORECASE) for key, pattern in row.items()):
                 return ChosenProfile(profile, f"made for it, by its {' and '.join(row)}")
     return ChosenProfile(load_profile(DEFAULT_PROFILE), "")

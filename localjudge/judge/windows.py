@@ -3,14 +3,12 @@
     chunks      A  B  C  D  E             statement s
     windows    [A  B] [C] [D  E]          s is supported if any window supports it
 
-Windows contain whole chunks in order, as many as fit. A chunk that does not fit is split into runs of whole sentences.
-A sentence that does not fit is passed to the engine, which reports the reason. The same applies to a judged chunk,
-which is relevant if any of its runs is, and to a question: an answer that needs two windows is missed. A sentence of
-the contexts is shown with the window that contains it. Custom questions are not split, because the answer for a part
-may not be the answer for all.
+A window has as many whole chunks as fit, in order. A chunk that does not fit is split into runs of whole sentences; a
+sentence that does not fit is left to the engine, which refuses it. A judged chunk is relevant if any of its runs is. An
+answer that needs two windows is missed. A judged sentence is shown with the window around it. Custom questions are not
+split, because a part may have another answer.
 
-Windows depend only on the task and the judge, never on other samples. The room for the unit is rounded up, so that
-statements of similar length share their windows and the evaluated contexts.
+The room for the unit is rounded up, so that statements of similar length share windows and evaluated contexts.
 """
 
 from bisect import bisect_right
@@ -22,46 +20,42 @@ from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Sp
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
-"""Returns the maximum number of tokens of a task."""
+"""Most tokens of a task."""
 Sentences = Callable[[str], Sequence[Span]]
 
 _ROUNDING_TOKENS = 128
 
 
 class Window(NamedTuple):
-    """Task to ask, with the window's number, or None for the whole input."""
+    """Task, with the window's number (None: the whole input)."""
 
     task: Task
     number: int | None
 
 
 class Windows:
-    """Split tasks to the capacity (in tokens) of one judge."""
+    """Split tasks to a capacity in tokens."""
 
     def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences) -> None:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
         self._latest: tuple[object, dict[int, _Cut]] = (None, {})
-        """The latest contexts with their windows by room, shared by the statements of one sample."""
+        """The latest contexts, with their windows by room."""
 
     def of(self, task: Task) -> tuple[Window, ...]:
-        """Return the task itself if it fits, otherwise its windows in order."""
+        """Return the task if it fits, otherwise its windows in order."""
         if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
         if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
-        match task:
-            case Attribution() | Sufficiency():
-                groups = self._cut_for(task).groups
-                return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
-            case Relevance():
-                return (self._window_of_unit(task),)
-            case _:
-                return (Window(task, None),)
+        if isinstance(task, Attribution | Sufficiency):
+            groups = self._cut_for(task).groups
+            return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
+        return (self._window_of_unit(task) if isinstance(task, Relevance) else Window(task, None),)
 
     def _far_too_long(self, task: Task) -> bool:
-        """Return whether the token count of the latest contexts already shows that the task cannot fit."""
+        """Return whether the latest contexts, already counted, are too long."""
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
         alone = self._cost(_beside(task, ()))
@@ -69,7 +63,6 @@ class Windows:
         return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: _BesideContexts) -> "_Cut":
-        """Split the contexts into windows, each with as many adjacent parts as fit."""
         shared, alone = _shared(task), self._cost(_beside(task, ()))
         if self._latest[0] != shared:
             self._latest = (shared, {})
@@ -105,7 +98,7 @@ class Windows:
         return _Cut(groups, total)
 
     def _window_of_unit(self, task: Relevance) -> Window:
-        """Return the window where the task's sentence begins, or the whole task for the engine to refuse."""
+        """Return the window where the sentence begins, or the whole task for the engine to refuse."""
         unit, groups = task.unit, self._cut_for(task).groups
         context = 0 if unit.source == "response" else unit.source_index  # beside a response stands nothing else
         for number, group in enumerate(groups):
@@ -125,7 +118,7 @@ class Windows:
 
 
 class _Part(NamedTuple):
-    """A context or a run of its sentences: index, position and text."""
+    """A context or a run of its sentences."""
 
     context: int
     start: int
@@ -133,14 +126,13 @@ class _Part(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Contexts in windows, with the total tokens of their parts."""
+    """Windows, with the tokens of all their parts."""
 
     groups: list[list[_Part]]
     tokens: int
 
 
 def _shared(task: _BesideContexts) -> object:
-    """Return everything that determines a task's windows besides the room left by its unit."""
     return type(task), task.contexts, task.user_input
 
 
@@ -149,7 +141,7 @@ def _beside(task: _BesideContexts, parts: Sequence[_Part]) -> _BesideContexts:
 
 
 def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentences) -> list[Span]:
-    """Split the text into verbatim runs of whole sentences that fit, or single sentences that do not."""
+    """Split the text into runs of sentences that fit, or single sentences that do not."""
 
     def run(first: int, last: int) -> Span:
         start, end = spans[first].start, spans[last].end

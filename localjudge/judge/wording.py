@@ -1,22 +1,19 @@
 """Turn tasks into verdict requests in the prompt format of the model.
 
-    judge = prompt writer (profile, chat template, grammars) + engine (model)
-
     protocol      independent   one request per task
                   joint         one answer for all statements about the same contexts and question, as RAGAS asks
     reasons       none          verdict only
                   before        a reason, then the verdict, which may depend on it
-                  after         the verdict of `none`, bit for bit, then an explanation of it
+                  after         the verdict of `none`, bit for bit, then a reason
 
-Our text is trusted and user text is not, so user text never passes through a chat template. A single message is placed
-between the template's two ends. For several messages, or documents, the template is rendered once for a list of roles
-with a placeholder for each text, and split at the placeholders:
+User text never passes through a chat template. A single message is placed between the template's ends. For several
+messages, or documents, the template is rendered once with marks, and split at them:
 
     nodes        system | document | document | assistant           each with the role that it begins
     path         head | (gap) document | (gap) document | (gap) statement (tail)
 
-Text cannot close the tag around it: `{fence}` becomes "", "-2", "-3" ..., the first one for which none of the node's
-tags occurs in the enclosed text in any spelling.
+Text cannot close the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... for which no tag of the node
+occurs in its texts in any spelling.
 """
 
 import hashlib
@@ -51,7 +48,6 @@ from localjudge.types import (
     Node,
     Piece,
     Refusal,
-    RenderChat,
     Task,
     Usefulness,
     VerdictRequest,
@@ -61,22 +57,19 @@ from localjudge.words import option, option_name
 Reasons = Literal["none", "before", "after"]
 JudgingProtocol = Literal["independent", "joint"]
 
-_DOCUMENT = "document"
-"""Role of a node that becomes an entry of the template's argument `documents`."""
+_DOCUMENT = "document"  # in the template's argument `documents`
 _PLAIN = ChatEnds(head="", tail="", sha256="")
 _KEPT = 512
 _CONTEXT_LISTS_KEPT = 64
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 _MARK = "localjudge-text-7f3a"
-_UNLIKE_JSON = '"\n'
-"""Characters that JSON escapes."""
+_UNLIKE_JSON = '"\n'  # JSON escapes these
 
 
 class PromptWriter:
     """Write prompts by a profile, inside the model's chat template if it has one.
 
-    Raises InputError if the profile does not support the options or needs a missing chat template; ModelError if it
-    cannot use the template.
+    Raises InputError for unsupported options or a missing chat template, ModelError for an unusable one.
     """
 
     def __init__(
@@ -93,7 +86,7 @@ class PromptWriter:
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._protocol: JudgingProtocol = protocol
-        self._skeleton = lru_cache(maxsize=_KEPT)(partial(_render_skeleton, profile, self._chat))
+        self._skeleton = lru_cache(maxsize=_KEPT)(partial(skeleton, profile, self._chat))
         self._whole = [
             self._skeleton(name, tuple(node.role for node in task.node if node.role))
             for name, task in sorted(profile.tasks.items())
@@ -102,7 +95,7 @@ class PromptWriter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Profile name and hash, hashes of the chat template and the common tasks' grammars, and the options."""
+        """Options, and hashes of profile, chat template and grammars of the common tasks."""
         common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {JOINT})
         answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
@@ -119,7 +112,7 @@ class PromptWriter:
         }
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
-        """Return the identity including hashes of these special tasks and their answers."""
+        """Return the identity with hashes of these special tasks."""
         asked = {
             name: {"sha256": self._profile.special[name], "grammar_sha256": _digest(self._answer_shape(name))}
             for name in sorted(special_tasks)
@@ -133,7 +126,7 @@ class PromptWriter:
 
     @property
     def why_not_asked(self) -> str:
-        """Explain why some tasks are unsupported."""
+        """Reason for unsupported tasks."""
         if not self._profile.instructions:
             return "it does not read instructions"
         words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
@@ -144,9 +137,9 @@ class PromptWriter:
         return task_name(task) in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
-        """Return the request for a separate task: a pure function of the task and the judge's identity.
+        """Return the request for a separate task.
 
-        Raises SampleError if the profile has no prompt for the task, or no placeholder for some of its content.
+        Raises SampleError if the profile has no prompt for the task, or no place for some of its texts.
         """
         name = task_name(task)
         if not self.has_words_for(task):
@@ -161,11 +154,10 @@ class PromptWriter:
         return VerdictRequest(path, grammar, explanation[0] if explanation else None)
 
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """Return one request for each task: a pure function of the tasks and the judge's identity.
+        """Return one request for each task of one metric on one sample.
 
-        Expects the tasks of one metric on one sample. In the joint protocol, statements with the same contexts and
-        question share one answer. Raises SampleError for a statement that a joint answer cannot contain, and the errors
-        of `request`.
+        A pure function of the tasks and the judge's identity. Raises SampleError for a statement that a joint answer
+        cannot contain, and the errors of `request`.
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
@@ -185,7 +177,6 @@ class PromptWriter:
         return [requests[index] for index in range(len(tasks))]
 
     def _path(self, prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[Node, ...]:
-        """Return the nodes within the chat template's ends, or within its text around each message."""
         nodes = render(prompt, tasks, form=form)
         if prompt.is_conversation:
             around = self._skeleton(task_name(tasks[0]), tuple(role for role, _ in nodes if role))
@@ -196,7 +187,7 @@ class PromptWriter:
         return tuple(path)
 
     def _answer_shape(self, name: str) -> list[Grammar]:
-        """Return the grammar of a task's answer and of a reason after the verdict."""
+        """Return the grammar of an answer, and of a reason after it."""
         prompt = self._profile.tasks[name]
         if not isinstance(prompt.grammar, str):
             return [prompt.grammar.grammar(name)]
@@ -207,7 +198,7 @@ class PromptWriter:
 
 
 class Asking(NamedTuple):
-    """How the user wants the judge to be asked."""
+    """The user's choices of how to ask the judge."""
 
     profile: str | ProfileFolder | None
     prompts: Sequence[CustomPrompt]
@@ -215,11 +206,7 @@ class Asking(NamedTuple):
     protocol: JudgingProtocol
 
     def profile_for(self, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
-        """Return the user's profile, the model's registered one, or the one for its metadata, with the user's prompts.
-
-        Raises InputError for an unknown profile, a prompt that the judge cannot read, and for reasons or a protocol
-        that the profile does not support.
-        """
+        """Return a model's profile with the user's prompts. Raises InputError if it cannot be asked so."""
         chosen = choose(self.profile, registered, metadata)
         profile = reduce(with_prompt, self.prompts, chosen.profile)
         require(profile, self.reasons, self.protocol)
@@ -227,7 +214,7 @@ class Asking(NamedTuple):
 
 
 def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
-    """Raise InputError if the profile does not support these reasons or this protocol."""
+    """Raise InputError if the profile does not support the options."""
     mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
     other = f"or name another model with {option('judge')}"
     if protocol == "joint" and JOINT not in profile.tasks:
@@ -246,7 +233,7 @@ def _digest(shape: Sequence[Grammar]) -> str:
 
 
 def _join(*pieces: Piece) -> Node:
-    """Merge adjacent pieces of our text, so that they are tokenised together."""
+    """Merge adjacent trusted pieces, which are tokenised together."""
     joined: list[Piece] = []
     for piece in pieces:
         if joined and joined[-1].trusted and piece.trusted:
@@ -257,11 +244,11 @@ def _join(*pieces: Piece) -> Node:
 
 
 _RoledNode = tuple[str | None, Node]
-"""A node with the role of the message that it begins, or None if it continues one."""
+"""Node with the role of the message that it begins, if any."""
 
 
 def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_RoledNode]:
-    """Return the nodes of a prompt for one task, or for several with the same contexts and question."""
+    """Return the nodes for tasks with the same contexts and question."""
     task = tasks[0]
     texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
     examples = task.examples if isinstance(task, CustomQuestion) else ()
@@ -295,7 +282,6 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_Rol
 
 
 def _texts(task: Task) -> dict[str, str]:
-    """Return the texts for the placeholders, except contexts."""
     texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
     if isinstance(task, Usefulness):
         texts["reference"] = task.reference
@@ -307,7 +293,7 @@ def _texts(task: Task) -> dict[str, str]:
 
 
 def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
-    """Return content of a custom question without a placeholder in its prompt."""
+    """Return the parts of a custom question without a place in the prompt."""
     if not isinstance(task, CustomQuestion):
         return []
     held = {name for name in ("reference", "response") if _texts(task)[name]}
@@ -318,29 +304,24 @@ def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
 
 @lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
 def _context_nodes(template: str, contexts: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
-    """Return a node for each non-empty context. Cached, because a sample asks many questions about them."""
+    """Return a node for each non-empty context. Cached for the questions of a sample."""
     return tuple(_fill(template, {**dict(texts), "context": context}) for context in contexts if context.strip())
 
 
 def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answer: str) -> Node:
-    """Return an example of a custom question: the heading, then its texts in the real format."""
     visible = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
     nodes = render(prompt.model_copy(update={"node": visible}), [asked], form="")
     return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
 
 
 def _example(prompt: TaskPrompt, tasks: Sequence[Task], answer: str) -> str:
-    """Return an example prompt without instructions, with its answer."""
     nodes = render(prompt.model_copy(update={"node": prompt.node[1:], "example": ()}), tasks, form="")
     return "".join(piece.text for _, node in nodes for piece in node) + f"\n{answer}\n"
 
 
 @lru_cache(maxsize=_KEPT)
 def _parse(template: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Split a template into literals, placeholders (leading space and name) and fenced tags.
-
-    The tags come without their fence, as a model may read them.
-    """
+    """Split a template into literals, placeholders (blank, name) and fenced tags, as a model may read them."""
     parts = PLACE.split(template)
     tags = (_as_read(tag.replace("{fence}>", "")) for tag in _FENCED_TAG.findall(template))
     return tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags)
@@ -352,7 +333,7 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 
 @lru_cache(maxsize=_KEPT)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
-    """Fill a template. Cached, because the questions of a sample share most nodes."""
+    """Fill a template. Cached, as questions of a sample share nodes."""
     literals, places, tags = _parse(template)
     inside = _as_read("\n".join(dict.fromkeys(texts))) if tags else ""
     fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
@@ -367,7 +348,7 @@ def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
 
 
 def _as_read(text: str) -> str:
-    """Return a text as a model may read it: `＜ / Context >` becomes `</context>`, without invisible characters."""
+    """Return how a model may read a text: `＜ / Context >` as `</context>`, without invisible characters."""
     if text.isascii() and "<" not in text:
         return ""
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -377,31 +358,28 @@ def _as_read(text: str) -> str:
 
 
 class Skeleton(NamedTuple):
-    """Template text before, between and after messages, and whether its documents are inside JSON."""
+    """Template text around messages, and whether its documents are inside JSON."""
 
     gaps: tuple[str, ...]
     escaped: bool
 
 
-def _render_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]) -> Skeleton:
+def skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: Sequence[str]) -> Skeleton:
+    """Return the template's text around messages with these roles, for the task `name`.
+
+    Raises InputError without a template; ModelError if a message does not appear exactly once and in order.
+    """
     if chat is None or chat.render is None:
         raise InputError(
             f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
             hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
         )
-    return skeleton(chat.render, roles, profile.tasks[name].template)
-
-
-def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[str, Any]) -> Skeleton:
-    """Return the template's text around messages with these roles.
-
-    Raises ModelError if rendering fails, or a message does not appear exactly once and in order.
-    """
     marks = [f"{_MARK}-{place}{_UNLIKE_JSON if role == _DOCUMENT else ''}." for place, role in enumerate(roles)]
     messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True) if role != _DOCUMENT]
     texts = [mark for role, mark in zip(roles, marks, strict=True) if role == _DOCUMENT]
     documents = [{"doc_id": str(number), "text": text} for number, text in enumerate(texts)]
-    rendered = render_chat(messages, {**arguments, **({"documents": documents} if documents else {})})
+    arguments = profile.tasks[name].template | ({"documents": documents} if documents else {})
+    rendered = chat.render(messages, arguments)
     for escaped in (False, True):
         spelled = [_in_json(mark) if escaped else mark for mark in marks]
         pattern = re.compile("|".join(map(re.escape, spelled)))
@@ -414,21 +392,20 @@ def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[s
 
 
 def _in_skeleton(nodes: Sequence[_RoledNode], around: Skeleton) -> list[Node]:
-    """Return the prompt's nodes. The text before the first document is a separate node shared by all samples."""
-    gaps = iter(around.gaps)
+    """Put the template around the nodes. All samples share its text before the first document, a separate node."""
+    gaps = (Piece(gap, trusted=True) for gap in around.gaps)
     path: list[Node] = []
     is_document = False
-    for role, node in nodes:
-        gap: Node = ()
-        if role is not None:
-            gap = (Piece(text=next(gaps), trusted=True),)
-            if not path and role == _DOCUMENT:
-                path.append(gap)
-                gap = ()
-            is_document = role == _DOCUMENT
-        spelled = (piece._replace(text=_in_json(piece.text)) for piece in node)
-        path.append((*gap, *(spelled if is_document and around.escaped else node)))
-    path[-1] = (*path[-1], Piece(text=next(gaps), trusted=True))
+    for role, texts in nodes:
+        is_document = role == _DOCUMENT if role else is_document
+        escaped = is_document and around.escaped
+        node = tuple(piece._replace(text=_in_json(piece.text)) for piece in texts) if escaped else texts
+        if role == _DOCUMENT and not path:
+            path.append((next(gaps),))
+        elif role:
+            node = (next(gaps), *node)
+        path.append(node)
+    path[-1] = (*path[-1], next(gaps))
     return path
 
 

@@ -70,7 +70,11 @@ def test_a_user_folder_is_a_profile(tmp_path: Path) -> None:
         ("profile.toml", 'description = "x"\nchat = "perhaps"', "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "at least 1 item"),
-        ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "unterminated"),
+        (
+            "profile.toml",
+            "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]",
+            "valid regular expression",
+        ),
     ],
 )
 def test_an_unusable_profile_folder_is_named_with_the_reason(

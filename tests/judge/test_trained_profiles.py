@@ -191,6 +191,5 @@ def test_the_chat_template_and_its_output_identify_the_judge() -> None:
 def test_message_marks_with_two_digits_are_told_apart() -> None:
     """`mark-1` is a prefix of `mark-10`."""
     ends = chat.without_ends(CHATML, bos="", eos="")
-    assert ends.render is not None
-    gaps = skeleton(ends.render, ("user",) * 12, {}).gaps
+    gaps = skeleton(prompts.load_profile("minicheck"), ends, "attribution", ("user",) * 12).gaps
     assert (len(gaps), any("localjudge" in gap for gap in gaps)) == (13, False)

@@ -30,7 +30,7 @@ class ServerAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """Return the address as a judge name: `http://127.0.0.1:8080`."""
+        """Return the address as a judge's name."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
@@ -48,7 +48,7 @@ def read_address(judge: str) -> ServerAddress:
 
 
 def is_loopback(address: ServerAddress) -> bool:
-    """Return whether an address is written as local. Does not resolve names."""
+    """Return whether an address is written as local, without resolving names."""
     return address.host.casefold() == "localhost" or ("%" not in address.host and is_this_machine(address.host))
 
 
@@ -67,7 +67,7 @@ class Patience(NamedTuple):
 
     connecting: float = 10
     describing: float = 120
-    """For a server description, which may wait for another client's prompt."""
+    """For a description, which may wait for another client's prompt."""
     answering: float = 900
     """For an answer: a prompt of thousands of tokens takes minutes on a few cores."""
     most_bytes: int = 1 << 27
@@ -75,7 +75,7 @@ class Patience(NamedTuple):
 
 
 class Refused(ModelError):
-    """Error reported by a server: its HTTP `status`, its reply as `said`, and whether the request caused it."""
+    """Error reported by a server: HTTP `status`, reply, and whether the request caused it."""
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
@@ -88,7 +88,7 @@ class Refused(ModelError):
 
 
 class _TimedSocket(socket.socket):
-    """Socket with one deadline, even if data keeps arriving slowly."""
+    """Socket with one deadline, even if data arrive slowly."""
 
     until = 0.0
 
@@ -101,7 +101,7 @@ class _TimedSocket(socket.socket):
 
 
 class ServerConnection:
-    """Connection to this machine or an `allowed` host, opened on demand and reopened if the server closes it."""
+    """Connection to this machine or an `allowed` host, opened on demand and reopened if closed."""
 
     def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
         self.address = address
@@ -114,7 +114,7 @@ class ServerConnection:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is on this machine. Known after the first request."""
+        """Whether the server is on this machine, known after the first request."""
         return is_this_machine(self._peer)
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, kind: type[Any] = dict) -> Any:
@@ -142,7 +142,6 @@ class ServerConnection:
         self._http = None
 
     def _exchange(self, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Return status and body within the time limit. Reopens a closed connection."""
         reused = self._http is not None and self._http.sock is not None
         connection = self._connection()
         seconds = self._patience.describing if body is None else self._patience.answering
@@ -178,7 +177,7 @@ class ServerConnection:
         return self._http
 
     def _connect(self) -> _TimedSocket:
-        """Connect to the first responding address after checking all addresses of the host."""
+        """Connect to the first address that responds, after checking all addresses of the host."""
         try:
             addresses = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
@@ -202,7 +201,7 @@ class ServerConnection:
         raise self._gone(f"cannot be reached: {failure.strerror or failure}") from failure
 
     def _require_allowed(self, numeric: str) -> None:
-        """Raise InputError unless the address is local or belongs to a host that the user allowed by name."""
+        """Raise InputError unless the address is local or the user allowed the host by name."""
         host = self.address.host
         if not is_this_machine(numeric) and host not in self._allowed:
             raise InputError(
@@ -226,7 +225,7 @@ class ServerConnection:
 
 
 def _content(response: http.client.HTTPResponse, most: int) -> bytes:
-    """At most so many bytes of the content. Raises IncompleteRead where it ends before the length that it names."""
+    """Return at most so many bytes. Raises IncompleteRead if the content ends too early."""
     data = response.read(most)
     if response.length and len(data) < most:
         raise http.client.IncompleteRead(data, response.length)

@@ -24,7 +24,7 @@ LLAMA_SERVER = "llama-server"
 _log = logging.getLogger(__name__)
 _UNKNOWN = (404, 405, 501)
 _FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
-"""Size fields of /v1/models, with their names in an identity."""
+"""Sizes in /v1/models, with their names in an identity."""
 
 
 class ProvedFile(NamedTuple):
@@ -38,8 +38,8 @@ class ProvedFile(NamedTuple):
 class ServedModel(NamedTuple):
     """Model at a server address.
 
-    `called` is the server's name for the model. `bos` and `eos` are texts for chat templates. `host` is set for another
-    machine. `facts` are sizes that distinguish models without a proved file.
+    `called` is the server's name for it. `bos` and `eos` are texts for chat templates. `host` is set for another
+    machine. `facts` are sizes that tell apart models without a proved file.
     """
 
     address: ServerAddress
@@ -62,12 +62,12 @@ class ServedModel(NamedTuple):
 
     @property
     def sha256(self) -> str | None:
-        """Checksum of the proved file, or None."""
+        """Checksum of the proved file."""
         return self.proved.file.sha256 if self.proved else None
 
     @property
     def profile(self) -> str | None:
-        """Registered profile of the proved file, or None."""
+        """Registered profile of the proved file."""
         return self.proved.file.profile if self.proved else None
 
     @property
@@ -77,7 +77,7 @@ class ServedModel(NamedTuple):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Identifying metadata of the proved file, or the model's name."""
+        """Metadata of the proved file, or the model's name."""
         return self.proved.metadata if self.proved else {"general.name": self.name}
 
 
@@ -137,7 +137,7 @@ def read_model(connection: ServerConnection) -> ServedModel:
 
 
 def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedFile | None:
-    """Return the local file of this name if it matches the server's description, else None."""
+    """Return the local file of this name if its sizes match."""
     path = Path(named)
     try:
         if not path.is_absolute() or not path.is_file():
@@ -157,7 +157,7 @@ def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedF
 
 
 def _refuse_adapters(connection: ServerConnection) -> None:
-    """Raise ModelError for a model with LoRA adapters, because its path and size describe the base file."""
+    """Raise ModelError for a model with LoRA adapters: its path and size are those of the base file."""
     for row in _ask_if_known(connection, "/lora-adapters", list):
         if inside(row, "scale") != 0:
             raise ModelError(
@@ -178,7 +178,7 @@ def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dic
 
 
 def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
-    """Return the value of type `kind` at a path of keys and indices in a reply. Raises ModelError if missing."""
+    """Return a value of type `kind` at keys and indices of a reply. Raises ModelError if missing."""
     value, place, hint = reply, ".".join(map(str, steps)), "use a recent version of the server"
     try:
         for step in steps:

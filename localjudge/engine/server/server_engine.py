@@ -3,25 +3,24 @@
     request ── tokens, as in process ──> server: log probabilities of the valid tokens ──> verdict, as in process
                                          server: the likely text of a reason            ──> its tokens, each checked
 
-Verdicts. The server returns log probabilities of the raw logits, before samplers and grammar, for the chosen token and
-the most likely ones. `logit_bias` raises exactly the valid tokens, so one of them is chosen and its probability is
-exact. If another valid token is missing, a second call returns the shares of the valid tokens after sampling (about
-four correct digits, because 1000 is added to a logit in single precision).
+Verdicts. The server returns log probabilities before samplers and grammar, for the chosen token and the most likely
+ones. `logit_bias` raises the valid tokens, so one of them is chosen. If another one is missing, a second call returns
+the shares of the valid tokens after sampling (about four correct digits: 1000 is added to a logit in single precision).
 
-Isolation. The server continues from the longest prefix in its cache, so by default an answer depends on earlier
-requests (0.06 in the logits of one prompt with a 0.5 B model). Each prompt is therefore evaluated from a defined state:
+Isolation. The server continues from the longest prefix in its cache, so an answer would depend on earlier requests
+(0.06 in the logits of one prompt with a 0.5 B model). Each prompt is therefore evaluated from a defined state:
 
     shared          cache_prompt false   evaluates all tokens
     shared          cache_prompt true    evaluates the last token
     shared + own    cache_prompt true    evaluates the own tokens
 
-The server reports the number of tokens taken from its slot. Another number means that another client uses the slot.
-A model that cannot return to a shared prefix (recurrent memory) is evaluated from scratch. Other requests in the same
-batch or a quantised cache are invisible here, so the identity says "not isolated".
+The server reports how many tokens it took from the cache. Another number means that another client uses the slot. A
+model that cannot return to a shared prefix (recurrent memory) is evaluated from scratch. Other requests in a batch and
+a quantised cache remain invisible, so the identity says "not isolated".
 
-Vocabulary. Without the model's file, the server lists each token with its bytes; literals of control tokens are
-requested one by one. No list shows which tokens match in plain text (llama.cpp's USER_DEFINED), so every token that
-looks like markup is reserved, `<div>` as well as `<|im_end|>`.
+Vocabulary. Without the model's file, the server lists the bytes of each token. No list shows which tokens match in
+plain text (llama.cpp's USER_DEFINED), so every token that looks like markup is reserved, `<div>` as well as
+`<|im_end|>`.
 """
 
 import math
@@ -48,15 +47,15 @@ from localjudge.words import option_name
 _Tokens = tuple[int, ...]
 _RAISED = 1000.0
 _LEAST = -700.0
-"""Log probability used for a probability of 0."""
+"""Log probability for a probability of 0."""
 _LOWEST = -1e39  # where single precision ends
 _ROUNDING = 1e-3
 _LISTED = 256
-"""Number of most likely tokens to request, about 32 kB."""
+"""Most likely tokens to request, about 32 kB."""
 _TRIES = 3
 _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
 _FOLDING = (3, 4)
-"""llama.cpp's numbers of WordPiece and Unigram (`llama_vocab_type`), which fold case or accents."""
+"""WordPiece and Unigram in llama.cpp's `llama_vocab_type`, which fold case or accents."""
 _MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
 _REASON = r'''root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""'''
 """llama.cpp grammar of a reason: the rest of a JSON string in one line."""
@@ -76,10 +75,10 @@ def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: 
 
 
 class ServerEngine(DecodingEngine):
-    """Answer requests with the model of a llama-server. Tests whether the server can return to a shared prefix.
+    """Engine on a llama-server. Tests whether the server can return to a shared prefix.
 
-    Raises ModelError if the requested context exceeds the server's. Requests raise OutOfResource if the server is gone,
-    is used by somebody else, or serves another model.
+    Raises ModelError if the requested context exceeds the server's. `answers` raises OutOfResource if the server is
+    gone, is used by somebody else, or serves another model.
     """
 
     ignored_settings = ("threads", "gpu_layers")
@@ -93,7 +92,7 @@ class ServerEngine(DecodingEngine):
         self._model = model
         self._connection = connection
         self._compared = connection.made
-        """Connection on which the model was last checked."""
+        """Connection with a checked model."""
         self._undo = ExitStack()
         self._undo.callback(connection.close)
         self._held: _Tokens | None = None
@@ -118,7 +117,7 @@ class ServerEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Server, build, known facts of the model, and the note that answers are not isolated."""
+        """Server, known facts of the model, and the note that answers are not isolated."""
         model, proved, template = self._model, self._model.proved, self._model.chat_template
         facts = {"model_sha256": proved.file.sha256, "model_size": proved.file.size} if proved else model.facts
         rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
@@ -141,7 +140,7 @@ class ServerEngine(DecodingEngine):
         }
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request, duplicates only once. Raises OutOfResource when the server disappears."""
+        """Answer every request, duplicates only once."""
         self._held = None
         yield from super().answers(requests)
 
@@ -162,9 +161,7 @@ class ServerEngine(DecodingEngine):
                 request.require_room(len(shared) + len(own) - 1)
 
     def _decided(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
-        """Read a verdict from the valid tokens and return the own tokens with it. One other token gets the remaining
-        probability.
-        """
+        """Return the own tokens with a verdict. One invalid token gets the remaining probability."""
         logarithms = self._log_probabilities(shared, own, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(logarithms)] = list(logarithms.values())
@@ -175,9 +172,9 @@ class ServerEngine(DecodingEngine):
         return (*own, *answer.pending)
 
     def _with_reason(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
-        """Return the own tokens with a reason or its valid beginning. Closes the reason as soon as possible.
+        """Return the own tokens with a reason, closed where the server's text is invalid.
 
-        Raises SampleError if it can be neither continued nor closed.
+        Raises SampleError if it cannot be closed.
         """
         end = self.vocabulary.user(REASON_END)[-1:]
         most = answer.reason_left
@@ -194,10 +191,7 @@ class ServerEngine(DecodingEngine):
         return own
 
     def _log_probabilities(self, shared: _Tokens, own: _Tokens, wanted: Sequence[int]) -> Mapping[int, float]:
-        """Return the natural log probability of each token after a prompt, before any grammar.
-
-        Takes a second call if a valid token is not among the most likely.
-        """
+        """Return the natural log probability of each token after a prompt, before any grammar."""
         raised = [[token, _RAISED] for token in wanted]
         reply = self._after(shared, own, n_probs=_LISTED, logit_bias=raised)
         likely = inside(reply, "completion_probabilities", 0)
@@ -213,12 +207,12 @@ class ServerEngine(DecodingEngine):
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
     def _likely_reason(self, shared: _Tokens, own: _Tokens, most: int) -> list[int]:
-        """Return the most likely reason after a prompt: at most `most` tokens, with its end if that comes before."""
+        """Return the first tokens of the most likely reason, perhaps with its end."""
         how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
         return self._tokens_in(self._after(shared, own, predict=most, **how))
 
     def _after(self, shared: _Tokens, own: _Tokens, **how: Any) -> dict[str, Any]:
-        """Return the reply after a prompt, from a slot state that depends only on the prompt."""
+        """Return the reply to a prompt, from a state that depends only on the prompt."""
         prompt = (*shared, *own)
         if not (self.shares_prefixes and shared):
             return self._complete(prompt, cached=None, **how)
@@ -237,7 +231,7 @@ class ServerEngine(DecodingEngine):
         )
 
     def _complete(self, prompt: _Tokens, *, cached: int | None, predict: int = 1, **how: Any) -> dict[str, Any]:
-        """Return the reply, or {} if the slot did not supply `cached` tokens (None: evaluated from scratch)."""
+        """Return the reply, or {} if the cache did not supply `cached` tokens (None: not used)."""
         body = {
             "prompt": list(prompt),
             "n_predict": predict,
@@ -262,7 +256,7 @@ class ServerEngine(DecodingEngine):
         return reply if cached is None or taken == cached else {}
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return a reply of the original model. After a new connection, first compare the model."""
+        """Return a reply. After a new connection, first compare the model."""
         started = perf_counter()
         try:
             reply = self._connection.ask(path, body)
@@ -290,7 +284,7 @@ class ServerEngine(DecodingEngine):
         return SampleError(f"{where} has no room for the prompt: {error.said}") if "context" in error.said else error
 
     def _can_go_back(self) -> bool:
-        """Return whether the server can return to a shared prefix and gives the same bits each time."""
+        """Return whether the server gives the same bits after each return to a shared prefix."""
         tokens = tuple(self._tokenize(_TRIAL))
         shared, own, wanted = tokens[:-_TRIAL_OWN], tokens[-_TRIAL_OWN:], tokens[:2]
         self._log_probabilities((), tokens, wanted)
@@ -303,10 +297,7 @@ class ServerEngine(DecodingEngine):
         return bool(shared) and all(trial == first for trial in others)
 
     def _open_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary of the model's file, open until the engine is closed, or the one that the server lists.
-
-        Control tokens have no bytes in the server's list.
-        """
+        """Return the vocabulary of the model's file, or the one that the server lists."""
         if self._model.proved:
             return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
         meta = inside(self._ask("/v1/models"), "data", 0, "meta", kind=dict)
@@ -321,7 +312,7 @@ class ServerEngine(DecodingEngine):
             by_id = {}
         if len(by_id) != size or not any(by_id.values()):
             raise ModelError(f"the server at {self._model.address} does not list its {size:,} tokens with their bytes")
-        control = {token for token, piece in by_id.items() if not piece}
+        control = {token for token, piece in by_id.items() if not piece}  # listed without bytes
         for token in control:
             by_id[token] = str(inside(self._ask("/detokenize", {"tokens": [token]}), "content")).encode()
         pieces = [by_id[token] for token in range(size)]
@@ -356,7 +347,7 @@ class ServerEngine(DecodingEngine):
         return whole(value, "a token", most=self._model.vocabulary_size - 1)
 
     def _by_token(self, rows: Sequence[Any]) -> dict[int, float]:
-        """Return natural log probabilities by token. Raises ModelError for impossible ones or a sum above 1."""
+        """Return natural log probabilities by token. Raises ModelError for impossible ones."""
         by_id = {self._token(inside(row, "id")): _log_probability(inside(row, "logprob")) for row in rows}
         total = math.fsum(map(math.exp, by_id.values()))
         if total > 1 + _ROUNDING:
@@ -364,7 +355,7 @@ class ServerEngine(DecodingEngine):
         return by_id
 
     def _shares(self, rows: Sequence[Any]) -> dict[int, float]:
-        """Return log shares after sampling, without tokens of share 0. Raises ModelError for impossible ones."""
+        """Return log shares after sampling. Raises ModelError for impossible ones."""
         shares = {self._token(inside(row, "id")): inside(row, "prob") for row in rows}
         if not shares or not all(isinstance(share, float | int) and 0 < share <= 1 for share in shares.values()):
             raise ModelError(f"the server at {self._model.address} gives {shares!r:.80} as shares")
