@@ -8,8 +8,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
-from localjudge.errors import ArgumentTypeError
-from localjudge.words import is_setting, suggestion
+from localjudge.errors import ArgumentTypeError, ArgumentValueError, InputError
+from localjudge.words import suggestion
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -27,10 +27,11 @@ _WORDS: dict[Any, str] = {
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Return the function with checks: an unknown name or a value of another type raises ArgumentTypeError.
 
-    Settings of a run are checked elsewhere, and so are the elements of lists.
+    Settings of a run and elements of lists are checked inside; an InputError from there becomes an ArgumentValueError.
     """
     form = _stated(signature(function))
     kinds = {name: parameter.annotation for name, parameter in form.parameters.items() if name not in ("self", "cls")}
+    own = kinds.keys() & signature(function).parameters
 
     @wraps(function)
     def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
@@ -38,9 +39,15 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
             if name not in kinds:
                 raise ArgumentTypeError(f"there is no option {name!r}", hint=suggestion(name, kinds, "the options"))
         for name, value in form.bind_partial(*arguments, **options).arguments.items():
-            if name in kinds and not is_setting(name) and not _takes(kinds[name], value):
+            if name in own and not _takes(kinds[name], value):
                 raise ArgumentTypeError(f"{name} cannot be {value!r:.80}", hint=f"it takes {_in_words(kinds[name])}")
-        return function(*arguments, **options)
+        try:
+            return function(*arguments, **options)
+        except InputError as error:
+            if type(error) is not InputError:
+                raise
+            value_error = ArgumentValueError(error.message, hint=error.hint)
+            raise value_error.with_traceback(error.__traceback__) from error.__cause__
 
     call.__signature__ = form  # type: ignore[attr-defined] # for help and editors
     return call

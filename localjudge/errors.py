@@ -2,7 +2,8 @@
 
     LocaljudgeError
     ├── InputError        the request cannot be met; no sample was judged                  (exit 1)
-    │   ├── ArgumentTypeError  an argument is unknown or of a wrong type; a TypeError, too
+    │   ├── ArgumentTypeError   an argument is unknown or of a wrong type; a TypeError, too
+    │   ├── ArgumentValueError  an argument has an unusable value; a ValueError, too
     │   ├── DataError     a data file or row is invalid
     │   ├── ModelError    a judge's model cannot be found, read or used
     │   └── RunDirectoryError  a run directory belongs to another run or is in use
@@ -46,6 +47,10 @@ class InputError(LocaljudgeError):
 
 class ArgumentTypeError(InputError, TypeError):
     """An argument is unknown or of a wrong type."""
+
+
+class ArgumentValueError(InputError, ValueError):
+    """An argument has an unusable value. Never raised in validators of pydantic, which convert a ValueError."""
 
 
 class DataError(InputError):

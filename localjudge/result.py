@@ -107,6 +107,7 @@ class Run(record.Run):
         values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
         return cls(**values, folder=folder, types=types or {})
 
+    @check_arguments
     def to_pandas(self, rows: Rows = "samples") -> "pandas.DataFrame":
         """Return a row for each sample, in the order of the data and with its index: texts, your columns, scores.
 
@@ -115,6 +116,7 @@ class Run(record.Run):
         """
         return pandas_frame(self, rows, self.types)
 
+    @check_arguments
     def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":
         """Like `to_pandas`, with null for a missing score. Raises InputError if polars is not installed."""
         return polars_frame(self, rows, self.types)
@@ -129,6 +131,7 @@ class Run(record.Run):
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
 
+    @check_arguments
     def check(
         self, gates: Sequence[str] = (), *, baseline: RunLike | None = None, undecided: Undecided = "fail"
     ) -> CheckedGates:

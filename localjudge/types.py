@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentValueError
 
 FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
@@ -35,7 +35,7 @@ class Record(BaseModel):
 
 
 class UserValue(Record):
-    """A value created by users. Raises InputError for invalid content."""
+    """A value created by users. Raises ArgumentValueError for invalid content."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -47,7 +47,7 @@ class UserValue(Record):
             hint = f"its fields are {', '.join(type(self).model_fields)}"
             if problem.get("ctx", {}).get("class_name") == Context.__name__:
                 hint = "a context is an object: {'text': 'It rains.'}, perhaps with id, meta and score"
-            raise InputError(f"a {type(self).__name__} cannot be made: {message}", hint=hint) from error
+            raise ArgumentValueError(f"a {type(self).__name__} cannot be made: {message}", hint=hint) from error
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value
 

@@ -61,11 +61,6 @@ def declare(settings: Mapping[str, Setting]) -> None:
     _settings.update(settings)
 
 
-def is_setting(name: str) -> bool:
-    """Whether an argument of this name is a setting of a run."""
-    return name in _settings
-
-
 @contextmanager
 def as_typed() -> Iterator[None]:
     """Name options in command-line form until the end of the block."""

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import localjudge
-from localjudge import Criterion, Judge, LocaljudgeError, Run, Sample, ScriptedEngine
+from localjudge import Criterion, Judge, LocaljudgeError, Run, Sample, ScriptedEngine, errors
 from localjudge.metrics.criterion import CriterionExample
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
@@ -69,7 +69,7 @@ class Whole(Half):
         (lambda run: run.check([3]), "gates must be a list of texts"),
         (
             lambda run: run.check(["faithfulness>=0.5"], undecided="Pass"),
-            "undecided must be 'pass' or 'fail', got 'Pass'",
+            "undecided cannot be 'Pass'\n  hint: it takes 'pass' or 'fail'",
         ),
         (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
         (lambda run: run.compare(run, by=["a"]), "by cannot be"),
@@ -94,7 +94,7 @@ class Whole(Half):
         (lambda _: ScriptedEngine([1]), "a script maps texts"),  # type: ignore[arg-type]
         (lambda _: evaluate(engine=ScriptedEngine({})), "the script holds no answer for 'It rains.'"),
         (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
-        (lambda run: run.to_pandas("rows"), "there are no rows 'rows'"),
+        (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
         (lambda _: localjudge.combine(3, out="x"), "runs must be a list"),  # type: ignore[arg-type]
         (lambda _: evaluate(out=3), "out cannot be 3\n  hint: it takes a text, a path, False or None"),
@@ -110,8 +110,8 @@ class Whole(Half):
         (lambda _: evaluate(metrics=[kind(), kind(good="no")]), "two different metrics are called 'kind'"),
         (lambda _: evaluate(metrics=["none.toml"]), "the criterion none.toml cannot be read"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
-        (lambda _: kind(name="Is it kind?"), "the criterion cannot be asked: name: String should match"),
-        (lambda _: Criterion(name="kind"), "the criterion cannot be asked: question: Field required"),  # type: ignore[call-arg]
+        (lambda _: kind(name="Is it kind?"), "a Criterion cannot be made: name: String should match"),
+        (lambda _: Criterion(name="kind"), "a Criterion cannot be made: question: Field required"),  # type: ignore[call-arg]
         (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
         (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]
         (lambda _: Sample(id="a", retrieved_contexts=[{}]), "a Sample cannot be made: retrieved_contexts.0"),  # type: ignore[arg-type]
@@ -123,6 +123,7 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocaljudgeError, match=message) as raised:
         call(run)
+    assert isinstance(raised.value, ValueError | TypeError | localjudge.DataError)
     assert raised.value.hint
     assert len(raised.value.message) < 250
 
@@ -131,6 +132,10 @@ def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
     calls: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: evaluate(thresold=0.5), TypeError),
         (lambda: run.compare(run, moved="5"), TypeError),  # type: ignore[arg-type]
+        (lambda: evaluate(budget="soon"), ValueError),
+        (lambda: evaluate(until="faithfulness"), ValueError),
+        (lambda: run.check(["faithfulness"]), ValueError),
+        (Sample, ValueError),  # type: ignore[call-arg]
         (lambda: Run.open(tmp_path / "none"), FileNotFoundError),
         (lambda: run.compare(tmp_path), FileNotFoundError),
         (lambda: evaluate(reuse=str(tmp_path)), localjudge.MissingRun),
@@ -139,6 +144,12 @@ def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
         with pytest.raises(error, match="\n  hint: ") as raised:
             call()
         assert isinstance(raised.value, localjudge.InputError)
+
+
+def test_every_error_to_catch_is_exported() -> None:
+    """Errors of arguments are caught as built-in errors or InputError; metrics raise SampleError."""
+    defined = {name for name, error in vars(errors).items() if isinstance(error, type)}
+    assert defined - {"Path", "ArgumentTypeError", "ArgumentValueError", "SampleError"} <= {*localjudge.__all__}
 
 
 def test_a_tilde_in_a_run_path_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

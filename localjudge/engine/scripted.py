@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.engine.protocol import EngineStats
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentTypeError, InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
@@ -51,7 +51,7 @@ class ScriptedEngine:
         remember: bool = True,
     ) -> None:
         if not (callable(script) or isinstance(script, Mapping)):
-            raise InputError(
+            raise ArgumentTypeError(
                 f"a script maps texts to answers, got {script!r:.80}", hint="{'It rains.': 0.9}, or a function"
             )
         self._remember = remember

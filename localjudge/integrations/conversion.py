@@ -21,7 +21,7 @@ from inspect import signature
 from itertools import accumulate, pairwise
 from typing import Any
 
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentTypeError, ArgumentValueError
 from localjudge.open_judge import Judge
 from localjudge.run.judges import JudgeName
 from localjudge.words import suggestion
@@ -31,13 +31,13 @@ JudgeLike = JudgeName | Judge
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise InputError for unknown options, or any options with an open judge, before loading a model."""
+    """Raise ArgumentTypeError for unknown options, ArgumentValueError for options with an open judge."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
-            raise InputError(f"a judge does not have the option {name}", hint=suggestion(name, names, "its options"))
+            raise ArgumentTypeError(f"a judge has no option {name!r}", hint=suggestion(name, names, "its options"))
         if isinstance(judge, Judge):
-            raise InputError(f"{name} cannot be set for a judge that is open", hint="use it in Judge.open")
+            raise ArgumentValueError(f"{name} cannot be set for a judge that is open", hint="use it in Judge.open")
 
 
 def whether(words: str, *, yes: Any = None, no: Any = None) -> str:

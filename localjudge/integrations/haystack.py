@@ -27,7 +27,7 @@ from typing import Any
 from haystack import Document, component, default_to_dict
 from pydantic import TypeAdapter
 
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentValueError
 from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
@@ -67,7 +67,7 @@ class LocaljudgeEvaluator:
     ) -> None:
         check_options(judge, options)
         listed = [metrics] if isinstance(metrics, str) else metrics
-        self.metrics = [Criterion.model_validate(item) if isinstance(item, Mapping) else item for item in listed]
+        self.metrics = [Criterion(**item) if isinstance(item, Mapping) else item for item in listed]
         self.judge = judge
         self.options = options
         self._open: Judge | None = None
@@ -92,7 +92,7 @@ class LocaljudgeEvaluator:
     def to_dict(self) -> dict[str, Any]:
         """Serialise the component. Raises InputError for an open judge or a metric object."""
         if isinstance(self.judge, Judge) or not all(isinstance(metric, str | Criterion) for metric in self.metrics):
-            raise InputError("an open judge or a metric object cannot be written to a file", hint="use their names")
+            raise ArgumentValueError("an open judge or a metric object cannot be written", hint="use their names")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
@@ -111,7 +111,7 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
     columns = {field: values for field, (name, _) in _INPUTS.items() if (values := inputs.get(name)) is not None}
     if len(set(map(len, columns.values()))) > 1:
         lengths = ", ".join(f"{_INPUTS[field][0]} {len(values)}" for field, values in columns.items())
-        raise InputError(f"the inputs have different lengths: {lengths}", hint="use one value for each question")
+        raise ArgumentValueError(f"the inputs have different lengths: {lengths}", hint="use one value for each")
     rows = zip(*columns.values(), strict=True)
     return [{"id": str(number), **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, 1)]
 

@@ -31,24 +31,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    ModelWrapValidatorHandler,
-    StringConstraints,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from localjudge import resources
-from localjudge.errors import InputError
+from localjudge.errors import ArgumentValueError, InputError
 from localjudge.metrics.metric import About, Sentences, Steps, chunks
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
-    Record,
     Sample,
     Scored,
     Span,
@@ -78,8 +68,8 @@ class CriterionExample(UserValue):
     response: str | None = None
 
 
-class Criterion(Record):
-    """A custom question as a metric. The name has lower-case letters, digits and _. Raises InputError if invalid."""
+class Criterion(UserValue):
+    """A custom question as a metric. The name has lower-case letters, digits and _."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
     question: _Text
@@ -110,21 +100,6 @@ class Criterion(Record):
             if example.answer not in answers:
                 raise ValueError(f"the answer of example {number} is {kind}")
         return self
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Wrap all other validators. The context names the place of the criterion."""
-        try:
-            return validate(values)
-        except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, problem["loc"]))
-            message = problem["msg"].removeprefix("Value error, ")
-            raise InputError(
-                f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
-                hint=_HINT,
-            ) from error
 
     @property
     def version(self) -> int:
@@ -205,8 +180,10 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     by_name: dict[str, Criterion] = {}
     for item in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
         match item:
-            case Criterion() | Mapping():
-                criterion = Criterion.model_validate(item)
+            case Criterion():
+                criterion = item
+            case Mapping():
+                criterion = Criterion(**item)
             case str() | Path():
                 criterion = read_criterion(item)
             case _:
@@ -226,7 +203,11 @@ def read_criterion(file: str | Path) -> Criterion:
     except OSError as error:
         hint = f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}"
         raise InputError(f"{what} cannot be read: {error.strerror}", hint=hint) from error
-    return Criterion.model_validate(resources.parse_toml(content, what, hint=_HINT), context=what)
+    values = resources.parse_toml(content, what, hint=_HINT)
+    try:
+        return Criterion(**values)
+    except ArgumentValueError as error:
+        raise InputError(f"{file}: {error.message}", hint=_HINT) from error
 
 
 def _listed(fields: Collection[str]) -> str:

@@ -20,7 +20,7 @@ LEVELS = {1: "rude", 2: "curt", 3: "neutral", 4: "friendly", 5: "courteous"}
 
 
 def own(**fields: Any) -> Criterion:
-    return Criterion.model_validate({"name": "kind", "question": "Is it kind?", **fields})
+    return Criterion(**{"name": "kind", "question": "Is it kind?", **fields})
 
 
 def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[CustomQuestion], Outcome]:
@@ -177,7 +177,7 @@ def test_invalid_lists_of_criteria_are_refused(criteria: object, problem: str) -
     [
         (b"name = ", "is not TOML"),
         (b"\xff\xfe", "is not TOML"),
-        (b'name = "kind"', "cannot be asked: question: Field required"),
+        (b'name = "kind"', "cannot be made: question: Field required"),
         (b'name = "kind"\nquestion = 5', "question: Input should be a valid string"),
     ],
 )
