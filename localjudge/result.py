@@ -170,7 +170,7 @@ class Run(record.Run):
         judge or the run cannot be opened.
         """
         how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
-        return verify_run(self, judge=judge, engine=engine, count=sample, progress=progress_for(progress), **how)
+        return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
 
     @check_arguments
     def rescore(
@@ -254,14 +254,14 @@ class Run(record.Run):
         self,
         out: str | Path,
         *,
-        n: int | None = None,
+        sample: int | None = None,
         minutes: float | None = None,
         metrics: str | Sequence[str] | None = None,
         seed: int = 0,
         labeller: str | None = None,
         again: bool = False,
     ) -> Path:
-        """Draw `n` statements (50), or as many as fit into `minutes`, and write them for annotators.
+        """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
         The file extension chooses the form: .csv and .jsonl are sheets, .html is a page for a browser.
         `read_labels` imports the result. The arguments are those of `localjudge label`. Raises InputError for a metric
@@ -269,7 +269,7 @@ class Run(record.Run):
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
-        labelling = Labelling(self, labeller, n=n, minutes=minutes, metrics=names, seed=seed, again=again)
+        labelling = Labelling(self, labeller, sample=sample, minutes=minutes, metrics=names, seed=seed, again=again)
         if path.suffix == ".html":
             write_label_page(path, labelling.rows_to_send(), title=self.directory.name)
         else:

@@ -170,8 +170,8 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
     assert not run.check("context_recall>=0.9").passed
     assert run.report().name == "report.html"
     assert run.export(tmp_path / "scores.csv").read_text().startswith("sample_id,metric")
-    assert run.label(tmp_path / "page.html", n=2).exists()
-    assert run.label(tmp_path / "sheet.csv", n=2).exists()
+    assert run.label(tmp_path / "page.html", sample=2).exists()
+    assert run.label(tmp_path / "sheet.csv", sample=2).exists()
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = [{**row, "human": 1} for row in csv.DictReader(file)]
     (tmp_path / "sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -77,7 +77,7 @@ class Whole(Half):
         (lambda run: run.compare(run, moved=-1), "moved must be at least 0, got -1"),
         (lambda run: run.export(3), "file cannot be 3"),
         (lambda _: Run.open(None), "directory cannot be None"),  # type: ignore[arg-type]
-        (lambda run: run.label("x.csv", n="9"), "n cannot be '9'"),
+        (lambda run: run.label("x.csv", sample="9"), "sample cannot be '9'"),
         (lambda run: run.label("x.docx"), "ends in .jsonl, .csv or .html"),
         (lambda run: run.read_labels(pd.DataFrame()), "file cannot be"),
         (lambda _: localjudge.calibrate(3), "runs must be a list of runs or directories, got 3"),  # type: ignore[arg-type]

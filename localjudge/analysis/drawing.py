@@ -60,7 +60,7 @@ class Drawing(NamedTuple):
 def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> Drawing:
     """Draw `count` statements, or all, from these frames. Raises InputError for a count below 1 or an invalid seed."""
     if count < 1:
-        raise InputError(f"{option_name('n')} must be at least 1, got {count}")
+        raise InputError(f"{option_name('sample')} must be at least 1, got {count}")
     if not 0 <= seed < 10**_SEED_DIGITS:
         raise InputError(f"{option_name('seed')} must have at most {_SEED_DIGITS} digits and no sign, got {seed!s:.40}")
     places = first_places(frames.values())

@@ -36,20 +36,20 @@ class Labelling:
         run: Run | str | Path,
         labeller: str | None = None,
         *,
-        n: int | None = None,
+        sample: int | None = None,
         minutes: float | None = None,
         metrics: Sequence[str] | None = None,
         seed: int = 0,
         again: bool = False,
     ) -> None:
-        """Draw `n` statements (default 50), or the number that this annotator can label in `minutes`.
+        """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
         `metrics` defaults to those that labels can correct; `again` draws statements that others have labelled. Raises
         InputError for a metric without judge verdicts, a count below 1, both counts, or a run stopped by scores, and
         RunDirectoryError for a directory without a run.
         """
-        if n is not None and minutes is not None:
-            names = f"{option_name('n')} and {option_name('minutes')}"
+        if sample is not None and minutes is not None:
+            names = f"{option_name('sample')} and {option_name('minutes')}"
             raise InputError(f"{names} both say how many", hint="give one of them")
         if minutes is not None and not 0 < minutes < math.inf:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
@@ -60,8 +60,8 @@ class Labelling:
         if minutes is not None:
             rows = [row for row in self._decisions.rows if row.labeller == self.labeller]
             more = max(1, round(60 * minutes / pace(rows)))
-            n = more + len(self._decisions.of)
-        self._drawing = draw_statements(frames, DEFAULT_COUNT if n is None else n, seed)
+            sample = more + len(self._decisions.of)
+        self._drawing = draw_statements(frames, DEFAULT_COUNT if sample is None else sample, seed)
         people = self._decisions.of.items()
         own = {key for key, labels in people if self.labeller in labels}
         others = {
@@ -86,7 +86,7 @@ class Labelling:
     def rows_to_send(self) -> list[SheetRow]:
         """Return the remaining rows for another annotator. Raises InputError if none is left."""
         if not self.rows:
-            hint = f"draw more with {option('n')}"
+            hint = f"draw more with {option('sample')}"
             if self._again:
                 hint = f"a second opinion is of what others have labelled, and {self.labeller} has not"
             elif self._complete:

@@ -55,7 +55,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
 @cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
-@cli.count_option("Data", "--n", "Draw N statements, over all metrics.  [default: 50]", least=1)
+@cli.count_option("Data", "--sample", "Draw N statements, over all metrics.  [default: 50]", least=1)
 @cli.option("Data", "--minutes", type=float, metavar="M", help="Draw as many more as M minutes allow, at your pace.")
 @cli.option("Data", "--seed", type=int, metavar="N", help="Draw others with another number.  [default: 0]")
 @cli.metrics("Only these metrics.  [default: all whose means labels can correct]")
@@ -83,7 +83,7 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     if typed.get("read"):
         _read(run, typed["read"], typed.get("labeller"), as_json)
         return
-    how = {name: typed[name] for name in ("n", "minutes", "metrics", "seed", "again", "labeller") if name in typed}
+    how = {name: typed[name] for name in ("sample", "minutes", "metrics", "seed", "again", "labeller") if name in typed}
     files = {name: typed[name] for name in ("out", "page") if name in typed}
     if not files and as_json:
         raise InputError("labelling in the terminal prints no JSON", hint="add --out or --page, or omit --json")

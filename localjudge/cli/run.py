@@ -197,7 +197,7 @@ def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) 
     """
     place = {name: value for name, value in cli.typed_arguments().items() if name in settings_with("place")}
     with cli.progress_shown(quiet=quiet) as progress:
-        place |= {"judge": options["judge"], "count": options["sample"]}
+        place |= {"judge": options["judge"], "sample": options["sample"]}
         result = verify_run(directory, progress=progress, check_report=check_report, **place)
     cli.print_result(as_json, result, lambda: verification_view(result))
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED

@@ -199,7 +199,7 @@ def ended_view(labelling: Labelling) -> Table:
     """Return the number of labelled statements and the place of the labels."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
-        lines.append(f"{call('label', str(labelling.run.directory), 'n', 2 * labelling.total)} draws more")
+        lines.append(f"{call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)} draws more")
     title = f"{labelling.labelled:,} of {labelling.total:,} answered, in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)
 

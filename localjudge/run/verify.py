@@ -151,14 +151,14 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     *,
     judge: JudgeName | None = None,
     engine: Engine | None = None,
-    count: int | None = None,
+    sample: int | None = None,
     seed: int = 0,
     metrics: Sequence[Metric] = (),
     progress: Progress | None = None,
     check_report: Callable[[Run], ReportCheck] = lambda _: ReportCheck(),
     **where: Any,
 ) -> Verification:
-    """Ask the judge all questions of the run again, or `count` drawn by `seed`, and check data and files.
+    """Ask the judge all questions of the run again, or `sample` drawn by `seed`, and check data and files.
 
     `run` is a run or its directory. `check_report` checks its report if no other difference exists. The other arguments
     are those of `localjudge.Run.verify`. Stores the result in the run directory if it is writable. Raises InputError
@@ -180,7 +180,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
             with use_judge(named, engine, settings, progress) as opened:
                 for line in opened.announcement.splitlines():
                     progress.note(line)
-                replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, count, seed))
+                replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, sample, seed))
                 verification = replay.verification()
         verification = verification.with_labels(check_labels(run)).decide()
         is_different = verification.result == "different"
@@ -201,14 +201,14 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
         progress.note(f"{VERIFICATION} is not kept: {error.message}")
 
 
-def _draw_keys(run: Run, count: int | None, seed: int) -> set[bytes]:
+def _draw_keys(run: Run, sample: int | None, seed: int) -> set[bytes]:
     """Draw digests of the keys to ask, from the sorted keys, so that row order does not matter."""
-    if count is not None and (not isinstance(count, int) or count < 1):
+    if sample is not None and sample < 1:
         raise InputError(
-            f"{option_name('sample')} must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions"
+            f"{option_name('sample')} must be at least 1, got {sample}", hint="leave it out to ask all questions"
         )
     keys = sorted(stored_keys(run.directory / STORE))
-    drawn = keys if count is None or count >= len(keys) else random.Random(seed).sample(keys, count)
+    drawn = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
     return set(map(digest, drawn))
 
 

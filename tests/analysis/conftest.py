@@ -59,7 +59,7 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 
 def label(run: Run, say: Callable[[str], Any] = human_of, n: int = 1_000, labeller: str = "ann", **how: Any) -> Run:
     """Give human labels to `n` drawn statements, or to all. `say` returns None to skip."""
-    labelling = Labelling(run, labeller, n=n, **how)
+    labelling = Labelling(run, labeller, sample=n, **how)
     for _ in range(len(labelling.rows)):
         answer = say(labelling.rows[0]["text"])
         if answer is None:

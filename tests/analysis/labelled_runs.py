@@ -37,7 +37,7 @@ def run_of(
 def label(
     run: Run, n: int = 1_000, human_says: Callable[[str], int] = human_of, metrics: Sequence[str] | None = None
 ) -> Run:
-    labelling = Labelling(run, "somebody", n=n, metrics=metrics)
+    labelling = Labelling(run, "somebody", sample=n, metrics=metrics)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if human_says(row["text"]) else 0)

@@ -80,7 +80,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
     drawing = draw_statements(correctable(run), 99, 0)
     assert len(drawing.statements) == len({drawn.key for drawn in drawing.statements}) == 13
-    labelling = Labelling(run, "ann", n=99)
+    labelling = Labelling(run, "ann", sample=99)
     while labelling.rows:
         labelling.answer(0 if labelling.rows[0]["text"].startswith("Fact 1 ") else 1)
     assert run["context_recall"].corrected.mean == pytest.approx(23 / 24)  # type: ignore[union-attr]
@@ -95,7 +95,7 @@ def test_a_statement_of_two_metrics_is_drawn_once_and_corrects_both(scripted_run
 def test_a_drawing_for_one_metric_does_not_cover_another_with_more_statements(scripted_run: ScriptedRun) -> None:
     """All faithfulness statements are in context_recall, which has as many others."""
     run = scripted_run("run", SHARED, {}, metrics=BOTH)
-    labelling = Labelling(run, "ann", n=99, metrics=["faithfulness"])
+    labelling = Labelling(run, "ann", sample=99, metrics=["faithfulness"])
     while labelling.rows:
         labelling.answer(1)
     decisions, frames = Decisions(stored_labels(run.directory)), unit_frames(run)
@@ -210,12 +210,12 @@ def run(judged_run: JudgedRun) -> Run:
 def test_any_keys_give_the_labels_of_a_plain_list(run: Run, pressed: list[str]) -> None:
     """The model is a dict of answers. `!` kills and restarts the session, which clears undo."""
     Path(run.directory / "labels.jsonl").unlink(missing_ok=True)
-    labelling = Labelling(run, "ann", n=5)
+    labelling = Labelling(run, "ann", sample=5)
     order = [row["label_id"] for row in labelling.rows]
     model, opened, passed = dict[str, Any](), [*order], list[str]()
     for key in pressed:
         if key == "!":
-            labelling = Labelling(run, "ann", n=5)
+            labelling = Labelling(run, "ann", sample=5)
             opened, passed = [name for name in order if name not in model], []
         elif key == "u":
             assert labelling.undo() == bool(passed)
@@ -253,13 +253,13 @@ def test_minutes_set_the_number_of_drawn_statements(judged_run: JudgedRun) -> No
 
 def test_a_second_annotator_gets_statements_that_others_labelled(judged_run: JudgedRun) -> None:
     run = judged_run()
-    ann = Labelling(run, "ann", n=5)
+    ann = Labelling(run, "ann", sample=5)
     for label in (1, 0, "?", 1):
         ann.answer(label)
-    bob = Labelling(run, "bob", n=9, again=True)
+    bob = Labelling(run, "bob", sample=9, again=True)
     assert (len(bob.rows), bob.labelled, bob.total) == (3, 0, 3)
     bob.answer(1)
-    assert (len(Labelling(run, "bob", n=9, again=True).rows), bob.labelled) == (2, 1)
+    assert (len(Labelling(run, "bob", sample=9, again=True).rows), bob.labelled) == (2, 1)
     # Bob gets the statements that ann left undecided, but not those she labelled.
-    assert len(Labelling(run, "bob", n=5).rows) == 2
-    assert len(Labelling(run, "ann", n=5).rows) == 1
+    assert len(Labelling(run, "bob", sample=5).rows) == 2
+    assert len(Labelling(run, "ann", sample=5).rows) == 1

@@ -221,9 +221,9 @@ def test_agreement_of_two_annotators_by_hand(judged_run: JudgedRun) -> None:
     .604.
     """
     run = judged_run(samples=30)
-    statements = [row["label_id"] for row in Labelling(run, n=10).rows]
+    statements = [row["label_id"] for row in Labelling(run, sample=10).rows]
     for name, said in (("ann", (1, 1, 1, 1, 1, 1, 0, 0, 0, 0)), ("bob", (1, 1, 1, 1, 1, 0, 0, 0, 0, 1))):
-        labelling = Labelling(run, name, n=10, again=name == "bob")
+        labelling = Labelling(run, name, sample=10, again=name == "bob")
         assert [row["label_id"] for row in labelling.rows] == statements
         for answer in said:
             labelling.answer(answer)  # type: ignore[arg-type]
@@ -387,7 +387,7 @@ def test_an_existing_label_counts_once_for_a_second_drawing(judged_run: JudgedRu
     assert sum(labels(run).labellers.values()) == labels(run).statements == corrected(run).labelled
     # Bob labels 0, ann labels 1 and withdraws it: only bob's label is copied to the third drawing.
     run = judged_run("taken")
-    [first] = Labelling(run, "none", n=1).rows
+    [first] = Labelling(run, "none", sample=1).rows
     values = {part: first[part] for part in ("sample_id", "metric", "position", "text")} | {"key": first["label_id"]}
     for name, said in (("bob", 0), ("ann", 1), ("ann", None)):
         append_labels(run.directory, [decision(human=said, labeller=name, **values)])
@@ -516,7 +516,7 @@ def test_a_named_annotator_is_in_the_sheet_and_the_page(judged_run: JudgedRun, t
 def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedRun, tmp_path: Path) -> None:
     """Ann's name came back as "Ann " from one sheet: she contradicted herself, and was two annotators."""
     run = judged_run()
-    labelling = Labelling(run, "Ann ", n=12)
+    labelling = Labelling(run, "Ann ", sample=12)
     while labelling.rows:
         labelling.answer(1 if human_of(labelling.rows[0]["text"]) else 0)
     rows = [{**row, "human": human_of(row["text"]), "labeller": " Ann\u00a0"} for row in drawn_rows(run, 12)]
@@ -525,7 +525,7 @@ def test_white_space_around_a_name_makes_no_second_annotator(judged_run: JudgedR
     assert read_labels(run, written(tmp_path / "s.jsonl", {**nameless[0], "human": 1}), "Ann ").new == 0
     append_labels(run.directory, [row.model_copy(update={"labeller": "Ann "}) for row in stored_labels(run.directory)])
     assert labels(run).labellers == {"Ann": 12}
-    assert Labelling(run, "Ann ", n=12).rows == []
+    assert Labelling(run, "Ann ", sample=12).rows == []
 
 
 @pytest.mark.parametrize("change", [{"label_id": "0f" * 16}, {"text": "Other."}])

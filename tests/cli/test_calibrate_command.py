@@ -92,7 +92,7 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     for name, script in scripts.items():
         engine = localjudge.ScriptedEngine(script)
         run = localjudge.evaluate(rows, metrics=["faithfulness"], out=name, engine=engine)
-    labelling = Labelling(run, n=48)
+    labelling = Labelling(run, sample=48)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)

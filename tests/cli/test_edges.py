@@ -46,7 +46,7 @@ def test_every_file_is_private_under_any_umask(tmp_path: Path) -> None:
     for arguments in (
         (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
         ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
-        ("label", "run", "--n", "2", "--out", "sheet.csv"),
+        ("label", "run", "--sample", "2", "--out", "sheet.csv"),
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
         environment = {**os.environ, "LOCALJUDGE_HOME": str(tmp_path / "home")}

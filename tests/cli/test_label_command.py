@@ -65,7 +65,7 @@ def metric(call: Call, name: str = "context_recall") -> Any:
 @pytest.mark.parametrize("sheet", ["s.csv", "s.jsonl"])
 def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> None:
     """Human label 1 for all but two judged 1: mean 10/12. Reading it twice adds no labels."""
-    code, output, _ = call("label", "run", "--n", "50", "--seed", "7", "--out", sheet)
+    code, output, _ = call("label", "run", "--sample", "50", "--seed", "7", "--out", sheet)
     assert (code, output) == (0, f"12 statements to label in {sheet}; then: localjudge label run --read FILE\n")
     rows = sheet_of(sheet)
     assert {"human", "sample_id", "text", "label_id"} <= rows[0].keys()
@@ -156,7 +156,7 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
 
 
 def test_too_few_labels_say_how_many_are_missing(run: Run, call: Call) -> None:
-    call("label", "run", "--n", "4", "--out", "s.jsonl")
+    call("label", "run", "--sample", "4", "--out", "s.jsonl")
     fill("s.jsonl", {})
     output = call("label", "run", "--read", "s.jsonl")[1]
     assert "for an interval; next look at 12 labels (8 more, about 3 minutes)" in " ".join(output.split())
@@ -181,13 +181,13 @@ def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run,
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
-        (("label", "run", "--n", "0"), "Invalid value for '--n'"),
+        (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
         (("label", "run", "--seed", "-1", "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
         (("label", "run", "--seed", str(10**18), "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
         (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
         (("label", "run", "--minutes", "inf", "--out", "s.csv"), "minutes must be more than 0"),
         (("label", "run", "--minutes", "0", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "5", "--n", "5", "--out", "s.csv"), "both say how many"),
+        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "both say how many"),
         (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
         (("label", "run", "--out", "there.csv"), "is there already"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
@@ -206,11 +206,11 @@ def test_impossible_requests_are_explained(run: Run, call: Call, arguments: tupl
 
 def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None:
     """Draw more, ask another annotator, or stop, depending on the labels."""
-    call("label", "run", "--n", "2", "--out", "s.jsonl")
+    call("label", "run", "--sample", "2", "--out", "s.jsonl")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
-    assert "draw more with --n" in call("label", "run", "--n", "2", "--out", "more.csv")[2]
-    again = call("label", "run", "--n", "2", "--again", "--labeller", "ann", "--out", "more.csv")[2]
+    assert "draw more with --sample" in call("label", "run", "--sample", "2", "--out", "more.csv")[2]
+    again = call("label", "run", "--sample", "2", "--again", "--labeller", "ann", "--out", "more.csv")[2]
     assert "what others have labelled, and ann has not" in again
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
@@ -266,7 +266,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     """Arrow keys and Home send digits, which must not count. Killed after two labels."""
     rows = [{**row, "user_input": EVIL, "retrieved_contexts": [EVIL]} for row in ROWS]
     scripted_run("run", rows, SCRIPT, metrics=["context_recall"])
-    with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--labeller", "ann") as (process, controller):
         assert "\x1b[2J" not in seen(controller, "0 of 6 answered")
         os.write(controller, b"\x1b[1~")
         os.write(controller, b"1")
@@ -276,7 +276,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert said() == [1, 0]
-    with in_a_terminal("label", "run", "--n", "6", "--labeller", "ann") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--labeller", "ann") as (process, controller):
         seen(controller, "2 of 6 answered")
         os.write(controller, b"u")
         seen(controller, "nothing to undo")
@@ -292,7 +292,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     assert {(row.labeller, row.way) for row in rows_kept} == {("ann", "terminal")}
     # 1 was undone and its statement postponed, so 0 labels the next one.
     assert rows_kept[3].key == rows_kept[4].key != rows_kept[5].key
-    with in_a_terminal("label", "run", "--n", "6", "--again", "--labeller", "bob") as (process, controller):
+    with in_a_terminal("label", "run", "--sample", "6", "--again", "--labeller", "bob") as (process, controller):
         seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
         assert "3 statements labelled by several: 33 % the same" in seen(controller, "signature")

@@ -129,6 +129,6 @@ def test_every_view_names_a_suite_that_supplies_answers_or_labels(call: Call) ->
 
 
 def _sheet_row(run: str, text: str) -> dict[str, Any]:
-    localjudge.Run.open(run).label(f"{run}-labels.jsonl", n=50)
+    localjudge.Run.open(run).label(f"{run}-labels.jsonl", sample=50)
     rows = map(json.loads, Path(f"{run}-labels.jsonl").read_text(encoding="utf-8").splitlines())
     return next(row for row in rows if row["text"] == text)

@@ -54,7 +54,7 @@ def judged(out: str, noise: float, *, metrics: Any = METRICS, script: Any = None
 
 
 def label(run: Run, count: int = 1_000, labeller: str = "ann", says: Any = human, **options: Any) -> None:
-    labelling = Labelling(run, labeller, n=count, **options)
+    labelling = Labelling(run, labeller, sample=count, **options)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(says(row["text"]))

@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "report": lambda directory: Run.open(directory).report(baseline=directory),
     "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
-    "label": lambda directory: Labelling(directory, n=2, labeller="x").answer(1),
+    "label": lambda directory: Labelling(directory, sample=2, labeller="x").answer(1),
     "resume": made,
 }
 
@@ -286,7 +286,7 @@ def test_an_invalid_row_is_refused(tmp_path: Path, line: bytes, message: str) ->
 @pytest.mark.parametrize("draw", ["", "x", "x: context_recall 01234567", f"{10**17}: context_recall 01234567"])
 def test_labels_with_an_unknown_draw_count_as_undrawn(directory: Path, draw: str) -> None:
     """Everything but the name is correct, even the hash of the frame."""
-    [first] = Labelling(directory, n=1, labeller="x", metrics=["context_recall"]).rows
+    [first] = Labelling(directory, sample=1, labeller="x", metrics=["context_recall"]).rows
     frame = frame_of([unit_frames(Run.open(directory))["context_recall"]])
     row = _row(key=first["label_id"], draw=draw, frame=frame, share=0.5, turn=1)
     (directory / "labels.jsonl").write_bytes(row)

@@ -44,7 +44,7 @@ def calibration() -> Calibration:
 
 
 def calibrated(run: Run, name: str) -> Calibration:
-    labelling = Labelling(run, n=1_000)
+    labelling = Labelling(run, sample=1_000)
     while labelling.rows:
         row = labelling.rows[0]
         labelling.answer(1 if row["text"].startswith("One") == (row["sample_id"] != "3") else 0)

@@ -136,10 +136,10 @@ def test_requests_are_drawn_from_the_sorted_keys(run: Run) -> None:
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store:
         keys = [key for (key,) in store.execute("SELECT key FROM request ORDER BY key")]
     engine = same()
-    verify(run, engine=engine, count=3, seed=4)
+    verify(run, engine=engine, sample=3, seed=4)
     of = RequestKeys(run.manifest.judge.engine.as_json)
     assert {of.keyed(request).key for request in engine.asked} == set(random.Random(4).sample(keys, 3))
-    assert verify(run, engine=same(), count=1000).asked_again == 5
+    assert verify(run, engine=same(), sample=1000).asked_again == 5
 
 
 def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
@@ -152,7 +152,7 @@ def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
 
 def test_a_verification_is_readable_until_the_run_changes(run: Run) -> None:
     assert last_verification(run.directory) is None
-    verify(run, engine=same(), count=2)
+    verify(run, engine=same(), sample=2)
     first = last_verification(run.directory)
     assert first is not None
     assert (first.result, first.asked_again, first.stored, first.is_of(run.directory)) == ("bit-identical", 2, 5, True)
