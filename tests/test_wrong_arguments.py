@@ -135,7 +135,7 @@ def test_errors_derive_from_builtin_errors(run: Run, tmp_path: Path) -> None:
         (lambda: evaluate(budget="soon"), ValueError),
         (lambda: evaluate(until="faithfulness"), ValueError),
         (lambda: run.check(["faithfulness"]), ValueError),
-        (Sample, ValueError),  # type: ignore[call-arg]
+        (Sample, ValueError),  # type: ignore[list-item]
         (lambda: Run.open(tmp_path / "none"), FileNotFoundError),
         (lambda: run.compare(tmp_path), FileNotFoundError),
         (lambda: evaluate(reuse=str(tmp_path)), localjudge.MissingRun),
