@@ -110,8 +110,6 @@ def evaluate(
     n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
     gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
     threads: processor threads; None for all available to this process.
-    ray: "local" for workers on this machine, "auto" or "HOST:PORT" for those of a Ray cluster.
-    ray_workers: number of workers, each with the model in memory; None for as many as fit.
     allow_host: one or more other hosts allowed in the judge's address; texts are sent there.
 
     Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged, OutOfResource if the same call

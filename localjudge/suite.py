@@ -142,9 +142,9 @@ def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
     """Resolve the value's paths. Raises InputError for a path that only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
-    if names == "address" and any(host != "local" or key != "ray" for host in values):
+    if names == "address":
         raise _not_in_a_suite(key, value, _ELSEWHERE)
-    if names in ("value", "address") or (names == "words" and isinstance(value, list)):
+    if names == "value" or (names == "words" and isinstance(value, list)):
         return value
     try:
         paths = [_path(key, item, folder, named) for item in values]

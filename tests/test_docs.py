@@ -40,7 +40,6 @@ OPTIONS_OF_OTHERS = {
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
-    *("--address", "--head", "--include-dashboard"),  # Ray
     *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
     *("--logits", "--model", "--parallel", "--port"),  # servers of models
 }

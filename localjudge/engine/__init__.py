@@ -1,6 +1,6 @@
 """Turn requests into answers. This package knows tokens and nothing about retrieval."""
 
-from localjudge.engine.protocol import Engine, EngineStats, TokenCounter
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import ScriptedEngine
 
-__all__ = ["Engine", "EngineStats", "ScriptedEngine", "TokenCounter"]
+__all__ = ["Engine", "EngineStats", "ScriptedEngine"]

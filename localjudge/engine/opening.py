@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localjudge import model_registry
-from localjudge.engine.protocol import Engine, EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
-from localjudge.errors import InputError
+from localjudge.engine.protocol import EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
-from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
 """Packages that run models, with the module whose import loads each."""
@@ -55,27 +53,6 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     from localjudge.engine.server.served_model import served_model
 
     return served_model(judge, settings)
-
-
-def open_judging_engine(
-    model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
-) -> Engine:
-    """Open the engine for a run: the model's, or the workers of a cluster. Close it after use.
-
-    Raises the errors of `open_engine`, and InputError for a cluster that is missing or cannot be used.
-    """
-    if settings.ray is None:
-        return open_engine(model, settings, begin_of_text=begin_of_text, progress=progress)
-    if not isinstance(model, ModelFile):
-        raise InputError(
-            "workers of a Ray cluster open a model's file, and the judge is behind a server",
-            hint=f"name the file with {option('judge')}, or leave out {option_name('ray')}",
-        )
-    from localjudge.engine.llamacpp.engine import VocabularyCounter, outline_of
-    from localjudge.engine.ray_engine import InProcess, RayEngine
-
-    in_process = InProcess(open_engine, outline_of, VocabularyCounter)
-    return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)
 
 
 def open_engine(

@@ -8,14 +8,13 @@ Run `check_engine` (tests/engine/contract.py) on a new engine before using it.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, TypeGuard, get_args, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeGuard, get_args, runtime_checkable
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
-from localjudge.errors import InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
-from localjudge.words import Setting, option, option_name
+from localjudge.words import Setting
 
 _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
     int: "int_type",
@@ -39,14 +38,7 @@ class EngineSettings(Record):
     threads: Annotated[int | None, Setting("Judge", place=True, rescorable=True, calibration=True, doctor=True)] = (
         Field(default=None, ge=1)
     )
-    """Processor threads. Default: all available CPUs (1 per Ray worker). Does not affect results."""
-    ray: Annotated[str | None, Setting("Judge", metavar="ADDRESS", names="address", place=True, rescorable=True)] = (
-        Field(default=None, exclude=True)
-    )
-    """Judge with workers of a Ray cluster: local starts one here, auto or HOST:PORT joins one. Does not affect
-    results."""
-    ray_workers: Annotated[int | None, Setting(place=True, rescorable=True)] = Field(default=None, ge=1, exclude=True)
-    """Workers in the Ray cluster, each with the model in its memory. Default: as many as it has room for."""
+    """Processor threads. Default: all available CPUs. Does not affect results."""
     allow_host: Annotated[
         tuple[str, ...],
         Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
@@ -69,14 +61,6 @@ class EngineSettings(Record):
     @classmethod
     def _hosts(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _of_a_cluster(self) -> Self:
-        if self.ray is None and self.ray_workers:
-            raise InputError(
-                f"{option_name('ray_workers')} is about a Ray cluster", hint=f"name one with {option('ray')}"
-            )
-        return self
 
     @property
     def used_threads(self) -> int:
@@ -102,8 +86,12 @@ class EngineStats(Record):
         return EngineStats(**{name: count - getattr(before, name) for name, count in self})
 
 
-class TokenCounter(Protocol):
-    """Identify a model and count the tokens of requests. Runs no model, so every call is cheap."""
+@runtime_checkable
+class Engine(Protocol):
+    """Answer requests. An open engine keeps a model in memory, so close it after use.
+
+    Only `answers` runs the model. Every other call is cheap.
+    """
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -139,14 +127,6 @@ class TokenCounter(Protocol):
         Skips requests that the model cannot be shown.
         """
 
-    def close(self) -> None:
-        """Free all resources. The object cannot be used afterwards."""
-
-
-@runtime_checkable
-class Engine(TokenCounter, Protocol):
-    """Answer requests. An open engine keeps a model in memory, so close it after use."""
-
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request once. Yields the request's index with its answer as soon as it is available.
 
@@ -165,6 +145,9 @@ class Engine(TokenCounter, Protocol):
     @property
     def shares_prefixes(self) -> bool:
         """Whether shared prefixes are evaluated once. Otherwise each request is evaluated from its first token."""
+
+    def close(self) -> None:
+        """Free all resources. The engine cannot be used afterwards."""
 
 
 @runtime_checkable
@@ -223,15 +206,6 @@ class ModelFacts(NamedTuple):
     memory_bytes: int
 
 
-class ModelOutline(NamedTuple):
-    """Engine data before the model is loaded: its `identity` without the results of loading and testing."""
-
-    identity: dict[str, Any]
-    n_ctx: int
-    memory_bytes: int
-    uses_gpu: bool
-
-
 @runtime_checkable
 class RemoteEngine(Protocol):
     """Engine with a model that runs elsewhere."""
@@ -239,15 +213,6 @@ class RemoteEngine(Protocol):
     @property
     def ignored_settings(self) -> tuple[str, ...]:
         """Names of settings without effect on this engine."""
-
-
-@runtime_checkable
-class ParallelEngine(Protocol):
-    """Engine that processes several requests at once and should therefore receive more per call."""
-
-    @property
-    def works_at_once(self) -> int:
-        """Number of parallel requests, at least 1. May change between calls."""
 
 
 class ReadableEngine(Engine, Protocol):

@@ -345,7 +345,7 @@ def as_run(run: RunLike, *, check: bool = True) -> Run:
 def seconds_per_verdict(run: Run) -> float | None:
     """Return the judge's seconds per verdict over all finished processes.
 
-    Cluster workers count as one faster judge, merged shards as sequential. None if no verdict was asked or timed (all
+    Merged shards count as sequential. None if no verdict was asked or timed (all
     answers reused, or a combined run). Raises RunDirectoryError for a damaged manifest.
     """
     sessions = run.manifest.environment.sessions

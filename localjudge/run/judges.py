@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
+from localjudge.engine.opening import find_model, open_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
 from localjudge.errors import InputError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
@@ -66,7 +66,7 @@ def use_judge(
             # What it cannot be asked is refused before gigabytes are loaded.
             chosen = settings.asking.profile_for(file.profile, metadata_of(file, settings))
             begin_of_text = chosen.profile.begin_of_text
-            ready = open_judging_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
+            ready = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(ready.close)
         opened = wrap_engine(ready, settings, chosen)._replace(source=source)
         yield opened._replace(source=kept.source, memory=kept.memory) if kept else opened
@@ -161,7 +161,7 @@ def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    """Return `TokenCounter.chat_ends`, or None for a profile without a template."""
+    """Return `Engine.chat_ends`, or None for a profile without a template."""
     if profile.converses and isinstance(engine, DescribedEngine):
         return engine.chat_without_ends
     return engine.chat_ends if profile.chat else None

@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from localjudge import types
-from localjudge.engine.protocol import Engine, ParallelEngine
+from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
 from localjudge.judge.wording import PromptWriter
@@ -40,8 +40,6 @@ _DIGEST_BYTES = 16
 _NODES_KEPT = _CUTS_KEPT = 4096
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 _WORTH_SAYING_SECONDS = 10
-_MOST_AT_ONCE = 64
-"""Maximum growth of blocks with the engine's workers: 16,384 samples."""
 
 _Key = TypeVar("_Key")
 
@@ -265,15 +263,9 @@ class Blocks:
     def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
         """Yield every metric on every sample in the order of the data. `count` is the number of samples."""
         done = 0
-        for block in blocks(samples, lambda: self.at_once):
+        for block in blocks(samples):
             done += len(block)
             yield self.evaluate(block, done / count)
-
-    @property
-    def at_once(self) -> int:
-        """Number of requests that the engine processes in parallel."""
-        engine = self.judge.engine
-        return engine.works_at_once if isinstance(engine, ParallelEngine) else 1
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate every metric on these samples, which complete the `share` of all samples."""
@@ -329,13 +321,10 @@ def _links(tasks: Sequence[TaskRef], worded: Sequence[Worded]) -> Iterator[TaskL
             yield TaskLink(task.sample_id, task.metric, task.position, window or 0, keyed.key)
 
 
-def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
-    """Yield the samples in growing blocks, so that the first results appear soon.
-
-    Blocks are larger for engines with parallel requests, because some workers idle at the end of each block.
-    """
+def blocks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
+    """Yield the samples in growing blocks, so that the first results appear soon."""
     rest = iter(samples)
     size = _FIRST_BLOCK
-    while block := list(islice(rest, size * min(at_once(), _MOST_AT_ONCE))):
+    while block := list(islice(rest, size)):
         yield block
         size = min(2 * size, _LARGEST_BLOCK)

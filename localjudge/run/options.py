@@ -17,24 +17,19 @@ _Calibrations = str | Path | Calibration
 _Runs = Run | str | Path
 
 
-class _Machine(TypedDict, total=False):
+class VerifyOptions(TypedDict, total=False):
+    """Where a judge works."""
+
     threads: int | None
     allow_host: str | Sequence[str] | None
 
 
-class VerifyOptions(_Machine, total=False):
-    """Where a judge works."""
-
-    ray: str | None
-    ray_workers: int | None
-
-
-class _Answers(_Machine, total=False):
+class _Answers(VerifyOptions, total=False):
     min_legal_mass: float | None
     cache: bool | int | None
 
 
-class _Scoring(_Answers, VerifyOptions, total=False):
+class _Scoring(_Answers, total=False):
     threshold: float | None
     calibration: _Calibrations | Sequence[_Calibrations] | None
     max_failed: int | None

@@ -2,7 +2,7 @@
 
     LOCALJUDGE_HOME/paces/MODEL-MACHINE-SPEED.json      first digits of checksums
 
-Only for models loaded by this process. Servers, cluster workers and given engines are not timed.
+Only for models loaded by this process. Servers and given engines are not timed.
 `localjudge.record.run.seconds_per_verdict` gives the time of one run for any judge.
 """
 
@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field, FiniteFloat, ValidationError
 
 from localjudge import resources
 from localjudge.engine import hardware
-from localjudge.engine.protocol import EngineStats, ParallelEngine, is_inspectable
+from localjudge.engine.protocol import EngineStats, is_inspectable
 from localjudge.record.store import canonical_sha256
 from localjudge.run.judges import OpenJudge
 from localjudge.run.settings import RunSettings
@@ -60,7 +60,7 @@ def latest_pace(sha256: str) -> Pace | None:
 def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
     """Return the file for the pace of a judge, or None if it is not timed."""
     engine = judge.engine
-    if judge.source is None or not is_inspectable(engine) or isinstance(engine, ParallelEngine):
+    if judge.source is None or not is_inspectable(engine):
         return None
     speed = [settings.engine.used_threads, engine.identity["gpu_layers"], settings.reasons, settings.protocol]
     return _file(engine.identity["model_sha256"], canonical_sha256(speed)[:_DIGITS])

@@ -160,7 +160,7 @@ class RunSettings(EngineSettings):
             message = f"{option_name('limit')} and {draws} cannot both be given"
             raise InputError(message, hint=f"{draws} draws from all of the data")
         if self.shard and self.stops_by:
-            hint = f"no shard knows what the others saw: use {option_name('ray')}, or judge all shards and let "
+            hint = "no shard knows what the others saw: judge all shards first, and let "
             hint += f"{option('reuse', 'SHARD')} take their answers"
             raise InputError(f"{draws} and {option_name('shard')} cannot both be given", hint=hint)
         _ = self.sentences

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 from localjudge.analysis.check import Gate, check_baseline, check_metrics, parse_gate
@@ -156,7 +155,7 @@ class Stopping:
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
             enough = ""
-            if judged >= self.at_least and self._is_time_over(judging):
+            if judged >= self.at_least and self._is_time_over():
                 enough = f"the time is over ({self.plan.settings.budget})"
             elif judged >= next_check:
                 next_check = max(judged + 1, math.ceil((1 + _CHECKED_EVERY) * judged))
@@ -172,20 +171,17 @@ class Stopping:
 
     def draws(self, judging: Blocks) -> Iterator[int]:
         """Judge the samples in order and yield the number of judged samples after each draw."""
-        table, metrics, rest = self.plan.dataset.table, len(self.plan.metrics), iter(self._draws)
-        while draws := list(islice(rest, judging.at_once)):
-            positions = [position for draw in draws for position in draw]
-            share = min(1.0, (len(self.positions) + len(positions)) / self._expected)
+        table = self.plan.dataset.table
+        for draw in self._draws:
+            share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
             asked = judging.asked
-            evaluations = iter(judging.evaluate([table.sample_at(position) for position in positions], share))
-            self._timed += len(draws) if judging.asked > asked else 0
-            for draw in draws:
-                of_draw = list(islice(evaluations, len(draw) * metrics))
-                self._totals.add(of_draw)
-                if self._baseline_scores:
-                    self._baseline_scores.add(of_draw)
-                self.positions += draw
-                yield len(self.positions)
+            evaluations = judging.evaluate([table.sample_at(position) for position in draw], share)
+            self._timed += judging.asked > asked
+            self._totals.add(evaluations)
+            if self._baseline_scores:
+                self._baseline_scores.add(evaluations)
+            self.positions += draw
+            yield len(self.positions)
 
     def pilot(self, judging: Blocks) -> list[AimStatus]:
         """Judge the first samples and return the status of each aim."""
@@ -234,10 +230,10 @@ class Stopping:
         """Return the number of samples to judge for this number of scores."""
         return math.ceil(scored * len(self.positions) / interval.n)
 
-    def _is_time_over(self, judging: Blocks) -> bool:
-        """Return whether the next draws would exceed the budget at the measured speed."""
+    def _is_time_over(self) -> bool:
+        """Return whether the next draw would exceed the budget at the measured speed."""
         passed = time.monotonic() - self._started
-        return self._timed > 0 and passed * (1 + judging.at_once / self._timed) > self._seconds
+        return self._timed > 0 and passed * (1 + 1 / self._timed) > self._seconds
 
     def _in_words(self, statuses: Sequence[AimStatus], judged: int) -> str:
         """Return the progress line for the aim furthest from a decision."""

@@ -103,10 +103,3 @@ def test_block_size_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         names = ("scores.jsonl", "verdicts.jsonl", "summary.json")
         written.append([(run.directory / name).read_bytes() for name in names])
     assert written[0] == written[1]
-
-
-def test_blocks_grow_with_the_workers_up_to_a_bound() -> None:
-    """16 x 3, then 32 x 3 with three workers; 1,000 workers get the same as 64: 16 x 64."""
-    samples = [Sample(id=str(number)) for number in range(5000)]
-    assert [len(block) for block in blocks(samples, lambda: 3)][:2] == [48, 96]
-    assert len(next(blocks(samples, lambda: 1000))) == 1024

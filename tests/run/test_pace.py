@@ -49,12 +49,6 @@ class Timed(ScriptedEngine):
         return EngineStats(unique_tokens=TOKENS * count, seconds_total=SECONDS * count)
 
 
-class Workers(Timed):
-    """An engine with several workers."""
-
-    works_at_once = 2
-
-
 class Server(Timed):
     """A server with an unknown model."""
 
@@ -106,12 +100,12 @@ def test_pace_of_the_last_run_is_stored(tmp_path: Path, home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("count", "engine", "source"),
-    [(15, Timed, "m"), (20, Timed, None), (20, Workers, "m"), (20, Server, "m"), (20, Refusing, "m")],
+    [(15, Timed, "m"), (20, Timed, None), (20, Server, "m"), (20, Refusing, "m")],
 )
 def test_short_and_remote_runs_store_no_pace(
     tmp_path: Path, home: Path, count: int, engine: type[Timed], source: str | None
 ) -> None:
-    """A passed engine, cluster workers, a server, refused questions."""
+    """A passed engine, a server, refused questions."""
     run(count, tmp_path / "run", engine(), source)
     assert not (home / "paces").exists()
 

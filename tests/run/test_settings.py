@@ -25,7 +25,6 @@ from localjudge.run.settings import NOT_IN_FILES, checked
         ("cluster_by", "", "cluster_by: String should have at least 1 character, got ''"),
         ("limit", 1.0, "limit must be a valid integer, got 1.0"),
         ("thresold", 0.5, "there is no option 'thresold'\n  hint: did you mean threshold?"),
-        ("ray_workers", 1, "ray_workers is about a Ray cluster"),
         ("cache", 10**13, "cache must be at most 16777216, got 10000000000000"),
     ],
 )
@@ -35,11 +34,9 @@ def test_an_invalid_value_is_named_with_its_option(name: str, value: Any, proble
     assert str(refused.value).startswith(problem)
 
 
-def test_addresses_of_servers_are_not_stored() -> None:
-    """The address of a cluster names a machine; the address of a suite is only in its file."""
-    settings = checked({"ray": "head.example:6379", "ray_workers": 3})
-    assert "head.example" not in settings.model_dump_json()
-    assert {"ray", "ray_workers", "allow_host", "cache"} == NOT_IN_FILES
+def test_allowed_hosts_are_not_stored() -> None:
+    assert "gpu.example" not in checked({"allow_host": "gpu.example"}).model_dump_json()
+    assert {"allow_host", "cache"} == NOT_IN_FILES
 
 
 def test_abbreviations_are_stored_and_signed_by_content(tmp_path: Path) -> None:

@@ -18,62 +18,16 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Any
 
-from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, RequestTokenizer, TokenizedRequest
+from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
 from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
-from localjudge.engine.llamacpp.loading import load, used_gpu_layers
-from localjudge.engine.llamacpp.model import llama_cpp, open_model
-from localjudge.engine.protocol import EngineSettings, ModelOutline
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.model import llama_cpp
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 from localjudge.words import option_name
-
-
-def outline_of(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    """Describe the engine for a file without loading it. Raises ModelError for a model that cannot judge."""
-    header, gpu_layers = gguf.check(file.path), used_gpu_layers(settings)
-    n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
-    memory_bytes = gguf.needed(header, n_ctx=n_ctx).total
-    return ModelOutline(_identity(file, n_ctx, gpu_layers), n_ctx, memory_bytes, bool(gpu_layers))
-
-
-def _identity(file: ModelFile, n_ctx: int, gpu_layers: int) -> dict[str, Any]:
-    """Return the identity without model results: build, processor features, every setting."""
-    return {
-        "engine": "llama.cpp",
-        "model_sha256": file.sha256,
-        "model_size": file.size,
-        "llama_cpp_python": version("llama-cpp-python"),
-        "llama_cpp": llama_cpp.llama_version().decode(),
-        "llguidance": version("llguidance"),
-        "system": llama_cpp.llama_print_system_info().decode().strip(),
-        "n_ctx": n_ctx,
-        "n_ubatch": gguf.UBATCH,
-        "flash_attention": False,
-        "gpu_layers": gpu_layers,
-        "batching": "isolated",
-    }
-
-
-class VocabularyCounter(RequestTokenizer):
-    """Count tokens with a model's vocabulary only, while other processes answer.
-
-    Raises ModelError if llama.cpp refuses the file. A file without a passed self-check may end the process.
-    """
-
-    def __init__(self, file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> None:
-        outline = outline_of(file, settings)
-        self.identity = outline.identity
-        self.name = file.name
-        self._model = model = open_model(file.path, gpu_layers=0, vocabulary_alone=True)
-        self.metadata = model.metadata
-        vocabulary = model.vocabulary
-        super().__init__(vocabulary, capacity=outline.n_ctx, begin_of_text=begin_of_text, template=vocabulary.template)
-
-    def close(self) -> None:
-        """Free the vocabulary."""
-        self._model.close()
 
 
 class LlamaCppEngine(DecodingEngine):
@@ -118,7 +72,18 @@ class LlamaCppEngine(DecodingEngine):
         """Model, build, processor features and every setting that can change a logit."""
         check, model = self._loaded.self_check, self._loaded.model
         return {
-            **_identity(self._file, self.capacity, self._loaded.gpu_layers),
+            "engine": "llama.cpp",
+            "model_sha256": self._file.sha256,
+            "model_size": self._file.size,
+            "llama_cpp_python": version("llama-cpp-python"),
+            "llama_cpp": llama_cpp.llama_version().decode(),
+            "llguidance": version("llguidance"),
+            "system": llama_cpp.llama_print_system_info().decode().strip(),
+            "n_ctx": self.capacity,
+            "n_ubatch": gguf.UBATCH,
+            "flash_attention": False,
+            "gpu_layers": self._loaded.gpu_layers,
+            "batching": "isolated",
             "architecture": model.metadata["general.architecture"],
             "quantisation": model.quantisation,
             "begin_of_text": bool(self._begin),
