@@ -392,11 +392,15 @@ class TokenizedRequest(NamedTuple):
             raise SampleError(f"the answer did not end within the {self.longest} tokens kept for it")
 
 
-class RequestTokenizer:
-    """Count and tokenize requests with a model's vocabulary and chat template, without running the model.
+class DecodingEngine(ABC):
+    """Base of engines: decodes each answer separately and duplicates only once. Subclasses evaluate the tokens.
 
     `capacity` is the maximum number of tokens. `begin_of_text` states whether prompts start with the begin token.
     """
+
+    _larger_context: str  # what to do about a request that does not fit
+    _unique = _generated = 0
+    _total = 0.0
 
     def __init__(
         self, vocabulary: Vocabulary, *, capacity: int, begin_of_text: bool, template: ChatTemplate | None
@@ -410,12 +414,12 @@ class RequestTokenizer:
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """See `TokenCounter.chat_ends`."""
+        """See `Engine.chat_ends`."""
         return chat_ends(**self._template._asdict()) if self._template else None
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """The model's chat template if it only supports conversations, otherwise None."""
+        """See `DescribedEngine.chat_without_ends`."""
         return without_ends(**self._template._asdict()) if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
@@ -454,22 +458,6 @@ class RequestTokenizer:
         begin = vocabulary.decode(list(self._begin)).decode(errors="replace")
         is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
         return spelled if is_written else spelled.removeprefix(begin)
-
-
-def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
-    return tuple(
-        token
-        for piece in node
-        for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
-    )
-
-
-class DecodingEngine(RequestTokenizer, ABC):
-    """Base of engines: decodes each answer separately and duplicates only once. Subclasses evaluate the tokens."""
-
-    _larger_context: str  # what to do about a request that does not fit
-    _unique = _generated = 0
-    _total = 0.0
 
     @abstractmethod
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
@@ -538,3 +526,11 @@ class DecodingEngine(RequestTokenizer, ABC):
             self._unique += answer.continued_tokens
             self._generated += answer.free_tokens
             self._total += time.perf_counter() - started
+
+
+def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
+    return tuple(
+        token
+        for piece in node
+        for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
+    )
