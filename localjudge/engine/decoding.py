@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.protocol import EngineStats
-from localjudge.engine.tokens import ChatTemplate, Vocabulary, chat_ends, without_ends
+from localjudge.engine.tokens import ChatTemplate, Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
@@ -415,12 +415,12 @@ class DecodingEngine(ABC):
     @property
     def chat_ends(self) -> ChatEnds | None:
         """See `Engine.chat_ends`."""
-        return chat_ends(**self._template._asdict()) if self._template else None
+        return self._template.ends if self._template else None
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
         """See `DescribedEngine.chat_without_ends`."""
-        return without_ends(**self._template._asdict()) if self._template else None
+        return self._template.without_ends if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """Tokenize a request and compile its grammars.

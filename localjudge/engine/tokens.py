@@ -30,8 +30,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge.errors import ModelError, SampleError
@@ -52,58 +53,68 @@ class ChatTemplate(NamedTuple):
     bos: str
     eos: str
 
+    @property
+    def ends(self) -> ChatEnds:
+        """Text around one message. Raises ModelError unless the message appears exactly once."""
+        rendered = self._rendered([[{"role": "user", "content": _MARKER}]]).only_prompt()
+        if rendered.count(_MARKER) != 1:
+            raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
+        head, tail = rendered.split(_MARKER)
+        return self.without_ends._replace(head=head, tail=tail + answer_opener(tail))
 
-def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
-    """Render a chat template around one message. Raises ModelError unless the message appears exactly once."""
-    rendered = _render(template, [[{"role": "user", "content": _MARKER}]], {}, bos=bos, eos=eos).only_prompt()
-    if rendered.count(_MARKER) != 1:
-        raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
-    head, tail = rendered.split(_MARKER)
-    tail += answer_opener(tail)
-    return without_ends(template, bos=bos, eos=eos)._replace(head=head, tail=tail)
+    @property
+    def without_ends(self) -> ChatEnds:
+        """The template for conversations only. It may require arguments that a single message lacks."""
+        digest = hashlib.sha256(self.template.encode("utf-8", "surrogatepass")).hexdigest()
+        return ChatEnds("", "", digest, self.conversation)
 
+    def conversation(self, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any]) -> str:
+        """Render the prompt for these messages. Raises ModelError if the template fails or ignores an argument."""
+        reply = self._rendered([messages], arguments)
+        if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
+            raise ModelError(
+                f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
+                hint="use a conversion of the model with its own chat template, or another profile",
+            )
+        rendered = reply.only_prompt()
+        return rendered + answer_opener(rendered)
 
-def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
-    """Return the template for conversations only. It may require arguments that a single message lacks."""
-    digest = hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest()
-    return ChatEnds("", "", digest, partial(conversation, template, bos=bos, eos=eos))
+    def between_turns(self) -> tuple[str, ...]:
+        """Return the text between messages, and before the first one for a system message.
 
+        Removes begin and end tokens. A template that refuses a system message or several turns gets a shorter
+        conversation. Returns () if it refuses all of them.
+        """
+        marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
+        conversations = [
+            [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)]
+            for roles in _CONVERSATIONS
+        ]
+        pattern = re.compile("|".join(marks))
+        for roles, prompt in zip(_CONVERSATIONS, self._rendered(conversations).prompts, strict=True):
+            rendered = prompt.get("text", "")
+            if pattern.findall(rendered) != marks[: len(roles)]:
+                continue
+            texts = pattern.split(rendered)
+            before, *between = (text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts)
+            if roles[0] == "system":
+                between.insert(0, before.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
+            return tuple(between)
+        return ()
 
-def conversation(
-    template: str, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any], *, bos: str, eos: str
-) -> str:
-    """Render the prompt for these messages. Raises ModelError if the template fails or ignores an argument."""
-    reply = _render(template, [messages], arguments, bos=bos, eos=eos)
-    if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
-        raise ModelError(
-            f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
-            hint="use a conversion of the model with its own chat template, or another profile",
-        )
-    rendered = reply.only_prompt()
-    return rendered + answer_opener(rendered)
-
-
-def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
-    """Return the text that a template writes between messages, and before the first one for a system message.
-
-    Removes begin and end tokens. A template that refuses a system message or several turns gets a shorter conversation.
-    Returns () if it refuses all of them.
-    """
-    marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
-    conversations = [
-        [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)] for roles in _CONVERSATIONS
-    ]
-    pattern = re.compile("|".join(marks))
-    prompts = _render(template, conversations, {}, bos=bos, eos=eos).prompts
-    for roles, prompt in zip(_CONVERSATIONS, prompts, strict=True):
-        rendered = prompt.get("text", "")
-        if pattern.findall(rendered) != marks[: len(roles)]:
-            continue
-        before, *between = (text.replace(bos, "").replace(eos, "").strip() for text in pattern.split(rendered))
-        if roles[0] == "system":
-            between.insert(0, before.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
-        return tuple(between)
-    return ()
+    def _rendered(
+        self, conversations: Sequence[Sequence[Mapping[str, str]]], arguments: Mapping[str, Any] = MappingProxyType({})
+    ) -> "_Rendered":
+        """Render prompts for conversations. Raises ModelError if rendering exceeds its limits."""
+        shared = {**_USUAL, **arguments, "bos_token": self.bos, "eos_token": self.eos}
+        request = {
+            # Tags that say where training computes its loss are not Jinja's own.
+            "template": _GENERATION.sub(r"{#\1 \2#}", self.template),
+            "conversations": [{**shared, "messages": messages} for messages in conversations],
+            "now": "2025-01-01T00:00:00+00:00",
+            "limits": _LIMITS,
+        }
+        return _reply(json.dumps(request))
 
 
 def answer_opener(tail: str) -> str:
@@ -133,26 +144,6 @@ class _Rendered(NamedTuple):
 
 def _unusable(why: str) -> ModelError:
     return ModelError(f"the model's chat template cannot be rendered: {why}", hint="use another conversion of it")
-
-
-def _render(
-    template: str,
-    conversations: Sequence[Sequence[Mapping[str, str]]],
-    arguments: Mapping[str, Any],
-    *,
-    bos: str,
-    eos: str,
-) -> _Rendered:
-    """Render prompts for conversations. Raises ModelError if rendering exceeds its limits."""
-    shared = {**_USUAL, **arguments, "bos_token": bos, "eos_token": eos}
-    request = {
-        # Tags that say where training computes its loss are not Jinja's own.
-        "template": _GENERATION.sub(r"{#\1 \2#}", template),
-        "conversations": [{**shared, "messages": messages} for messages in conversations],
-        "now": "2025-01-01T00:00:00+00:00",
-        "limits": _LIMITS,
-    }
-    return _reply(json.dumps(request))
 
 
 @lru_cache(maxsize=64)
@@ -269,7 +260,7 @@ class Vocabulary:
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
     def _plain_turn_markers(self) -> frozenset[str]:
-        texts = between_turns(**self.template._asdict()) if self.template else ()
+        texts = self.template.between_turns() if self.template else ()
         plain = [text for text in texts if not self._literals.search(text.encode())]
         lines = {line.strip() for text in plain for line in text.split("\n")}
         return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))

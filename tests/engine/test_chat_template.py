@@ -16,7 +16,7 @@ CHATML = (
 
 
 def ends(template: str) -> ChatEnds:
-    return chat.chat_ends(template, bos="<s>", eos="</s>")
+    return chat.ChatTemplate(template, bos="<s>", eos="</s>").ends
 
 
 HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
@@ -137,7 +137,8 @@ ALPACA = (
 )
 def test_turn_markers_are_found(template: str, texts: tuple[str, ...]) -> None:
     """Without begin and end tokens and the preamble; the system turn comes first."""
-    assert tuple(text.strip() for text in chat.between_turns(template, bos="<s>", eos="</s>")) == texts
+    markers = chat.ChatTemplate(template, bos="<s>", eos="</s>").between_turns()
+    assert tuple(marker.strip() for marker in markers) == texts
 
 
 def test_a_random_template_gives_the_same_prompt_twice() -> None:

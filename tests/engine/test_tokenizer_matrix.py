@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import random_model
 
-from localjudge.engine import tokens as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
@@ -114,7 +114,7 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
         folder: Path = request.getfixturevalue("vocabularies")
         template = (folder / "templates" / f"{pair[1]}.jinja").read_text(encoding="utf-8")
     bos, eos = (engine.vocabulary.text_of(token) for token in (engine.vocabulary.bos, engine.vocabulary.eos))
-    return chat.chat_ends(template, bos=bos, eos=eos)
+    return ChatTemplate(template, bos, eos).ends
 
 
 def tasks(script: str) -> list[Task]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine import tokens as chat
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError, ModelError
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter, skeleton
@@ -33,8 +33,8 @@ def ends_for(profile: str) -> ChatEnds | None:
     template = TEMPLATES[profile]
     if template is None:
         return None
-    make = chat.without_ends if prompts.load_profile(profile).converses else chat.chat_ends
-    return make(template, bos="<s>", eos="</s>")
+    chat = ChatTemplate(template, bos="<s>", eos="</s>")
+    return chat.without_ends if prompts.load_profile(profile).converses else chat.ends
 
 
 def judge(profile: str) -> PromptWriter:
@@ -152,7 +152,7 @@ def pieces(request: VerdictRequest) -> list[Piece]:
 
 def test_documents_in_a_json_template_are_escaped_as_json() -> None:
     """The template shows documents with `tojson`, so quotation marks of the user cannot end the string."""
-    ends = chat.without_ends(DOCUMENTS_IN_JSON, bos="", eos="")
+    ends = ChatTemplate(DOCUMENTS_IN_JSON, bos="", eos="").without_ends
     asked = PromptWriter(prompts.load_profile("granite-guardian"), ends).request(
         statement('Said "no".', ('He said "no"\n<b>é',))
     )
@@ -176,13 +176,13 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
 )
 def test_another_chat_template_is_refused_before_anything_is_asked(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint):
-        PromptWriter(prompts.load_profile("granite-guardian"), chat.without_ends(template, bos="", eos=""))
+        PromptWriter(prompts.load_profile("granite-guardian"), ChatTemplate(template, bos="", eos="").without_ends)
     with pytest.raises(InputError, match="inside the model's chat template, and there is none"):
         PromptWriter(prompts.load_profile("minicheck"))
 
 
 def test_the_chat_template_and_its_output_identify_the_judge() -> None:
-    other = chat.without_ends(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>")
+    other = ChatTemplate(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>").without_ends
     before = judge("granite-guardian").identity
     after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
     assert {key for key in before if before[key] != after[key]} == {"chat_template_sha256", "chat_ends_sha256"}
@@ -190,6 +190,6 @@ def test_the_chat_template_and_its_output_identify_the_judge() -> None:
 
 def test_message_marks_with_two_digits_are_told_apart() -> None:
     """`mark-1` is a prefix of `mark-10`."""
-    ends = chat.without_ends(CHATML, bos="", eos="")
+    ends = ChatTemplate(CHATML, bos="", eos="").without_ends
     gaps = skeleton(prompts.load_profile("minicheck"), ends, "attribution", ("user",) * 12).gaps
     assert (len(gaps), any("localjudge" in gap for gap in gaps)) == (13, False)

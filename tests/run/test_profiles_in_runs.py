@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine
-from localjudge.engine import tokens as chat
+from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError
 from localjudge.judge import profile as prompts
 from localjudge.record.run import Run
@@ -38,12 +38,12 @@ class Templated(ScriptedEngine):
     @property
     def chat_ends(self) -> ChatEnds | None:
         """Return the text of the template around a message."""
-        return chat.chat_ends(self.template, bos="", eos="")
+        return ChatTemplate(self.template, bos="", eos="").ends
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
         """Return the same for conversations."""
-        return chat.without_ends(self.template, bos="", eos="")
+        return ChatTemplate(self.template, bos="", eos="").without_ends
 
 
 class MiniCheck(Templated):
