@@ -29,7 +29,7 @@ from localjudge.errors import InputError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
-from localjudge.metrics.metric import options_of
+from localjudge.metrics.documents import DocumentMetric
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
@@ -429,7 +429,7 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     if not_used := _unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.table.without_text:
-        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
+        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
         how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
         yield f"{_listed(dataset.table.without_text)}: ids and no texts{how}"
     elif bare := dataset.table.bare:
