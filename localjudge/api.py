@@ -24,7 +24,7 @@ from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, directory_for, progress_for, runs_in
 from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
+from localjudge.run.judges import JudgeName
 from localjudge.run.options import CalibrateOptions, RunOptions, named
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import checked
@@ -35,7 +35,7 @@ from localjudge.words import option_name
 def evaluate(
     data: Data,
     *,
-    judge: JudgeName | Judge = DEFAULT_JUDGE,
+    judge: JudgeName | Judge | None = None,
     metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
     out: Output = None,
     engine: Engine | None = None,
@@ -49,7 +49,8 @@ def evaluate(
         dataclasses, a mapping of columns, or another package's frame, table or data set.
     judge: a registered name, the path of a GGUF file, a name from `localjudge models`, or the address of a server on
         this machine ("http://127.0.0.1:8080"). Or an open `localjudge.Judge`, which stays open and provides the
-        default settings; other threads that use it wait.
+        default settings; other threads that use it wait. None for the reference judge, which compares words only:
+        mind `run.judge.caution`.
     metrics: names, metric objects and `Criterion` objects, or one; None for the default metrics that the columns allow.
         A mean is a share from 0 to 1. Higher is better, except for refusal and noise_sensitivity.
         Names, by the columns that they need (docs/metrics.md says what each asks):

@@ -112,9 +112,12 @@ class Run(record.Run):
         """Return a row for each sample, in the order of the data and with its index: texts, your columns, scores.
 
         `rows` is "samples", "scores" or "verdicts". Each metric has two columns: its score in [0, 1] (NaN if missing)
-        and its status (scored, undefined or failed). Raises InputError if pandas is not installed.
+        and its status (scored, undefined or failed). `attrs["caution"]` is the judge's, or None. Raises InputError if
+        pandas is not installed.
         """
-        return pandas_frame(self, rows, self.types)
+        frame = pandas_frame(self, rows, self.types)
+        frame.attrs["caution"] = self.judge.caution
+        return frame
 
     @check_arguments
     def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":

@@ -24,7 +24,6 @@ from localjudge.report.tables import estimate_view, summary_values, summary_view
 from localjudge.run.combine import combine_runs
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.plan import Plan, plan
 from localjudge.run.settings import RunSettings, checked, settings_with
 from localjudge.run.verify import verify_run
@@ -62,7 +61,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
         return _list_metrics(as_json)
     arguments, suite = _arguments(data, options)
     checks, run_settings = Checks(arguments), checked(cli.settings_in(arguments))
-    judge = arguments.get("judge") or DEFAULT_JUDGE
+    judge = arguments.get("judge")
     if not options["dry_run"]:
         checks.begin()
     with cli.progress_shown(quiet=quiet) as progress:
@@ -124,7 +123,7 @@ def _rescore(directory: Path, arguments: Mapping[str, Any], checks: Checks, prog
     return rescore_run(before, names, cli.settings_in(arguments), **where, progress=progress)
 
 
-def _estimate(planned: Plan, judge: str, baseline: Run | None, progress: Progress, as_json: bool) -> int:
+def _estimate(planned: Plan, judge: str | None, baseline: Run | None, progress: Progress, as_json: bool) -> int:
     estimate = estimate_plan(planned, judge=judge, baseline=baseline, progress=progress)
     progress.close()
     cli.print_result(as_json, estimate, lambda: estimate_view(estimate))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localjudge import model_registry
 from localjudge.engine.protocol import EngineBuild, EngineSettings, ModelFacts, NamedModel, ReadableEngine
+from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 
@@ -79,6 +80,17 @@ def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
     from localjudge.engine.llamacpp.gguf import facts_of
 
     return facts_of(path, n_ctx)
+
+
+def can_judge(path: Path) -> bool:
+    """Return whether a model file can judge, by a quick look at the beginning of its header."""
+    from localjudge.engine.llamacpp.gguf import check
+
+    try:
+        check(path, words=False)
+    except (ModelError, OutOfResource):
+        return False
+    return True
 
 
 def engine_build() -> EngineBuild:

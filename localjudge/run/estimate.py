@@ -19,7 +19,7 @@ from localjudge.progress import Progress, count_with_progress
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.run import Run
 from localjudge.run import judges
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
+from localjudge.run.judges import JudgeName, OpenJudge
 from localjudge.run.loop import Blocks, TaskRef, Wording, answers_in_order, blocks, digest, distinct, evaluate_samples
 from localjudge.run.pace import Pace, pace_of
 from localjudge.run.plan import Noted, Plan, report_data
@@ -72,7 +72,7 @@ class Estimate(Record):
 def estimate_plan(
     planned: Plan,
     *,
-    judge: JudgeName = DEFAULT_JUDGE,
+    judge: JudgeName | None = None,
     engine: Engine | None = None,
     baseline: Run | None = None,
     progress: Progress | None = None,

@@ -25,7 +25,7 @@ from localjudge.record.label_rows import label_file, now
 from localjudge.record.manifest import Session
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store
-from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
+from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import Noted, Plan, StoppedRun, default_directory, plan_from_run, report_data, wanted_metrics
@@ -37,7 +37,7 @@ from localjudge.words import numbered, option, option_name
 def run_plan(
     planned: Plan,
     *,
-    judge: JudgeName | OpenJudge = DEFAULT_JUDGE,
+    judge: JudgeName | OpenJudge | None = None,
     out: str | Path | None = None,
     engine: Engine | None = None,
     baseline: Run | None = None,

@@ -5,16 +5,17 @@ caller.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import find_model, open_engine, who_it_is
+from localjudge.engine.opening import can_judge, find_model, open_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
 from localjudge.errors import InputError
 from localjudge.judge.profile import ChosenProfile, PromptProfile
 from localjudge.judge.wording import PromptWriter
+from localjudge.local_models import FoundModel, models_of
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
@@ -23,7 +24,7 @@ from localjudge.record.differences import format_differences
 from localjudge.record.manifest import UNPROVED, EngineIdentity, JudgeIdentity
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
-from localjudge.words import option, option_name
+from localjudge.words import numbered, option, option_name
 
 DEFAULT_JUDGE = "reference"
 JudgeName = str | Path
@@ -47,9 +48,9 @@ class OpenJudge(NamedTuple):
 
 @contextmanager
 def use_judge(
-    judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
+    judge: JudgeName | OpenJudge | None, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
 ) -> Iterator[OpenJudge]:
-    """Yield the judge. A given engine replaces the model and is not closed.
+    """Yield the judge, or by default the reference judge. A given engine replaces the model and is not closed.
 
     An open judge is used with these settings and stays open, but keeps its model and context. Raises ModelError if the
     model cannot be found or used, InputError for an invalid judge, and the errors of `wrap_engine`.
@@ -58,10 +59,10 @@ def use_judge(
     ready = kept.engine if kept else engine
     with ExitStack() as stack:
         if ready is None:
-            if not isinstance(judge, str | Path):
+            if not isinstance(judge, str | Path | None):
                 hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
-            file = find_model(str(judge), settings.engine)
+            file = find_model(str(judge or DEFAULT_JUDGE), settings.engine)
             source = file.source
             # What it cannot be asked is refused before gigabytes are loaded.
             chosen = settings.asking.profile_for(file.profile, metadata_of(file, settings))
@@ -69,7 +70,21 @@ def use_judge(
             ready = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
             stack.callback(ready.close)
         opened = wrap_engine(ready, settings, chosen)._replace(source=source)
+        if judge is None and engine is None and (others := other_judges()):
+            opened = opened._replace(announcement=f"{opened.announcement}\n{others}")
         yield opened._replace(source=kept.source, memory=kept.memory) if kept else opened
+
+
+def other_judges() -> str:
+    """Name the models on this machine that can judge, or return "". Reads file names and the beginnings of headers."""
+    models: dict[Path, str] = {}
+    with suppress(Exception):  # advice never ends a run
+        for program in ("ollama", "hf", "lmstudio"):
+            for model in models_of(program):
+                if isinstance(model, FoundModel) and can_judge(model.path):
+                    models.setdefault(model.path.resolve(), model.source)
+    example = option("judge", next(iter(models.values()), ""))
+    return f"{numbered(len(models), 'model')} on this machine can judge, for example {example}" if models else ""
 
 
 def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:

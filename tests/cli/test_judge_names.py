@@ -8,9 +8,10 @@ import pytest
 import localjudge
 from localjudge import model_registry, resources
 from localjudge.errors import ModelError
+from localjudge.run.judges import other_judges
 from localjudge.run.settings import judge_of
 from tests.cli.conftest import OPENINGS, Call, write_rows
-from tests.local_models.conftest import pulled, user
+from tests.local_models.conftest import gguf, manifest, pulled, user
 
 pytestmark = pytest.mark.engine
 
@@ -33,6 +34,32 @@ def store(user: Path) -> Path:
     store = user / ".ollama" / "models"
     pulled(store, "registry.ollama.ai/library/judge/latest", resources.bundled_file("models", "reference-judge.gguf"))
     return store
+
+
+@pytest.mark.usefixtures("store")
+def test_the_default_judge_names_others_and_no_file_does(call: Call) -> None:
+    """Not if the user names the reference judge, and not in files of the run."""
+    others = "1 model on this machine can judge, for example --judge ollama:judge:latest"
+    command = [part for part in RUN if part != "--quiet"]
+    assert others in call(*command)[2]
+    stored = Path("run/summary.json").read_bytes()
+    assert others not in call(*command[:-1], "named", "--judge", "reference")[2]
+    assert Path("named/summary.json").read_bytes() == stored
+    assert b"ollama" not in b"".join(path.read_bytes() for path in Path("run").iterdir())
+    run = localjudge.evaluate("data.jsonl", metrics="context_recall", threads=1, out=False, progress=False)
+    assert "1 model on this machine can judge, for example judge='ollama:judge:latest'" in run.notes
+    assert run.judge.caution == run.to_pandas().attrs["caution"] == CARD["caution"]
+
+
+def test_only_models_that_can_judge_are_counted(user: Path) -> None:
+    """Unreadable places never end a run."""
+    assert other_judges() == ""
+    folder = user / ".lmstudio" / "models" / "org" / "repo"
+    gguf(folder / "chat.Q4_K_M.gguf")
+    gguf(folder / "embeds.Q8_0.gguf", "nomic-bert")
+    (folder / "cut.Q6_K.gguf").write_bytes(b"GGUF")
+    manifest(user / ".ollama" / "models", "registry.ollama.ai/library/odd/latest", "{")
+    assert other_judges() == "1 model on this machine can judge, for example judge='lmstudio:org/repo:Q4_K_M'"
 
 
 def test_the_name_of_the_judge_does_not_change_the_run(store: Path, call: Call) -> None:
