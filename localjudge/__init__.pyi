@@ -1,5 +1,4 @@
 from localjudge.api import calibrate as calibrate
-from localjudge.api import combine as combine
 from localjudge.api import evaluate as evaluate
 from localjudge.api import merge as merge
 from localjudge.engine.scripted import ScriptedEngine as ScriptedEngine

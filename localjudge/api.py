@@ -1,6 +1,6 @@
 """Functions that make runs, for Python users. The command line uses the same plan.
 
-    evaluate(data, judge=...) ──> Run      merge([shards]), combine([runs of several judges]) ──> Run
+    evaluate(data, judge=...) ──> Run      merge([shards]) ──> Run
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
 
 The methods of a run are in `localjudge.result`.
@@ -22,7 +22,6 @@ from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
 from localjudge.result import Output, Run, directory_for, progress_for, runs_in
-from localjudge.run.combine import combine_runs
 from localjudge.run.job import run_plan
 from localjudge.run.judges import JudgeName
 from localjudge.run.options import CalibrateOptions, RunOptions, named
@@ -86,7 +85,7 @@ def evaluate(
     skip_bad_rows: skip and count unusable rows instead of raising DataError (False).
     limit: use only the first N samples.
     sample, seed: use N samples drawn at random by id; a larger N includes the samples of a smaller N.
-    shard: one of n parts by id, such as "1/4", for separate processes; `merge` combines them.
+    shard: one of n parts by id, such as "1/4", for separate processes; `merge` joins them.
     until, baseline: one or more gates such as "context_recall>=0.8": samples are judged in random order, by `seed`,
         until all are decided. "context_recall.delta>=-0.02" compares with the baseline, an earlier run. The intervals
         of such a run are confidence sequences. `Run.check` with the same gates gives the results.
@@ -141,20 +140,6 @@ def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bo
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(merge_shards(runs_in(shards), out, shown))
-
-
-@check_arguments
-def combine(runs: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Combine runs of different judges on the same data.
-
-    runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
-    out: the directory of the combined run, whose probabilities have the mean log odds.
-
-    Raises InputError for runs with different units or the same judge, and RunDirectoryError if a run cannot be read or
-    `out` cannot be written. For `progress`, see `evaluate`.
-    """
-    with closing(progress_for(progress)) as shown:
-        return Run.of(combine_runs(runs_in(runs), out, progress=shown))
 
 
 @check_arguments

@@ -276,22 +276,11 @@ class Answer(Record):
     reason: str | None = None
 
 
-class JudgeVote(NamedTuple):
-    """Probability of 1 that one judge of a combined run gave a unit, None without an answer."""
-
-    judge: str
-    p_yes: float | None
-
-
 class NoAnswer(Record):
-    """Reason for a missing valid answer. `legal_mass` is set if the valid answers had too little probability.
-
-    `votes` are of the judges of a combined run, and not part of a stored answer.
-    """
+    """Reason for a missing valid answer. `legal_mass` is set if the valid answers had too little probability."""
 
     error: str
     legal_mass: float | None = None
-    votes: tuple[JudgeVote, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class Verdict(Record):
@@ -302,7 +291,6 @@ class Verdict(Record):
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
-    votes: tuple[JudgeVote, ...] = ()
 
 
 class VerdictRule(NamedTuple):
@@ -323,7 +311,7 @@ class VerdictRule(NamedTuple):
 class JudgeCard(Record):
     """Description of the judge in every result. `size` is in bytes. `caution` must accompany every number.
 
-    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for a combined run. `examined`
+    `sha256`, `size` and `quantisation` are None for an engine without a model file. `examined`
     is the result of `doctor`, if the card is shown with it, and in no file of a run.
     """
 

@@ -96,7 +96,6 @@ class Whole(Half):
         (lambda _: Judge.open(foo=1), "hint: the options are judge, engine"),  # type: ignore[call-arg]
         (lambda run: run.to_pandas("rows"), "rows cannot be 'rows'"),
         (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
-        (lambda _: localjudge.combine(3, out="x"), "runs must be a list"),  # type: ignore[arg-type]
         (lambda _: evaluate(out=3), "out cannot be 3\n  hint: it takes a text, a path, False or None"),
         (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
         (lambda _: evaluate(gates=["a>=1"]), "there is no option 'gates'"),

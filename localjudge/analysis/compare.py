@@ -360,17 +360,10 @@ def compare(
 
 
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """Return differences between the judges, except for metrics of one run only. Combined runs list their judges."""
-    judges = [side.manifest.judge for side in (baseline, run)]
-    parts = [judge.as_json for judge in judges]
-    if judges[0].each.keys() != judges[1].each.keys():
-        parts = [
-            {name: value for name, value in part.items() if name not in ("engine", "judge", "combined")}
-            | {"judges": str(side.summary.judge)}
-            for part, side in zip(parts, (baseline, run), strict=True)
-        ]
+    """Return differences between the judges, except for metrics of one run only."""
     aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
-    return tuple(change for change in differences(*parts) if not change.ingredient.startswith(aside))
+    changes = differences(baseline.manifest.judge, run.manifest.judge)
+    return tuple(change for change in changes if not change.ingredient.startswith(aside))
 
 
 class _BothRuns:

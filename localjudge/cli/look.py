@@ -14,7 +14,6 @@ from localjudge.cli import options as cli
 from localjudge.cli.gates import Checks, values, views
 from localjudge.cli.main import ExitCode
 from localjudge.errors import InputError
-from localjudge.record.result_rows import row_values
 from localjudge.record.run import Run
 from localjudge.report import tables
 from localjudge.report.export import Format, Rows, exported_parts
@@ -82,8 +81,8 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
             "schema_version": run.summary.schema_version,
             "judge": run.judge.model_dump(mode="json"),
             "sample": sample.model_dump(mode="json"),
-            "scores": [row_values(row) for row in run.scores_of(sample.id) if row.metric in listed],
-            "verdicts": [row_values(row) for row in run.verdicts_of(sample.id) if row.metric in listed],
+            "scores": [vars(row) for row in run.scores_of(sample.id) if row.metric in listed],
+            "verdicts": [vars(row) for row in run.verdicts_of(sample.id) if row.metric in listed],
         },
         lambda: [
             *(sample_view(run, sample.id, metric=metric) for metric in names or (None,)),

@@ -31,7 +31,6 @@ COMMANDS = {
     "doctor": ("judges", "Check a judge and this machine before a run."),
     "models": ("judges", "List the models on this machine that could judge."),
     "merge": ("run", "Make one run of the shards that several processes judged."),
-    "combine": ("run", "Combine runs of several judges on the same data."),
 }
 """Module in `localjudge.cli` and summary of each command."""
 _RESUMES = ("run", "calibrate", "label")

@@ -159,7 +159,7 @@ def judge_option(default: str = "reference", *, several: bool = False) -> _Decor
 
 def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
     if len(judges) > 1:
-        raise InputError("--judge was given twice", hint="run each judge, then: localjudge combine A B --out DIR")
+        raise InputError("--judge was given twice", hint="run each judge into a directory of its own")
     return judges[0] if judges else None
 
 

@@ -1,4 +1,4 @@
-"""Commands that make a run or ask its judge again: `run`, `merge`, `combine`, `verify`."""
+"""Commands that make a run or ask its judge again: `run`, `merge`, `verify`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,6 @@ from localjudge.report.html_page import write_report
 from localjudge.report.made_again import check_report
 from localjudge.report.sample import verdicts_view
 from localjudge.report.tables import estimate_view, summary_values, summary_view
-from localjudge.run.combine import combine_runs
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.plan import Plan, plan
@@ -158,21 +157,6 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
     """
     with cli.progress_shown(quiet=quiet) as progress:
         run = merge_shards(shards, out, progress)
-    return _print_run(run, as_json)
-
-
-@cli.command("combine", "localjudge combine runs/by-a runs/by-b --out runs/both")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=cli.PATH)
-@cli.out_option("Directory of the new run.", required=True)
-@cli.quiet_option
-@cli.json_option
-def combine_command(runs: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
-    """Combine runs of different judges on the same data and metrics by the mean of their log odds.
-
-    The result is a normal run. Opens no model and leaves the runs unchanged.
-    """
-    with cli.progress_shown(quiet=quiet) as progress:
-        run = combine_runs(runs, out, progress=progress)
     return _print_run(run, as_json)
 
 

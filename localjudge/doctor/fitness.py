@@ -18,7 +18,7 @@ normal with one variance, an AUC of .65 is a balanced accuracy of .61, which lea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
+from math import ceil, log, log1p
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
@@ -40,7 +40,6 @@ from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
 from localjudge.doctor.probes import PER_PASSAGE, Probe, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
 from localjudge.record.calibration import Calibration
-from localjudge.run.combine import log_odds
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
 from localjudge.types import Answer, Attribution, Task
@@ -197,7 +196,7 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
     ]
     if not moves:
         return None, None
-    odds = [abs(log_odds(after) - log_odds(before)) for before, after in moves]
+    odds = [abs(_log_odds(after) - _log_odds(before)) for before, after in moves]
     share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(moves)
     figures = {"asked": len(moves), "flipped": share, "mean_move": sum(odds) / len(odds), "largest_move": max(odds)}
     finding = (
@@ -206,6 +205,11 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
     )
     advice = f"a retriever that only reorders moves its scores: {ANOTHER_JUDGE}"
     return share, warning("order", finding, advice, when=share > _LARGEST_FLIPPED, **figures)
+
+
+def _log_odds(probability: float) -> float:
+    clipped = min(max(probability, 1e-6), 1 - 1e-6)
+    return log(clipped) - log1p(-clipped)
 
 
 class Admission(NamedTuple):

@@ -32,7 +32,6 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
-from localjudge.record.result_rows import row_values
 from localjudge.result import Run
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.plan import wanted_metrics
@@ -120,11 +119,11 @@ def _output(run: Run, metric: Metric) -> dict[str, Any]:
     name = metric.name if metric.name in run else catalog.by_id_without_texts(metric).name
     summary, scores = run[name], [row for row in run.scores if row.metric == name]
     judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
-    verdicts = {sample_id: [row_values(row) for row in rows] for sample_id, rows in judged}
+    verdicts = {sample_id: [vars(row) for row in rows] for sample_id, rows in judged}
     mean = summary.mean
     return {
         "score": nan if mean is None else mean,
         "individual_scores": [nan if row.score is None else row.score for row in scores],
-        "results": [{**row_values(row), "verdicts": verdicts.get(row.sample_id, [])} for row in scores],
+        "results": [{**vars(row), "verdicts": verdicts.get(row.sample_id, [])} for row in scores],
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }

@@ -26,7 +26,7 @@ from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import Evaluation, score_rows, verdict_rows
 from localjudge.report.export import explained, inspect_value
 from localjudge.report.sample import line_of
 from localjudge.run.judges import DEFAULT_JUDGE
@@ -88,5 +88,5 @@ def _score(evaluations: Sequence[Evaluation], problems: Sequence[str]) -> Score:
         lines.append(f"{row.metric}: {explained(row)}")
         bad = 1 if lower_is_better(row.metric) else 0
         lines += [line_of(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
-    verdicts = [row_values(verdict) for verdict in verdict_rows(evaluations)]
+    verdicts = [vars(verdict) for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})

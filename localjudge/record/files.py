@@ -21,7 +21,7 @@ from pydantic import Field, NonNegativeInt
 
 from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, read_object, validated
 from localjudge.record.manifest import Manifest
-from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import Evaluation, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.record.sampling import Sampling
 from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
@@ -295,8 +295,8 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
     """Return the lines of each row file by name."""
     return {
-        SCORES: (json_line(row_values(row)) for row in score_rows(evaluations)),
-        VERDICTS: (json_line(row_values(row)) for row in verdict_rows(evaluations)),
+        SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
+        VERDICTS: (json_line(vars(row)) for row in verdict_rows(evaluations)),
     }
 
 

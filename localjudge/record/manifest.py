@@ -10,7 +10,6 @@ content behind checksums in the signature.
     judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
     judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration
     judge.thresholds.METRIC       its threshold
-    judge.combined                judges and rule of a combined run;  environment.combined: the runs and their names
     environment.shard_of          the data of all shards of `settings.shard`
     environment.drawn_from        the data from which a stopped run judged the first samples in random order
 
@@ -22,7 +21,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
     ConfigDict,
@@ -54,7 +53,6 @@ MANIFEST_VERSION = 1
 _DIGITS = 8
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 UNPROVED = "bytes not proved"
-MEAN_LOG_ODDS: Literal["mean log odds"] = "mean log odds"
 
 
 class AsWritten(Record, extra="allow", strict=True):
@@ -159,7 +157,6 @@ class JudgeIdentity(AsWritten):
     min_legal_mass: float = 0.0
     versions: dict[str, str] = Field(default_factory=dict)
     calibrations: dict[str, str] = Field(default_factory=dict)
-    combined: "CombinedJudges | None" = None
 
     @classmethod
     def of(
@@ -171,7 +168,7 @@ class JudgeIdentity(AsWritten):
         rule: VerdictRule,
         **more: Any,
     ) -> Self:
-        """Build the identity of an engine with these prompts. `more` contains calibrations or combined judges."""
+        """Build the identity of an engine with these prompts. `more` contains calibrations."""
         values: dict[str, Any] = {
             "engine": engine,
             "judge": prompts,
@@ -199,30 +196,16 @@ class JudgeIdentity(AsWritten):
         """
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
 
-    @property
-    def each(self) -> dict[str, "JudgeIdentity"]:
-        """Return the judges of a combined run by id, empty for other runs."""
-        return self.combined.judges if self.combined else {}
-
     def measured(self, metric: Metric) -> dict[str, Any]:
-        """Return everything that determines answers to the metric's question; for combined runs, of each judge.
+        """Return everything that determines answers to the metric's question.
 
         Includes the definition of a metric that is not built in, because a criterion of the same name may differ.
         """
-        if self.each:
-            return {"judges": {name: judge.measured(metric) for name, judge in self.each.items()}}
         special = self.judge.special_tasks
         words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
         own = {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
         parts = {**self.answering, "special_tasks": words, "metrics": own}
         return {name: part for name, part in parts.items() if part}
-
-
-class CombinedJudges(AsWritten):
-    """Judges of combined runs by id, and the rule that combines their verdicts."""
-
-    rule: Literal["mean log odds"]
-    judges: dict[str, JudgeIdentity]
 
 
 class DataIdentity(AsWritten):
@@ -291,23 +274,13 @@ class AnswersUsed(AsWritten):
     reused: dict[str, int]
 
 
-class CombinedRun(AsWritten):
-    """Source of a combined run: directory, signature, judge id, and the judge's name in results."""
-
-    name: str
-    judge: str
-    run: str
-    signature: str
-
-
 class Environment(AsWritten):
     """Everything that cannot change a number: origin of judge and data, settings, machine, processes.
 
-    `combined` lists the source runs, `shard_of` the data of all shards.
+    `shard_of` is the data of all shards.
     """
 
     judge: str | None = None
-    combined: tuple[CombinedRun, ...] = Field(default=(), strict=False)
     sources: tuple[str, ...] = Field(default=(), strict=False)
     samples_read: NonNegativeInt
     skipped_rows: NonNegativeInt = 0
@@ -346,23 +319,11 @@ class Manifest(Record):
         made = Environment.model_validate(environment)
         return cls(signature=signature(judge, data), judge=judge, data=data, environment=made)
 
-    @model_validator(mode="after")
-    def _of_these_judges(self) -> Self:
-        if {run.judge for run in self.environment.combined} != self.judge.each.keys():
-            raise ValueError("combined: its runs are not those of its judges")
-        return self
-
     @property
     def card(self) -> JudgeCard:
-        """The judge's description. A combined run's judges appear as one, with all cautions."""
-        engine, environment = self.judge.engine, self.environment
-        if self.judge.combined is None:
-            return engine.card(engine.model or Path(environment.judge or engine.engine).stem)
-        cards = [self.judge.each[run.judge].engine.card(run.name) for run in environment.combined]
-        return JudgeCard(
-            name=f"{' + '.join(card.name for card in cards)} by {self.judge.combined.rule}",
-            caution="; ".join(f"{card.name}: {card.caution}" for card in cards if card.caution) or None,
-        )
+        """The judge's description."""
+        engine = self.judge.engine
+        return engine.card(engine.model or Path(self.environment.judge or engine.engine).stem)
 
     @property
     def whole_data(self) -> DataIdentity:

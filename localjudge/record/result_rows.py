@@ -16,7 +16,6 @@ from localjudge.errors import RunDirectoryError
 from localjudge.types import (
     AgainstText,
     Failed,
-    JudgeVote,
     Label,
     NoAnswer,
     Outcome,
@@ -78,7 +77,7 @@ class VerdictRow:
     """One judged unit: the place of its text and its verdict.
 
     `against` is the context or field that it was compared with. `position` counts the verdicts of a metric on a
-    sample. `judges` has the `p_yes` of each judge of a combined run.
+    sample.
     """
 
     sample_id: str
@@ -98,7 +97,6 @@ class VerdictRow:
     against: Place | AgainstText | None = None
     legal_mass: Mass | None = None
     position: Place | None = None
-    judges: dict[str, Share | None] | None = None
 
 
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
@@ -142,7 +140,6 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 against=unit.against,
                 legal_mass=verdict.legal_mass,
                 position=position,
-                judges=dict(verdict.votes) or None,
             )
 
 
@@ -161,18 +158,6 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if key is not None:
         raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
-
-
-def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """Return the row as an object, without an empty `judges`."""
-    return {name: value for name, value in vars(row).items() if name != "judges" or value is not None}
-
-
-def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """Return the row for tables: each judge of a combined run has a column `p_yes of NAME`."""
-    values = row_values(row)
-    judges = values.pop("judges", {})
-    return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}
 
 
 def json_line(values: Any) -> str:
@@ -198,11 +183,10 @@ def _judged_unit(row: VerdictRow) -> JudgedUnit:
     unit = Unit(
         kind=row.unit, index=row.index, source=row.source, source_index=row.source_index, span=span, against=row.against
     )
-    votes = tuple(JudgeVote(name, p_yes) for name, p_yes in (row.judges or {}).items())
     if row.label is None:
-        return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass, votes=votes))
+        return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass))
     mass, why = row.legal_mass, row.reason
-    verdict = Verdict(label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window, votes=votes)
+    verdict = Verdict(label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window)
     return JudgedUnit(unit, verdict)
 
 

@@ -345,8 +345,8 @@ def as_run(run: RunLike, *, check: bool = True) -> Run:
 def seconds_per_verdict(run: Run) -> float | None:
     """Return the judge's seconds per verdict over all finished processes.
 
-    Merged shards count as sequential. None if no verdict was asked or timed (all
-    answers reused, or a combined run). Raises RunDirectoryError for a damaged manifest.
+    Merged shards count as sequential. None if no verdict was asked or timed (all answers reused). Raises
+    RunDirectoryError for a damaged manifest.
     """
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
@@ -359,7 +359,11 @@ def read_manifest(directory: Path) -> Manifest | None:
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None
-    return _read_object(file, Manifest, MANIFEST_VERSION)
+    manifest = _read_object(file, Manifest, MANIFEST_VERSION)
+    if manifest.judge.engine.engine == "combined":
+        hint = "export its runs and average their p_yes, or read it with the version that wrote it"
+        raise RunDirectoryError(f"{directory} combines several judges, which is no longer supported", hint=hint)
+    return manifest
 
 
 def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:

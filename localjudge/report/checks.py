@@ -128,8 +128,6 @@ def verification_view(verification: Verification) -> Table:
     lines += _labels_lines(verification.labels)
     if verification.report.note:
         lines.append(f"{REPORT}: {verification.report.note}")
-    if verification.combined_from:
-        lines.append(f"combined from {' and '.join(verification.combined_from)}: verify each of them, too")
     lines.append(f"signature {verification.signature}")
     return Table(notes=lines)
 
@@ -150,9 +148,8 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
 
 def _headline(verification: Verification, changed: Sequence[str]) -> str:
     stored, again, identical = verification.stored_requests, verification.asked_again, verification.identical
-    if verification.combined_from or not stored:
-        nothing = "the run asked its judge nothing"
-        return "; ".join(["the same runs were combined again" if verification.combined_from else nothing, *changed])
+    if not stored:
+        return "; ".join(["the run asked its judge nothing", *changed])
     asked = f"{again:,} of {stored:,} stored answers asked for again"
     if again == identical:
         repeats = f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from localjudge.dataset.rows import plain
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
+from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
 from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
@@ -117,10 +117,8 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     """Yield flat rows with equal keys."""
-    if rows == "scores":
-        return (dict(vars(row)) for row in run.iter_scores())
-    if rows == "verdicts":
-        return map(flat_values, run.iter_verdicts())
+    if rows != "samples":
+        return (dict(vars(row)) for row in (run.iter_scores() if rows == "scores" else run.iter_verdicts()))
     return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
 
 
@@ -137,9 +135,7 @@ def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
     match rows:
         case "scores" | "verdicts":
             row = ScoreRow if rows == "scores" else VerdictRow
-            kinds |= {field.name: _KINDS.get(field.name, "text") for field in fields(row) if field.name != "judges"}
-            if rows == "verdicts":
-                kinds |= {f"p_yes of {judged.name}": "number" for judged in run.manifest.environment.combined}
+            kinds |= {field.name: _KINDS.get(field.name, "text") for field in fields(row)}
         case "samples":
             for metric in run.summary.metrics:
                 kinds |= {metric: "number", f"{metric}_status": "text"}

@@ -93,7 +93,7 @@ def outcome_of(score: ScoreRow) -> str:
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
-    """Return details of a verdict: what it was judged by, its window, votes and reason, or why it is missing."""
+    """Return details of a verdict: what it was judged by, its window and reason, or why it is missing."""
     if verdict.against is None or verdict.error is not None:
         return _remark(verdict)
     column = verdict.against
@@ -103,8 +103,7 @@ def remark_on(verdict: VerdictRow) -> str | None:
 
 def _remark(verdict: VerdictRow) -> str | None:
     window = "" if verdict.window is None else f"window {verdict.window}"
-    judges = (f"{name} {number(p_yes)}" for name, p_yes in (verdict.judges or {}).items())
-    return verdict.error or ", ".join(filter(None, (window, *judges, verdict.reason))) or None
+    return verdict.error or ", ".join(filter(None, (window, verdict.reason))) or None
 
 
 def line_of(verdict: VerdictRow) -> str:

@@ -67,7 +67,7 @@ def rescore_run(
     """Score the samples of a run again with other metrics or options. Asks only new questions.
 
     The arguments are those of `localjudge.Run.rescore`. Raises the errors of `run_plan`, and InputError if the judge or
-    its packages have changed, if an option would change the questions, and for a combined run.
+    its packages have changed, or if an option would change the questions.
     """
     for name in options:
         if name not in settings_with("rescorable"):
@@ -76,9 +76,6 @@ def rescore_run(
             hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
             raise InputError(message, hint=hint)
     before = as_run(run)
-    if before.manifest.judge.combined:
-        message = f"{before.directory} was combined from other runs, and has no answers of its own"
-        raise InputError(message, hint="rescore those, and combine them again")
     if before.sampling.by_scores and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
         message = f"{before.directory} cannot have other groups: its scores decided how many samples it has"
         raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")

@@ -34,7 +34,6 @@ from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
 from localjudge.record.verification import VERIFICATION, Result, keep_verification
-from localjudge.run.combine import CombinedRuns
 from localjudge.run.judges import JudgeName, OpenJudge, identity_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
@@ -96,7 +95,7 @@ class Verification(Record):
     `rows` are the verdict rows whose answer changed in any bit, changed verdicts first, then by distance.
     `altered_requests` counts stored requests that differ from the recomputed ones. `files` are the files that differ
     from those of the stored answers, each with the first places: rows, names of summary values, or labels with a wrong
-    drawing. `combined_from` lists the runs of a combined run, which must be verified too. Unless the judge is
+    drawing. Unless the judge is
     `isolated`, answers may depend on other requests, as on a server.
     """
 
@@ -118,7 +117,6 @@ class Verification(Record):
     report: ReportCheck = ReportCheck()
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
-    combined_from: tuple[str, ...] = ()
     isolated: bool = True
 
     def __bool__(self) -> bool:
@@ -167,21 +165,18 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
     with closing(progress):
-        if sources := run.manifest.environment.combined:
-            verification = _verify_combined(run, [as_run(source.run) for source in sources], progress)
-        else:
-            settings = settings_of(run.manifest, **{"threads": None, **where})
-            settings = settings.model_copy(update={"threshold": run.summary.threshold})
-            named = judge or judge_of(run, needed=engine is None)
-            if judge is None and engine is None:
-                _require_in_place(str(named), run)
-            own = {metric.name: metric for metric in metrics}
-            computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
-            with use_judge(named, engine, settings, progress) as opened:
-                for line in opened.announcement.splitlines():
-                    progress.note(line)
-                replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, sample, seed))
-                verification = replay.verification()
+        settings = settings_of(run.manifest, **{"threads": None, **where})
+        settings = settings.model_copy(update={"threshold": run.summary.threshold})
+        named = judge or judge_of(run, needed=engine is None)
+        if judge is None and engine is None:
+            _require_in_place(str(named), run)
+        own = {metric.name: metric for metric in metrics}
+        computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
+        with use_judge(named, engine, settings, progress) as opened:
+            for line in opened.announcement.splitlines():
+                progress.note(line)
+            replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, sample, seed))
+            verification = replay.verification()
         verification = verification.with_labels(check_labels(run)).decide()
         is_different = verification.result == "different"
         report = ReportCheck(note="not checked: the run is not as it was") if is_different else check_report(run)
@@ -307,19 +302,6 @@ class _Replay:
         summary = totals.summary(signature, card, manifest.environment.skipped_rows)
         thresholds = {"threshold": manifest.judge.threshold, "thresholds": manifest.judge.thresholds}
         return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
-
-
-def _verify_combined(run: Run, sources: Sequence[Run], progress: Progress) -> Verification:
-    combined = CombinedRuns(sources)
-    return Verification(
-        run=str(run.directory),
-        signature=run.manifest.signature,
-        judge=combined.manifest.card,
-        files=changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary),
-        judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
-        data_changes=_data_changes(run),
-        combined_from=tuple(str(source.directory) for source in combined.runs),
-    )
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:

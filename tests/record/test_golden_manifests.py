@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import MANIFEST, RunDirectory
 from localjudge.record.files import write_manifest
 from localjudge.record.manifest import Manifest, signature
@@ -37,3 +38,11 @@ def test_unknown_ingredients_are_kept_and_signed(tmp_path: Path) -> None:
     manifest = read(file, tmp_path)
     assert list(manifest.judge.as_json)[:3] == ["engine", "judge", "later"]
     assert signature(manifest.judge, manifest.data) != manifest.signature
+
+
+def test_a_run_of_several_judges_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "combined.json"
+    text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
+    file.write_text(text.replace('"engine": "llama.cpp"', '"engine": "combined"'), encoding="utf-8")
+    with pytest.raises(RunDirectoryError, match="combines several judges"):
+        read(file, tmp_path)

@@ -3,7 +3,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.record.result_rows import Evaluation, JudgedUnit, json_line, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import Evaluation, JudgedUnit, json_line, score_rows, verdict_rows
 from localjudge.types import Failed, NoAnswer, Scored, Span, Undefined, Unit, Verdict
 
 
@@ -38,7 +38,7 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
         JudgedUnit(unit(1, "Two.", 7), NoAnswer(error="too long")),
     )
     evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
-    assert "".join(json_line(row_values(row)) for row in verdict_rows([evaluation])) == (
+    assert "".join(json_line(vars(row)) for row in verdict_rows([evaluation])) == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6, "text": "Größe.",'
         ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'

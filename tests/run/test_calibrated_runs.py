@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import Run, ScriptedEngine, combine
+from localjudge import Run, ScriptedEngine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
 from localjudge.metrics import catalog
@@ -182,14 +182,3 @@ def test_metrics_share_a_calibration_by_question() -> None:
     assert catalog.question_of("context_relevancy") != catalog.question_of("context_precision")
     assert catalog.question_of("abstention") == "abstention"
     assert catalog.question_of("my_own") == "my_own"
-
-
-def test_runs_with_calibrated_thresholds_are_not_combined(calibration: Calibration) -> None:
-    """The combined run used .5 and silently dropped the calibrations of its runs."""
-    engine = ScriptedEngine({**SCRIPT, "One 0.": 0.1}, capacity=4_000)
-    other, calibrated = judged("other", engine=engine), judged("run", calibration=calibration)
-    with pytest.raises(InputError, match="run has calibrated thresholds") as caught:
-        combine([other, calibrated], out="both")
-    assert caught.value.hint == "rescore it with threshold=0.5, and combine that run"
-    plain = calibrated.rescore(threshold=0.5, out="plain", engine=ScriptedEngine(SCRIPT))
-    assert combine([other, plain], out="both").summary.thresholds == {}
