@@ -21,12 +21,6 @@ def names_a_server(judge: str) -> bool:
     return judge.lower().startswith(("http://", "https://"))
 
 
-def is_in_place(judge: str) -> bool:
-    """Return whether the judge's name is an existing file. Reads no file and contacts no server."""
-    file = None if names_a_server(judge) else model_registry.place_of(judge)
-    return names_a_server(judge) or (file is not None and file.is_file())
-
-
 def may_be_elsewhere(judge: str) -> bool:
     """Return whether the judge's address is, as written, not this machine. Does not resolve names.
 

@@ -85,7 +85,7 @@ def rescore_run(
     changed = {**options, "reuse": (str(before.directory), *chosen.reuse)}
     changed |= _thresholds(before, options, chosen, wanted.names or ())
     planned = plan_from_run(before, wanted, settings_of(before.manifest, **changed))
-    named = judge or judge_of(before, needed=engine is None)
+    named = judge or (judge_of(before) if engine is None else "")
     return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
 
 

@@ -3,14 +3,16 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from localjudge import model_registry
 from localjudge.dataset.samples import Shard
-from localjudge.engine.opening import may_be_elsewhere
+from localjudge.engine.opening import may_be_elsewhere, names_a_server
 from localjudge.engine.protocol import EngineSettings
-from localjudge.errors import InputError
+from localjudge.errors import InputError, ModelError
 from localjudge.judge.profile import CustomPrompt, ProfileFolder, no_profile, read_profile, read_prompts
 from localjudge.judge.profile import bundled as bundled_profiles
 from localjudge.judge.wording import Asking, JudgingProtocol, Reasons
@@ -284,18 +286,22 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
-def judge_of(run: Run, *, needed: bool = True) -> str:
+def judge_of(run: Run) -> str:
     """Return the judge named in the run's manifest.
 
-    A run directory may be foreign, and a server address would receive the texts. Raises InputError for an address on
-    another machine, and without a named judge unless it is not `needed`.
+    A run directory may be foreign, and a server address would receive the texts. Raises InputError without a named
+    judge and for an address on another machine, ModelError for a file that was moved.
     """
     judge = run.manifest.environment.judge
-    if judge is None and needed:
+    if judge is None:
         message = f"{run.directory} does not say which judge it was made with"
         raise InputError(message, hint=f"name it with {option('judge')}")
-    if needed and may_be_elsewhere(str(judge)):
+    if may_be_elsewhere(judge):
         elsewhere = f"{excerpt(judge)}, which may be another machine: its texts would go there"
         hint = f"if you want that, name the judge yourself with {option('judge')}"
         raise InputError(f"{run.directory} was judged by {elsewhere}", hint=hint)
-    return str(judge)
+    if not names_a_server(judge) and not ((file := model_registry.place_of(judge)) and file.is_file()):
+        model = f"{Path(judge).stem}, sha256 {excerpt((run.summary.judge.sha256 or 'unknown')[:12])}"
+        problem = f"the model of this run ({model}) is not {f'at {file}' if file else 'there'} any more"
+        raise ModelError(problem, hint=f"say where it is now with {option('judge', 'PATH')}")
+    return judge

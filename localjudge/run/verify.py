@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localjudge import model_registry
 from localjudge.dataset.samples import fingerprint
-from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
-from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
+from localjudge.errors import InputError, OutOfResource, RunDirectoryError
 from localjudge.metrics import Metric
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
@@ -39,12 +37,11 @@ from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct,
 from localjudge.run.settings import RunSettings, judge_of, settings_of
 from localjudge.run.verify_labels import LabelsCheck, check_labels
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
-from localjudge.words import call, option_name
+from localjudge.words import option_name
 
 REPORT = "report.html"
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 _MOST_PLACES = 20
-_SHA256_DIGITS = 12
 _UNREADABLE = "it cannot be read"
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
@@ -167,9 +164,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     with closing(progress):
         settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
-        named = judge or judge_of(run, needed=engine is None)
-        if judge is None and engine is None:
-            _require_in_place(str(named), run)
+        named = judge or (judge_of(run) if engine is None else "")
         own = {metric.name: metric for metric in metrics}
         computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         with use_judge(named, engine, settings, progress) as opened:
@@ -205,17 +200,6 @@ def _draw_keys(run: Run, sample: int | None, seed: int) -> set[bytes]:
     keys = sorted(stored_keys(run.directory / STORE))
     drawn = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
     return set(map(digest, drawn))
-
-
-def _require_in_place(judge: str, run: Run) -> None:
-    """Raise ModelError if the run's model is no longer at its place."""
-    if is_in_place(judge):
-        return
-    file = model_registry.place_of(judge)
-    sha256 = excerpt((run.judge.sha256 or "unknown")[:_SHA256_DIGITS])
-    place = f"at {file}" if file else "there"
-    hint = f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
-    raise ModelError(f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more", hint=hint)
 
 
 @dataclass

@@ -79,7 +79,7 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
-    """The suggested command verifies the run at the new path."""
+    """The suggested option verifies the run at the new path."""
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
     shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
@@ -89,7 +89,7 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
     assert (code, output) == (1, "")
     assert errors == (
         f"localjudge: the model of this run (my-judge, sha256 {sha256}) is not at {model} any more\n"
-        f"  hint: say where it is now: localjudge verify {run} --judge PATH\n"
+        "  hint: say where it is now with --judge PATH\n"
     )
     assert call("verify", run, "--quiet", "--judge", moved)[0] == 0
 
