@@ -23,15 +23,15 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, count_with_progress
 from localjudge.record import directory as run_directory
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import altered_requests, stored_answers, stored_ids, stored_keys
+from localjudge.record.archive import altered_requests, stored_answers, stored_keys
 from localjudge.record.differences import Difference, differences
 from localjudge.record.directory import STORE, excerpt, open_regular
 from localjudge.record.files import ROW_FILES, SUMMARY, Summary, Totals, row_lines, summary_text
-from localjudge.record.label_rows import LABELS
+from localjudge.record.label_rows import LABELS, now
 from localjudge.record.manifest import DataIdentity
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run
-from localjudge.record.verification import VERIFICATION, Result, keep_verification
+from localjudge.record.verification import VERIFICATION, Result, VerifiedLabels, keep_verification
 from localjudge.run.judges import JudgeName, OpenJudge, identity_of, use_judge
 from localjudge.run.loop import TaskRef, Wording, ask, blocks, digest, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_of
@@ -92,8 +92,7 @@ class Verification(Record):
     `rows` are the verdict rows whose answer changed in any bit, changed verdicts first, then by distance.
     `altered_requests` counts stored requests that differ from the recomputed ones. `files` are the files that differ
     from those of the stored answers, each with the first places: rows, names of summary values, or labels with a wrong
-    drawing. Unless the judge is
-    `isolated`, answers may depend on other requests, as on a server.
+    drawing. Unless the judge is `isolated`, answers may depend on other requests, as on a server.
     """
 
     schema_version: int = 1
@@ -124,22 +123,6 @@ class Verification(Record):
         """Whether this machine differs in kind, so that equal bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
 
-    def with_labels(self, labels: LabelsCheck) -> "Verification":
-        """Return a copy with the result for the labels."""
-        places = {LABELS: labels.problems[:_MOST_PLACES]} if labels.problems else {}
-        return self.model_copy(update={"labels": labels, "files": self.files | places})
-
-    def with_report(self, report: ReportCheck) -> "Verification":
-        """Return a copy with the result for the report."""
-        places = {REPORT: (report.problem,)} if report.problem else {}
-        return self.model_copy(update={"report": report, "files": self.files | places})
-
-    def decide(self) -> "Verification":
-        """Return a copy with the overall result."""
-        result = "bit-identical" if self.identical == self.asked_again else "same verdicts"
-        different = self.verdicts_moved or self.altered_requests or self.files or self.data_changes
-        return self.model_copy(update={"result": "different" if different else result})
-
 
 def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this layer
     run: Run | str | Path,
@@ -162,20 +145,23 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
     with closing(progress):
+        keys = stored_keys(run.directory / STORE)
+        to_ask = _drawn(keys, sample, seed)
+        own = {metric.name: metric for metric in metrics}
+        computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
         settings = settings_of(run.manifest, **{"threads": None, **where})
         settings = settings.model_copy(update={"threshold": run.summary.threshold})
         named = judge or (judge_of(run) if engine is None else "")
-        own = {metric.name: metric for metric in metrics}
-        computed = [own.get(name) or run.manifest.metric(name) for name in run.summary.metrics]
+        labels = check_labels(run)
         with use_judge(named, engine, settings, progress) as opened:
             for line in opened.announcement.splitlines():
                 progress.note(line)
-            replay = _Replay(run, opened, computed, settings, progress, _draw_keys(run, sample, seed))
-            verification = replay.verification()
-        verification = verification.with_labels(check_labels(run)).decide()
-        is_different = verification.result == "different"
-        report = ReportCheck(note="not checked: the run is not as it was") if is_different else check_report(run)
-        verification = verification.with_report(report).decide()
+            verification = _Replay(run, opened, computed, settings, progress, to_ask).verification(len(keys), labels)
+        report = check_report(run) if verification else ReportCheck(note="not checked: the run is not as it was")
+        if report.problem:
+            changed = {"result": "different", "files": verification.files | {REPORT: (report.problem,)}}
+            verification = verification.model_copy(update=changed)
+        verification = verification.model_copy(update={"report": report})
         _keep(run, verification, progress)
     return verification
 
@@ -183,21 +169,20 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 def _keep(run: Run, verification: Verification, progress: Progress) -> None:
     """Store the result in the run directory, or report that it cannot be written."""
     counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
-    of_labels = verification.labels
-    labels = of_labels.before if verification.result == "different" else of_labels.to_record()
+    labels = verification.labels
+    verified = VerifiedLabels(rows=labels.rows, head=labels.head, when=now()) if verification else labels.before
     try:
-        keep_verification(run.directory, verification.result, **counts, labels=labels)
+        keep_verification(run.directory, verification.result, **counts, labels=verified)
     except (InputError, OutOfResource) as error:
         progress.note(f"{VERIFICATION} is not kept: {error.message}")
 
 
-def _draw_keys(run: Run, sample: int | None, seed: int) -> set[bytes]:
+def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
     """Draw digests of the keys to ask, from the sorted keys, so that row order does not matter."""
     if sample is not None and sample < 1:
-        raise InputError(
-            f"{option_name('sample')} must be at least 1, got {sample}", hint="leave it out to ask all questions"
-        )
-    keys = sorted(stored_keys(run.directory / STORE))
+        hint = "leave it out to ask all questions"
+        raise InputError(f"{option_name('sample')} must be at least 1, got {sample}", hint=hint)
+    keys = sorted(keys)
     drawn = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
     return set(map(digest, drawn))
 
@@ -224,35 +209,45 @@ class _Replay:
     def __post_init__(self) -> None:
         self._store = self.run.directory / STORE
         self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
-        engine = self.run.manifest.judge.engine.as_json
-        self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=engine)
+        self._engine = self.run.manifest.judge.engine.as_json
+        self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=self._engine)
 
-    def verification(self) -> Verification:
-        run, manifest = self.run, self.run.manifest
+    def verification(self, stored: int, labels: LabelsCheck) -> Verification:
+        run, manifest, sampling = self.run, self.run.manifest, self.run.sampling
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
-        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), run.sampling, run.max_failed)
+        totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), sampling, run.max_failed)
         samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
-        files = changed_files(run.directory, evaluated, totals, self._summary)
+        files = _changed_rows(run.directory, evaluated, totals)
+        files[SUMMARY] = _changed_values(run.directory / SUMMARY, self._summary(totals))
+        files[LABELS] = list(labels.problems)
+        data = DataIdentity.of(fingerprint(run.iter_samples()), totals.samples, run.cluster_of, sampling.largest_draw)
+        data_changes = tuple(differences(manifest.data, data))
+        moved = sum(row.moved for row in self.rows)
+        altered = altered_requests(self._store, self._engine, self._wording.keys.shapes)
+        is_different = moved or altered or any(files.values()) or data_changes
+        same: Result = "same verdicts" if self.changed else "bit-identical"
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
             judge=self.judge.card,
-            stored_requests=len(stored_keys(self._store)),
+            result="different" if is_different else same,
+            stored_requests=stored,
             asked_again=len(self.asked),
             identical=len(self.asked) - len(self.changed),
             verdicts=self.verdicts,
-            verdicts_moved=sum(row.moved for row in self.rows),
+            verdicts_moved=moved,
             largest_move=max((row.distance for row in self.rows), default=0.0),
             rows=tuple(sorted(self.rows, key=lambda row: (not row.moved, -row.distance))),
-            altered_requests=altered_requests(self._store, manifest.judge.engine.as_json, self._wording.keys.shapes),
-            files=files,
+            altered_requests=altered,
+            files={name: tuple(places[:_MOST_PLACES]) for name, places in files.items() if places},
+            labels=labels,
             judge_changes=tuple(differences(manifest.judge, identity_of(self.judge, self.metrics, self.settings))),
-            data_changes=_data_changes(run),
+            data_changes=data_changes,
             isolated=not (manifest.judge.engine.batching or "").startswith("not isolated"),
-        ).decide()
+        )
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Return the verdicts by stored answers and compare current ones with them."""
@@ -280,7 +275,7 @@ class _Replay:
         """Return the recomputed summary. A copy of the model elsewhere may have another name."""
         manifest = self.run.manifest
         card, source = manifest.card, self.judge.source
-        if (source and source == manifest.environment.judge) or self.run.judge.name != card.name:
+        if (source and source == manifest.environment.judge) or self.run.summary.judge.name != card.name:
             card = card.model_copy(update={"name": self.judge.card.name})
         signature = manifests.signature(manifest.judge, manifest.data)
         summary = totals.summary(signature, card, manifest.environment.skipped_rows)
@@ -288,19 +283,8 @@ class _Replay:
         return summary.model_copy(update={**thresholds, "stopped": manifest.environment.stopped})
 
 
-def _data_changes(run: Run) -> tuple[Difference, ...]:
-    rows = sum(1 for _ in stored_ids(run.directory / STORE))
-    part = DataIdentity.of(fingerprint(run.iter_samples()), rows, run.cluster_of, run.sampling.largest_draw)
-    return tuple(differences(run.manifest.data, part))
-
-
-def changed_files(
-    directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
-) -> dict[str, tuple[str, ...]]:
-    """Return the files that differ from the evaluations, each with the first places, and fill the totals.
-
-    A place is a row, `row 17`, or a value of the summary, `judge.caution`.
-    """
+def _changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals) -> dict[str, list[str]]:
+    """Return the first rows (`row 17`) of each file that differ from the evaluations, and fill the totals."""
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
     rows = dict.fromkeys(ROW_FILES, 0)
     with ExitStack() as stack:
@@ -321,12 +305,11 @@ def changed_files(
         for name, file in files.items():
             if file.read(1):
                 changes[name].append(f"row {rows[name] + 1}")
-    changes[SUMMARY] = _changes_in(directory / SUMMARY, summary(totals))
-    return {name: tuple(places[:_MOST_PLACES]) for name, places in changes.items() if places}
+    return changes
 
 
-def _changes_in(path: Path, summary: Summary) -> list[str]:
-    """Return the names of values that differ in `summary.json`, "spelling" if only bytes differ."""
+def _changed_values(path: Path, summary: Summary) -> list[str]:
+    """Return the names of values that differ in `summary.json` (`judge.caution`), "spelling" if only bytes differ."""
     try:
         with open_regular(path) as file:
             if file.read(run_directory.MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():

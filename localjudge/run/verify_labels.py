@@ -11,11 +11,11 @@ from collections import defaultdict
 from pathlib import Path
 
 from localjudge.analysis.drawing import misdrawn
-from localjudge.analysis.labels import RunLabels, run_labels
+from localjudge.analysis.labels import RunLabels, labels_of
 from localjudge.analysis.units import unit_frames
 from localjudge.errors import LocaljudgeError, RunDirectoryError
 from localjudge.record.directory import excerpt
-from localjudge.record.label_rows import START, LabelFile, LabelRow, label_file, now
+from localjudge.record.label_rows import START, LabelFile, label_file
 from localjudge.record.run import Run, as_run
 from localjudge.record.verification import VerifiedLabels, last_verification
 from localjudge.types import Record
@@ -23,7 +23,7 @@ from localjudge.words import numbered
 
 
 class LabelsCheck(Record):
-    """Result for the labels: `rows` in one chain with this `head`, and those of the verification `before`.
+    """Labels in the directory: `rows` in one chain with this `head`, and those of the verification `before`.
 
     `problems` lists altered rows. `means` are the recomputed corrected means.
     """
@@ -33,10 +33,6 @@ class LabelsCheck(Record):
     before: VerifiedLabels | None = None
     problems: tuple[str, ...] = ()
     means: RunLabels | None = None
-
-    def to_record(self) -> VerifiedLabels:
-        """Return the state for a later verification."""
-        return VerifiedLabels(rows=self.rows, head=self.head, when=now())
 
 
 def check_labels(run: Run) -> LabelsCheck:
@@ -55,24 +51,22 @@ def check_labels(run: Run) -> LabelsCheck:
     problems += [f"row {labels.broken} does not follow the row before"] if labels.broken else _misdrawn(run, labels)
     if before and not before.begin(labels):
         problems.append(f"not the {numbered(before.rows, 'row')} of the verification of {before.when}")
-    is_correctable = labels.rows and not problems and not run.sampling.by_scores
-    means = run_labels(run, labels.rows) if is_correctable else None
+    means = None if problems else labels_of(run)
     return LabelsCheck(rows=len(labels.rows), head=labels.head, before=before, problems=tuple(problems), means=means)
 
 
 def _misdrawn(run: Run, labels: LabelFile) -> list[str]:
     """Return rows whose drawing, by this run or the named one, does not match."""
-    rows: dict[str | None, dict[int, LabelRow]] = defaultdict(dict)
+    numbers: dict[str | None, list[int]] = defaultdict(list)
     for number, row in enumerate(labels.rows, 1):
-        rows[row.drawn_by][number] = row
+        numbers[row.drawn_by].append(number)
     problems = list[str]()
-    for place, of_run in rows.items():
+    for place, of_run in numbers.items():
         try:
             frames = unit_frames(as_run(Path(place)) if place else run)
+            wrong = misdrawn([labels.rows[number - 1] for number in of_run], frames)
+            problems += [f"row {of_run[index]}" for index in wrong]
         except LocaljudgeError as error:
             by = "another" if place else "this"
             problems.append(f"{numbered(len(of_run), 'row')} drawn by {by} run: {excerpt(error.message)}")
-            continue
-        numbers = [*of_run]
-        problems += [f"row {numbers[index]}" for index in misdrawn([*of_run.values()], frames)]
     return problems
