@@ -1,5 +1,6 @@
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
-from localjudge.types import Attribution, ChatEnds, Piece, Span, Unit, VerdictRequest
+from localjudge.types import Answer, Attribution, ChatEnds, Piece, Span, Unit, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
 Opener = Callable[..., LlamaCppEngine]
@@ -100,6 +101,21 @@ def attributions(
     ]
     writer = PromptWriter(grammars.load_profile("instruct"), chat, **asking)
     return writer.requests([Attribution(unit=unit, contexts=(context,)) for unit in units])
+
+
+def checked_answers(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> list[Answer]:
+    """Return the answers; prompts decode to their text without special tokens of users, and every answer is valid."""
+    for request in requests:
+        pieces = [piece for node in request.path for piece in node]
+        assert engine.read_back(request) == "".join(piece.text for piece in pieces)
+        used = {token for piece in pieces if not piece.trusted for token in engine.vocabulary.user(piece.text)}
+        assert not used & set(engine.vocabulary.reserved)
+    answers = [answer for _, answer in sorted(engine.answers(requests)) if isinstance(answer, Answer)]
+    for request, answer in zip(requests, answers, strict=True):
+        assert re.fullmatch((request.explanation or request.grammar).pattern, answer.raw), answer.raw
+        assert 0 <= answer.p_yes <= 1
+        assert 0 < answer.legal_mass <= 1.000001
+    return answers
 
 
 @pytest.fixture(scope="module", params=["bytes", "pieces"])

@@ -54,29 +54,25 @@ def test_changing_a_loaded_file_does_not_change_verdicts(
         assert dict(open_engine(model_registry.find(str(model.path)), n_ctx=256).answers(requests)) != expected
 
 
-def test_a_file_changed_after_its_checksum_is_refused(model: ModelFile) -> None:
-    spoil(model.path)
-    with pytest.raises(ModelError, match="changed since its checksum was taken"):
-        loading.load(model, SETTINGS)
-
-
 @pytest.mark.parametrize("model", ["F16"], indirect=True)
-@pytest.mark.parametrize("change", [spoil, Path.unlink], ids=["overwritten", "removed"])
-def test_a_file_that_changes_while_it_is_loaded_is_refused(
-    model: ModelFile, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+@pytest.mark.parametrize(("before", "during"), [(spoil, Path.exists), (Path.exists, spoil), (Path.exists, Path.unlink)])
+def test_a_file_that_changes_before_or_while_it_is_loaded_is_refused(
+    model: ModelFile,
+    monkeypatch: pytest.MonkeyPatch,
+    before: Callable[[Path], object],
+    during: Callable[[Path], object],
 ) -> None:
-
     def slowly(path: Path, **how: Any) -> OpenModel:
         opened = open_model(path, **how)
-        change(path)
+        during(path)
         return opened
 
+    before(model.path)
     monkeypatch.setattr(loading, "open_model", slowly)
     with pytest.raises(ModelError, match="changed since its checksum was taken"):
         loading.load(model, SETTINGS)
 
 
 def test_a_file_that_was_only_touched_is_loaded(model: ModelFile) -> None:
-    """Same bytes, other modification time."""
     os.utime(model.path, ns=(1, 1))
     loading.load(model, SETTINGS).close()

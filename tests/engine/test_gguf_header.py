@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import random_model
-from gguf import GGUFWriter, LlamaFileType
+from gguf import GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -36,24 +36,19 @@ def test_every_kind_of_value_is_read(tmp_path: Path) -> None:
     assert read.keys == {"general.architecture": "llama", **values, "numbers": (1, 2, 3), "words": ()}
 
 
-@pytest.mark.parametrize("quantisation", list(random_model.QUANTISATIONS))
-def test_the_weights_are_the_rest_of_the_file(tmp_path: Path, quantisation: str) -> None:
-    path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary(), quantisation=quantisation)
-    start = path.read_bytes().index(b"output_norm.weight")
-    weights = header.read(path).weight_bytes
-    assert path.stat().st_size - start - 20_000 < weights < path.stat().st_size - start
-
-
 @pytest.mark.parametrize("template", [None, random_model.CHAT_TEMPLATE])
-@pytest.mark.parametrize("quantisation", ["F16", "Q8_0", "Q4_0"])
+@pytest.mark.parametrize("quantisation", list(random_model.QUANTISATIONS))
 def test_the_header_gives_facts_without_opening_the_model(
     tmp_path: Path, quantisation: str, template: str | None
 ) -> None:
-    path = random_model.write(
-        tmp_path / "model.gguf", random_model.piece_vocabulary(), quantisation=quantisation, chat_template=template
-    )
+    """The weights are the rest of the file."""
+    vocabulary = random_model.piece_vocabulary()
+    path = random_model.write(tmp_path / "m.gguf", vocabulary, quantisation=quantisation, chat_template=template)
+    rest = path.stat().st_size - path.read_bytes().index(b"output_norm.weight")
+    assert rest - 20_000 < header.read(path).weight_bytes < rest
     facts = header.facts_of(path, None)
-    assert (facts.quantisation, facts.chat_template) == (quantisation, template is not None)
+    assert str(facts.quantisation).startswith(quantisation)
+    assert facts.chat_template == (template is not None)
     assert (facts.trained_context, facts.n_ctx) == (2048, 2048)
     assert facts.memory_bytes == header.needed(header.check(path), n_ctx=2048).total
 
@@ -112,8 +107,3 @@ def test_a_list_longer_than_the_file_is_refused_at_once(tmp_path: Path, kind: in
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IIQ", 9, kind, count))
     with pytest.raises(ModelError, match="damaged or cut off"):
         header.read(path)
-
-
-def test_quantisation_names_match_the_gguf_package() -> None:
-    names = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in LlamaFileType}
-    assert header._FILE_TYPE_NAMES.items() <= names.items()

@@ -30,7 +30,6 @@ def test_an_interrupt_is_raised_after_the_block(number: signal.Signals) -> None:
 def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It arrives when llama.cpp begins to read the file."""
     file, load, loaded = make_model("llama"), llama_cpp.llama_model_load_from_file, []
 
     def interrupted(*arguments: object) -> object:

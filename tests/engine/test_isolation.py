@@ -6,7 +6,7 @@ The control tests show that these tests can fail.
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 import llama_cpp
 import numpy as np
@@ -53,26 +53,30 @@ def model(request: pytest.FixtureRequest, make_model: Callable[..., ModelFile]) 
     return make_model(*request.param)
 
 
+class Case(NamedTuple):
+    """A model, requests with the answers of another engine, and one engine for all tests of the module."""
+
+    model: ModelFile
+    requests: list[VerdictRequest]
+    expected: Answers
+    engine: LlamaCppEngine
+
+    def check(self, indices: Sequence[int], engine: LlamaCppEngine | None = None) -> None:
+        """Compare the answers to some of the requests, asked in one call, with the expected ones."""
+        answers = in_order(engine or self.engine, [self.requests[index] for index in indices])
+        assert answers == [self.expected[index] for index in indices]
+
+
 @pytest.fixture(scope="module")
-def requests(ask: Asker) -> list[VerdictRequest]:
+def case(model: ModelFile, ask: Asker) -> Iterator[Case]:
     draw = random.Random(1)
     sentences = [" ".join(draw.choices(WORDS, k=draw.randrange(2, 30))).capitalize() + "." for _ in range(24)]
-    return [ask(text, [LONG_CONTEXT]) for text in sentences[:16]] + [
-        ask(text, SHORT_CONTEXTS) for text in sentences[16:]
-    ]
-
-
-@pytest.fixture(scope="module")
-def engine(model: ModelFile) -> Iterator[LlamaCppEngine]:
-    """One engine for all tests of the module, because earlier requests must not matter either."""
-    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def expected(model: ModelFile, requests: list[VerdictRequest]) -> Answers:
-    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as opened:
-        return in_order(opened, requests)
+    contexts = [[LONG_CONTEXT]] * 16 + [SHORT_CONTEXTS] * 8
+    requests = list(map(ask, sentences, contexts))
+    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as other:
+        expected = in_order(other, requests)
+    with closing(LlamaCppEngine(model, EngineSettings(threads=1))) as engine:
+        yield Case(model, requests, expected, engine)
 
 
 def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answers:
@@ -86,7 +90,6 @@ def test_control_statements_in_one_batch_change_each_other(make_model: ModelMake
 
 
 def changed_by_batching(file: ModelFile) -> bool:
-    """Return whether logits change in a batch, with the same weights, attention and context."""
     draw = random.Random(1)
     context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
     with BareModel(file.path, threads=1) as model:
@@ -100,42 +103,30 @@ def changed_by_batching(file: ModelFile) -> bool:
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_verdicts_do_not_depend_on_the_order(
-    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, seed: int | None
-) -> None:
-    """Each verdict is a number, and most are distinct."""
-    assert len({answer.p_yes for answer in expected if isinstance(answer, Answer)}) > len(expected) // 2
-    assert all(isinstance(answer, Answer) for answer in expected)
-    order = list(range(len(requests)))[::-1]
+def test_verdicts_do_not_depend_on_the_order(case: Case, seed: int | None) -> None:
+    assert len({answer.p_yes for answer in case.expected if isinstance(answer, Answer)}) > len(case.expected) // 2
+    assert all(isinstance(answer, Answer) for answer in case.expected)
+    order = list(range(len(case.requests)))[::-1]
     if seed is not None:
         random.Random(seed).shuffle(order)
-    assert in_order(engine, [requests[index] for index in order]) == [expected[index] for index in order]
+    case.check(order)
 
 
 @pytest.mark.parametrize(("chosen", "threads"), [([3], 1), ([2, 5, 17], 1), ([0, 23], 2), ([0, 1, 2, 16, 17], 4)])
 def test_verdicts_of_any_subset_with_any_number_of_threads(
-    model: ModelFile,
-    requests: list[VerdictRequest],
-    expected: Answers,
-    open_engine: Opener,
-    chosen: list[int],
-    threads: int,
+    case: Case, open_engine: Opener, chosen: list[int], threads: int
 ) -> None:
-    """As in a resumed run or a shard."""
-    answers = in_order(open_engine(model, threads=threads), [requests[index] for index in chosen])
-    assert answers == [expected[index] for index in chosen]
+    case.check(chosen, open_engine(case.model, threads=threads))
 
 
-def test_verdicts_of_single_calls(engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers) -> None:
-    """Alternating between the long and the short contexts."""
-    alternating = [index for pair in zip(range(8), range(16, 24), strict=True) for index in pair]
-    assert [in_order(engine, [requests[index]])[0] for index in alternating] == [expected[i] for i in alternating]
+def test_verdicts_of_single_calls(case: Case) -> None:
+    for long, short in zip(range(8), range(16, 24), strict=True):
+        case.check([long])
+        case.check([short])
 
 
-def test_verdicts_among_other_samples_and_metrics(
-    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, ask: Asker
-) -> None:
-    """Other instructions and grammars, same contexts and units."""
+def test_verdicts_among_other_samples_and_metrics(case: Case, ask: Asker) -> None:
+    _, requests, expected, engine = case
     others = [
         ask("Something else.", ["Another sample altogether. " * 40]),
         ask(LONG_CONTEXT[:80], grammar="relevant"),
@@ -146,27 +137,20 @@ def test_verdicts_among_other_samples_and_metrics(
     assert [*answers[1:4], *answers[5:7], answers[8]] == [*expected[:3], *expected[16:18], expected[3]]
 
 
-def test_verdicts_after_an_abandoned_call(
-    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers
-) -> None:
-    answers = engine.answers(requests)
+def test_verdicts_after_an_abandoned_call(case: Case) -> None:
+    answers = case.engine.answers(case.requests)
     next(answers)
     next(answers)
     answers.close()  # type: ignore[attr-defined]
-    assert in_order(engine, requests[1:4]) == expected[1:4]
+    case.check(range(1, 4))
 
 
 @pytest.mark.parametrize("place", ["evaluate", "logits_behind", "checkpoint", "rewind"])
 def test_verdicts_after_an_interrupt(
-    model: ModelFile,
-    requests: list[VerdictRequest],
-    expected: Answers,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-    place: str,
+    case: Case, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Ctrl-C right after an action of llama.cpp, before it is recorded."""
-    engine = open_engine(model)
+    engine = open_engine(case.model)
     real = getattr(KVCache, place)
     calls = iter([False, False, True])
 
@@ -178,8 +162,8 @@ def test_verdicts_after_an_interrupt(
 
     monkeypatch.setattr(KVCache, place, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        in_order(engine, requests[:2] + requests[16:])
-    assert in_order(engine, requests[:3]) == expected[:3]
+        in_order(engine, case.requests[:2] + case.requests[16:])
+    case.check(range(3), engine)
 
 
 def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(model: ModelFile) -> None:

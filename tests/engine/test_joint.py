@@ -16,7 +16,6 @@ def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
 
 
 def test_every_statement_is_quoted_verbatim_with_its_verdict(opened: Opener) -> None:
-    """Quotes, new lines, control tokens and other scripts, in order."""
     requests = asked()
     answers = dict(opened().answers(requests))
     entries = []
@@ -49,7 +48,6 @@ def test_forced_text_never_forms_a_control_token(opened: Opener) -> None:
 
 
 def test_a_joint_answer_that_may_not_fit_is_refused(opened: Opener) -> None:
-    """Forty statements with reasons of maximum length exceed the context."""
     engine = opened(n_ctx=2048)
     answers = list(engine.answers(asked(tuple(f"Statement {number}." for number in range(40)))))
     assert [index for index, _ in answers] == list(range(40))

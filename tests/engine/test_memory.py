@@ -10,8 +10,7 @@ import pytest
 import random_model
 
 from localjudge.engine import hardware
-from localjudge.engine.llamacpp import gguf as memory
-from localjudge.engine.llamacpp import gguf as model_check
+from localjudge.engine.llamacpp import gguf
 from localjudge.engine.llamacpp.gguf import UBATCH, MemoryNeed
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.protocol import EngineSettings
@@ -55,7 +54,7 @@ def test_the_estimate_matches_the_allocation(make_model: ModelMaker, architectur
     """Weights and cache within 5 %, compute buffers between 95 % and 150 %."""
     shape = random_model.Shape(width=256, heads=heads, layers=4, feed_forward=1024, context=8192)
     path = make_model(architecture, shape=shape).path
-    estimate = memory.needed(model_check.check(path), n_ctx=n_ctx)
+    estimate = gguf.needed(gguf.check(path), n_ctx=n_ctx)
     real = allocated(path, n_ctx)
     assert estimate.weights == pytest.approx(real.weights, rel=0.05)
     assert estimate.cache == pytest.approx(real.cache, rel=0.05)
@@ -66,16 +65,9 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
-    with pytest.raises(OutOfResource, match=r"does not fit into memory: it needs about \d+ MiB \(weights") as caught:
+    numbers = r"it needs about \d+ MiB \(weights .*cache for 2,048 tokens.*0 MiB are free(?s:.*)n_ctx"
+    with pytest.raises(OutOfResource, match=numbers):
         load(make_model(), EngineSettings(threads=1))
-    assert "cache for 2,048 tokens" in str(caught.value)
-    assert "0 MiB are free" in str(caught.value)
-    assert "n_ctx" in (caught.value.hint or "")
-
-
-def test_free_memory_is_plausible() -> None:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < (hardware.available_bytes() or 0) <= total
 
 
 def test_a_control_group_limits_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +130,7 @@ def test_a_run_with_too_little_memory_can_be_resumed(tmp_path: Path) -> None:
     done = limited(f"leave(100); main(['run', '--demo', '--out', {str(out)!r}])", tmp_path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
     assert "reference-judge.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
-    assert "  hint: use a smaller model or quantisation, a shorter context (n_ctx)" in done.stderr
+    assert "\n  hint: " in done.stderr
     assert "damaged" not in done.stderr
 
 
@@ -159,19 +151,4 @@ def test_a_failed_allocation_of_llama_cpp_is_reported(tmp_path: Path, program: s
     done = limited(f"{program}\nexcept OutOfResource as error: print(error)", tmp_path)
     assert said in done.stdout, done.stderr
     assert "it gave no reason" not in done.stdout
-    assert "hint: use a smaller model or quantisation, a shorter context (n_ctx)" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("refused", "said"),
-    [
-        (True, "error loading model: Resource temporarily unavailable"),
-        (True, "terminate called after throwing an instance of 'std::bad_alloc'"),
-        (True, "cudaMalloc failed: out of memory"),
-        (True, "failed to allocate buffer for kv cache"),
-        (False, "unknown model architecture: 'mpt'"),
-        (False, "key not found in model"),
-    ],
-)
-def test_memory_errors_of_libraries_are_recognised(refused: bool, said: str) -> None:
-    assert memory.was_refused(said) == refused
+    assert "hint: " in done.stdout

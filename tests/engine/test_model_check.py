@@ -24,6 +24,7 @@ KINDS: dict[Any, GGUFValueType] = {bool: GGUFValueType.BOOL, int: GGUFValueType.
 KINDS |= {"split.no": GGUFValueType.UINT16, "split.count": GGUFValueType.UINT16}
 KINDS["split.tensors.count"] = GGUFValueType.INT32
 SETTINGS = EngineSettings(threads=1, n_ctx=256)
+Change = Callable[..., ModelFile]
 
 
 def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slice = ALL) -> Path:
@@ -48,11 +49,9 @@ def copy_with(source: Path, target: Path, changes: dict[str, Any], tensors: slic
 
 
 @pytest.fixture
-def changed(make_model: ModelMaker, tmp_path: Path) -> Callable[..., ModelFile]:
-
+def changed(make_model: ModelMaker, tmp_path: Path) -> Change:
     def change(changes: dict[str, Any], tensors: slice = ALL) -> ModelFile:
-        path = copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors)
-        return model_registry.find(str(path))
+        return model_registry.find(str(copy_with(make_model().path, tmp_path / "changed.gguf", changes, tensors)))
 
     return change
 
@@ -69,16 +68,11 @@ def refusal(file: ModelFile) -> ModelError:
     ("changes", "what"),
     [
         ({"general.type": "adapter", "adapter.type": "lora"}, "not a model, but an adapter"),
-        ({"adapter.type": "lora"}, "not a model, but an adapter"),
         ({"general.type": "mmproj"}, "not a model, but of type mmproj"),
-        *(
-            ({"general.architecture": name}, f"cannot judge: a {name} model")
-            for name in ("bert", "t5", "clip", "dream", "eagle3", "wavtokenizer-dec")
-        ),
+        *(({"general.architecture": name}, f"cannot judge: a {name} model") for name in ("bert", "t5", "clip")),
         ({"llama.pooling_type": 3}, "it is an embedding or ranking model"),
         ({"llama.attention.causal": False}, "it is an embedding or ranking model"),
         ({"tokenizer.ggml.model": None}, "holds no tokenizer"),
-        ({"tokenizer.ggml.model": "no_vocab"}, "holds no tokenizer"),
         ({"general.architecture": "unheard-of"}, r"unknown model architecture: 'unheard-of'"),
         ({"tokenizer.ggml.model": "unheard-of"}, r"unknown tokenizer: 'unheard-of'"),
         ({"tokenizer.ggml.pre": "unheard-of"}, r"unknown pre-tokenizer type: 'unheard-of'"),
@@ -89,13 +83,11 @@ def refusal(file: ModelFile) -> ModelError:
     ],
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
-def test_an_unusable_model_is_refused_by_name(
-    changed: Callable[..., ModelFile], changes: dict[str, Any], what: str
-) -> None:
+def test_an_unusable_model_is_refused_by_name(changed: Change, changes: dict[str, Any], what: str) -> None:
     assert what.replace("\\", "") in str(refusal(changed(changes)))
 
 
-def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Callable[..., ModelFile]) -> None:
+def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Change) -> None:
     assert "holds a vocabulary and no weights" in str(refusal(changed({}, slice(0))))
     load(changed({}), SETTINGS).close()
 
@@ -103,14 +95,11 @@ def test_a_vocabulary_is_refused_and_an_unchanged_copy_is_not(changed: Callable[
 @pytest.mark.parametrize(
     "changes", [{"llama.block_count": 600}, {"llama.expert_used_count": 4}, {"llama.rope.scaling.type": "unheard-of"}]
 )
-def test_an_abort_of_llama_cpp_does_not_end_the_process(
-    changed: Callable[..., ModelFile], changes: dict[str, Any]
-) -> None:
-    """A child process tries the model first."""
+def test_an_abort_of_llama_cpp_does_not_end_the_process(changed: Change, changes: dict[str, Any]) -> None:
     assert re.search("the process that tried it ended with SIGABRT.*GGML_ASSERT", str(refusal(changed(changes))))
 
 
-def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Callable[..., ModelFile]) -> None:
+def test_control_llama_cpp_aborts_the_process_that_loads_such_a_file(changed: Change) -> None:
     file = changed({"llama.block_count": 600})
     program = f"from llama_cpp import Llama; Llama({str(file.path)!r}, verbose=False)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode < 0
@@ -134,10 +123,9 @@ def put(data: bytes, place: int, value: bytes) -> bytes:
             "damaged tokenizer",
         ),
         (lambda data: data[: len(data) // 10], CUT_OFF),
-        (lambda data: data[: len(data) // 2], CUT_OFF),
         (lambda data: data[: len(data) * 99 // 100], CUT_OFF),
     ],
-    ids=["not numbers", "tokenizer", "a tenth", "half", "99 %"],
+    ids=["not numbers", "tokenizer", "a tenth", "99 %"],
 )
 def test_a_damaged_file_is_refused(
     make_model: ModelMaker, tmp_path: Path, damage: Callable[[bytes], bytes], what: str

@@ -98,7 +98,6 @@ def test_a_failed_request_does_not_change_other_answers(
 
 
 def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:
-    """The verdict is finite, the reason is not."""
     engine = open_engine(spoilt, n_ctx=512)
     room = FIRST_BAD_POSITION - engine.length(short(""))
     [(_, verdict)] = engine.answers([short("y" * room)])

@@ -7,7 +7,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Semaphore
-from typing import Any
 
 import pytest
 
@@ -60,21 +59,13 @@ print(sizes[-1] - sizes[9])
 """
 
 
-def output_of(*arguments: str) -> str:
+def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    return done
 
 
-@pytest.fixture(params=["reference", "smollm2"])
-def model(request: pytest.FixtureRequest) -> str:
-    if request.param == "reference":
-        return "reference"
-    folder = os.environ.get("LOCALJUDGE_TEST_MODELS")
-    files = sorted(Path(folder).glob("smollm2*.gguf")) if folder else []
-    if not files:
-        pytest.skip("needs smollm2-*.gguf: set LOCALJUDGE_TEST_MODELS to its folder")
-    return str(files[0])
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
 
 
 Numbers = list[tuple[str, float | None]]
@@ -90,13 +81,15 @@ def ask(judge: Judge, place: str, folder: Path) -> Numbers:
     return [(row.text, row.p_yes) for row in judge.evaluate(rows, ["faithfulness"]).verdicts]
 
 
-def stress(model: str, folder: Path) -> Counter[str]:
-    how: dict[str, Any] = {"threads": 1, "n_ctx": 512}
-    with Judge.open(model, **how) as judge:
+def stress(folder: Path) -> Counter[str]:
+    def opened() -> Judge:
+        return Judge.open("reference", threads=1, n_ctx=512)
+
+    with opened() as judge:
         serial = {place: ask(judge, place, folder) for place in ("Ulm", "Bonn", "Jena")}
     outcomes: Counter[str] = Counter()
     for number in range(20):
-        judge, barrier, done = Judge.open(model, **how), Barrier(4), Semaphore(0)
+        judge, barrier, done = opened(), Barrier(4), Semaphore(0)
         with ThreadPoolExecutor(4) as threads:
             closing = threads.submit(close_after, number % 4, judge, barrier, done)
             jobs = {place: threads.submit(use, judge, place, folder, barrier, done) for place in serial}
@@ -123,39 +116,33 @@ def use(judge: Judge, place: str, folder: Path, barrier: Barrier, done: Semaphor
         done.release()
 
 
-def test_threads_get_the_numbers_of_one_thread_or_an_error(model: str, tmp_path: Path) -> None:
+def test_threads_get_the_numbers_of_one_thread_or_an_error(tmp_path: Path) -> None:
     """20 rounds of three uses and a close, after 0 to 3 uses."""
-    outcomes = json.loads(output_of(__file__, model, str(tmp_path)))
+    outcomes = json.loads(finished(__file__, str(tmp_path)).stdout)
     assert outcomes.keys() <= {"equal", "the judge is closed"}
     assert sum(outcomes.values()) == 20 * 3
     assert outcomes["equal"] >= 5 * (0 + 1 + 2 + 3)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+@forks
 def test_a_forked_process_must_open_its_own_judge() -> None:
     """Using the inherited judge could hang. Closing it does not affect the parent."""
-    assert output_of("-c", FORK).splitlines() == [
-        "the judge was opened by another process, and its model cannot be used in a forked one",
-        "  hint: open a judge in each process, after the fork",
-    ]
+    error, hint = finished("-c", FORK).stdout.splitlines()
+    assert "the judge was opened by another process" in error
+    assert hint.startswith("  hint: ")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+@forks
 def test_a_forked_process_judges_with_one_thread_and_says_so() -> None:
     """With several threads, a child of a process that has judged would hang."""
-    done = subprocess.run([sys.executable, "-c", POOL], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "it uses 1 thread; for more, use multiprocessing.get_context('spawn')" in done.stderr
+    assert "it uses 1 thread" in finished("-c", POOL).stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
+@forks
 def test_a_forked_process_cannot_use_the_gpu_of_its_parent() -> None:
-    script = (
-        "import os; from localjudge.engine.llamacpp.model import usable_threads; usable_threads(1, 9); os.fork() or "
-        "usable_threads(1, 9)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert "InputError: a forked process cannot use the GPU" in done.stderr
+    script = "import os; from localjudge.engine.llamacpp.model import usable_threads as use\n"
+    script += "use(1, 9)\nif os.fork():\n    os.wait()\nelse:\n    use(1, 9)"
+    assert "InputError: a forked process cannot use the GPU" in finished("-c", script).stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system tells no process its memory")
@@ -164,11 +151,10 @@ def test_closed_judges_free_their_memory() -> None:
 
     Measured: -3 to 11 MiB after a full collection, because of allocator gaps.
     """
-    assert float(output_of("-c", MEMORY)) < 5 * 11
+    assert float(finished("-c", MEMORY).stdout) < 5 * 11
 
 
 def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second judge asks nothing."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
     rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
     results = []
@@ -182,4 +168,4 @@ def test_scores_without_a_run_use_the_cache(tmp_path: Path, monkeypatch: pytest.
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(stress(sys.argv[1], Path(sys.argv[2]))))
+    sys.stdout.write(json.dumps(stress(Path(sys.argv[-1]))))

@@ -28,7 +28,6 @@ def evaluated(order: Sequence[TokenPath]) -> int:
 @settings(deadline=None)
 @given(trees, st.randoms())
 def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath], chance: random.Random) -> None:
-    """A request that is a prefix of another comes first."""
     assert sorted(depth_first(tree)) == list(range(len(tree)))
     assert evaluated([tree[index] for index in depth_first(tree)]) == distinct_tokens(tree)
     shuffled = chance.sample(tree, len(tree))

@@ -26,7 +26,6 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
-    """Probability and valid mass equal those of `none`."""
     engine = opened()
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
     assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
@@ -80,8 +79,6 @@ def test_the_lowest_id_wins_a_tie() -> None:
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:
     """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) invalid: p = 2e / (2e + 1), mass = (2e + 1) / all."""
     choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
-    reading = read(choice, np.array([0, 1, 1, 2], dtype=np.float32))
-    e = np.e
-    assert reading.label == 1
-    assert reading.p_yes == pytest.approx(2 * e / (2 * e + 1), abs=1e-12)
-    assert reading.legal_mass == pytest.approx((2 * e + 1) / (2 * e + 1 + e**2), abs=1e-12)
+    reading, e = read(choice, np.array([0, 1, 1, 2], dtype=np.float32)), np.e
+    expected = 2 * e / (2 * e + 1), (2 * e + 1) / (2 * e + 1 + e**2), 1
+    assert (reading.p_yes, reading.legal_mass, reading.label) == pytest.approx(expected, abs=1e-12)

@@ -22,23 +22,14 @@ def halved(probability: float, _request: VerdictRequest) -> float:
     return probability / 2
 
 
-class Asked:
-    """A callable object."""
-
-    def __call__(self, _request: VerdictRequest) -> float:
-        """Return one half."""
-        return 0.5
-
-
 @pytest.mark.parametrize("said", [FULL, REFUSED])
 def test_a_script_may_give_complete_answers(said: Answer | NoAnswer) -> None:
-    """From a mapping, a default and a function, with mass, text and reason."""
     for engine in (ScriptedEngine({"a": said}), ScriptedEngine({}, default=said), ScriptedEngine(lambda _: said)):
         assert list(engine.answers([about("a")])) == [(0, said)]
 
 
 def test_the_identity_of_a_mapping_is_stable() -> None:
-    """sha256 of `{"a": 0.5}|None`, so stored answers are found again. Complete answers are part of it."""
+    """sha256 of `{"a": 0.5}|None`. Complete answers are part of it."""
     digest = "32352c3ac6468e264ae1f259b38cc5445b84e2b6523014f2ac2bad7b30c16e25"
     assert ScriptedEngine({"a": 0.5}).identity == {"engine": "scripted", "script_sha256": digest}
     assert ScriptedEngine({"a": FULL}).identity != ScriptedEngine({"a": REFUSED}).identity
@@ -49,9 +40,8 @@ def test_the_identity_of_a_mapping_is_stable() -> None:
     [
         (eval("lambda request: 0.5", {"__name__": "typed"}), "typed.<lambda>"),
         (partial(halved, 1.0), "functools.partial"),
-        (Asked(), f"{__name__}.Asked"),
     ],
-    ids=["typed into a session", "partial", "object"],
+    ids=["typed into a session", "object"],
 )
 def test_a_script_without_source_code_is_identified_by_name(script: Any, name: str) -> None:
     engine = ScriptedEngine(script)

@@ -1,4 +1,3 @@
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -16,7 +15,7 @@ from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Grammar, Task
-from tests.engine.conftest import ModelMaker, OpenVocabulary, of_the_folder
+from tests.engine.conftest import ModelMaker, OpenVocabulary, checked_answers, of_the_folder
 from tests.judge.test_trained_profiles import ASKED, TEMPLATES, passage, statement
 
 pytestmark = pytest.mark.engine
@@ -47,7 +46,7 @@ def hostile(profile: str) -> Task:
 def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     make_model: ModelMaker, profile: str, vocabulary: str
 ) -> None:
-    """A hostile text has as many control tokens around it as a harmless one. The answer is a trained one."""
+    """A hostile text has as many control tokens around it as a harmless one."""
     engine = opened(make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=TEMPLATES[profile]))
     made_for = prompts.load_profile(profile)
     ends = engine.chat_without_ends if made_for.converses else engine.chat_ends if made_for.chat else None
@@ -57,18 +56,8 @@ def test_prompts_decode_to_their_text_and_hostile_text_cannot_end_a_turn(
     paths = [engine.tokenize(request).path for request in requests]
     controls = [[token for node in path for token in node if token in control] for path in paths]
     assert controls[-1] == controls[0]
-    for request in requests:
-        pieces = [piece for node in request.path for piece in node]
-        assert engine.read_back(request) == "".join(piece.text for piece in pieces)
-        assert not any(set(engine.vocabulary.user(piece.text)) & set(control) for piece in pieces if not piece.trusted)
-    for index, answer in engine.answers(requests):
-        assert isinstance(answer, Answer), answer
-        grammar = requests[index].grammar
-        assert re.fullmatch(grammar.pattern, answer.raw), answer.raw
-        assert 0 <= answer.p_yes <= 1
-        assert 0 < answer.legal_mass <= 1.000001
-        assert answer.reason is None
-        assert engine.length(requests[index]) <= engine.capacity
+    assert {answer.reason for answer in checked_answers(engine, requests)} == {None}
+    assert max(map(engine.length, requests)) <= engine.capacity
 
 
 @pytest.fixture
@@ -110,7 +99,6 @@ def decide(vocabulary: Vocabulary, grammar: Grammar, wish: str) -> Answer:
 def test_a_trained_answer_gives_its_label(
     vocabulary: Callable[[str], Vocabulary], name: str, profile: str, task: str, text: str, p_yes: float
 ) -> None:
-    """The answer "yes, there is a risk" is inverted to a probability of 0."""
     answer = decide(vocabulary(name), grammar_of(profile, task), text)
     assert answer.raw == text
     assert answer.p_yes == pytest.approx(p_yes, abs=1e-6)

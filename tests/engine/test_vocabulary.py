@@ -55,7 +55,6 @@ def test_text_of_every_script_round_trips(vocabulary: Vocabulary, text: str) -> 
 
 
 def test_control_special_literals_can_become_special_tokens(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
-    """With special tokens enabled, the same literals are control tokens."""
     literal = vocabulary.pieces[min(specials)]
     buffer = (llama_cpp.llama_token * 64)()
     count = llama_cpp.llama_tokenize(vocabulary.pointer, literal, len(literal), buffer, 64, False, True)
@@ -63,7 +62,6 @@ def test_control_special_literals_can_become_special_tokens(vocabulary: LoadedVo
 
 
 def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[int]) -> None:
-    """Separately, in a word, doubled, split, nested, and from other model families."""
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in specials]
     for literal in (*literals, *FAMILIAR):
         half = len(literal) // 2
@@ -78,21 +76,15 @@ def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[
 def test_any_text_round_trips_without_special_tokens(
     vocabulary: Vocabulary, specials: set[int], data: st.DataObject
 ) -> None:
-    """Including pieces of special literals."""
     literals = [vocabulary.pieces[token].decode(errors="replace") for token in sorted(specials)[:8]]
     pieces = st.one_of(st.text(max_size=8), st.sampled_from([*FAMILIAR, *literals, " ", "\n", "\n\n", "<", "|", "|>"]))
     text = "".join(data.draw(st.lists(pieces, max_size=8)))
-    try:
-        tokens = vocabulary.user(text)
-    except SampleError:
-        assert any(0xD800 <= ord(character) < 0xE000 for character in text)
-        return
+    tokens = vocabulary.user(text)
     assert not specials & set(tokens)
     assert vocabulary.decode(tokens).decode() == text
 
 
 def test_the_template_may_use_every_special_token(vocabulary: Vocabulary, specials: set[int]) -> None:
-    """One token each, anywhere in the template."""
     literals = {vocabulary.pieces[token]: token for token in specials}
     for literal, token in literals.items():
         text = f"x{literal.decode(errors='replace')}y"

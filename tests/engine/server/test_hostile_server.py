@@ -1,3 +1,4 @@
+import re
 import socket
 import threading
 import time
@@ -116,11 +117,11 @@ def test_slow_answers_time_out(answer: Callable[[socket.socket], None]) -> None:
 def test_a_missing_server_is_an_error_with_address_and_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(ModelError, match=f"there is no server at http://127.0.0.1:{port}") as error:
+    with pytest.raises(ModelError, match=f"no server at http://127.0.0.1:{port}(?s:.*)llama-server -m MODEL.gguf"):
         served_model(f"http://127.0.0.1:{port}", SETTINGS)
-    assert "llama-server -m MODEL.gguf" in str(error.value.hint)
-    with pytest.raises(InputError, match="is not this machine"):  # no host: a label has at most 63 characters
-        served_model(f"http://{'x' * 64}.example:8080", SETTINGS)
+    for allowed, kind in ((), InputError), (("nowhere.invalid",), OutOfResource):
+        with pytest.raises(kind, match=r"nowhere\.invalid"):
+            served_model("http://nowhere.invalid:8080", EngineSettings(allow_host=allowed))
 
 
 def rows_of_one(rows: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -164,7 +165,6 @@ def test_impossible_numbers_and_unrelated_answers_are_not_verdicts(
 
 
 def test_an_invalid_reason_is_cut_and_closed(fake: FakeServer, engine: ServerEngine) -> None:
-    """The server ignores the grammar; the valid beginning is kept."""
     fake.spoil["/completion"] = lambda status, reply: (
         status,
         {**reply, "tokens": list(b"Sure\n{}")} if reply["tokens"] else reply,
@@ -192,28 +192,19 @@ def test_a_replaced_server_is_refused_during_a_run() -> None:
 def test_other_kinds_of_servers_are_refused_with_a_hint(fake: FakeServer) -> None:
     """Ollama, LM Studio and llama_cpp.server do not know the path /props."""
     fake.spoil["/props"] = lambda *_: (404, {"error": "not found"})
-    with pytest.raises(ModelError, match="is not a llama-server") as error:
+    with pytest.raises(ModelError, match=r"is not a llama-server\n  hint: "):
         served_model(fake.url, SETTINGS)
-    assert "name the model's file with judge='/PATH/MODEL.gguf'" in str(error.value.hint)
-
-
-def looked_up(monkeypatch: pytest.MonkeyPatch, *numeric: str) -> None:
-    rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 80)) for number in numeric]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: rows)
 
 
 @pytest.mark.parametrize("name", ["localhost", "judge.example.org", "127.0.0.1.example.org"])
 def test_a_remote_host_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Also if one of several addresses is local."""
-    looked_up(monkeypatch, "127.0.0.1", "192.0.2.7")
+    rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 80)) for number in ("127.0.0.1", "192.0.2.7")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: rows)
 
-    def refuse(*_: Any) -> None:
-        raise AssertionError("a connection was tried")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    with pytest.raises(InputError, match=r"192\.0\.2\.7, is not this machine") as error:
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection was tried"))
+    with pytest.raises(InputError, match=rf"192\.0\.2\.7(?s:.*)allow_host='{re.escape(name)}'"):
         served_model(f"http://{name}:8080", SETTINGS)
-    assert f"allow_host='{name}'" in str(error.value.hint)
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -233,10 +224,8 @@ def test_proxies_of_the_environment_are_not_used(fake: FakeServer, monkeypatch: 
 
 def test_control_characters_of_a_server_are_escaped(fake: FakeServer) -> None:
     fake.spoil["/v1/models"] = lambda status, reply: (400, b"\x1b[2J\x07 no")
-    with pytest.raises(LocaljudgeError) as error:
+    with pytest.raises(LocaljudgeError, match=r"^[^\x1b]*\\x1b\[2J[^\x1b]*$"):
         served_model(fake.url, SETTINGS)
-    assert "\x1b" not in str(error.value)
-    assert "\\x1b[2J" in str(error.value)
 
 
 @pytest.mark.parametrize("named", ["/" + "x" * 5000, "/a\0b"])
@@ -254,15 +243,3 @@ def test_a_model_with_an_adapter_is_refused(fake: FakeServer, rows: Any) -> None
     fake.spoil["/lora-adapters"] = lambda *_: (200, [*quiet, *rows] if isinstance(rows, list) else rows)
     with pytest.raises(ModelError):
         served_model(fake.url, SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("allowed", "kind", "said"),
-    [((), InputError, "is not this machine"), (("nowhere.invalid",), OutOfResource, "cannot be reached")],
-)
-def test_an_unknown_host_has_no_hint_to_start_a_server_there(
-    allowed: tuple[str, ...], kind: type[LocaljudgeError], said: str
-) -> None:
-    address = ServerAddress("nowhere.invalid", 80)
-    with closing(ServerConnection(address, allowed)) as connection, pytest.raises(kind, match=said):
-        connection.ask("/v1/models")

@@ -10,10 +10,10 @@ import pytest
 import localjudge
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.server_engine import ServerEngine
-from localjudge.errors import InputError, ModelError, OutOfResource, RunDirectoryError
+from localjudge.errors import InputError, ModelError, OutOfResource
 from localjudge.record.cache import cache_file
 from localjudge.run.judges import use_judge
-from localjudge.run.settings import RunSettings, settings_of, settings_with
+from localjudge.run.settings import RunSettings, settings_of
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
 from tests.engine.contract import check_engine, example_requests
@@ -71,9 +71,7 @@ def test_an_unlisted_valid_token_gets_its_probability(fake: FakeServer, engine: 
 
     fake.spoil["/completion"] = without_digits
     [(_, after)] = engine.answers([request])
-    assert isinstance(before, Answer)
-    assert isinstance(after, Answer)
-    assert (after.p_yes, after.legal_mass) == pytest.approx((before.p_yes, before.legal_mass), abs=1e-9)
+    assert after.model_dump() == pytest.approx(before.model_dump(), abs=1e-9)
 
 
 def test_shared_prefixes_are_evaluated_once(engine: ServerEngine) -> None:
@@ -96,7 +94,6 @@ def test_a_server_that_cannot_rewind_evaluates_from_scratch(fake: FakeServer) ->
 
 
 def test_another_user_of_the_slot_is_detected(fake: FakeServer, engine: ServerEngine) -> None:
-    """Expected cached tokens are missing: three retries, then an error."""
     requests = example_requests(engine)[:1]
     fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 1}})
     with pytest.raises(OutOfResource, match="somebody else is using it"):
@@ -113,7 +110,6 @@ def test_the_identity_names_the_server_and_claims_no_determinism(engine: ServerE
 
 @pytest.mark.parametrize("fact", ["size", "n_params", "n_embd", "template"])
 def test_two_models_of_one_name_are_two_judges(fake: FakeServer, engine: ServerEngine, fact: str) -> None:
-    """With equal alias, vocabulary, quantisation and build, other server facts differ."""
     if fact == "template":
         fake.template += " "
     else:
@@ -134,7 +130,6 @@ def test_answers_of_an_unidentified_model_are_not_cached(
 
 @pytest.mark.usefixtures("elsewhere")
 def test_the_destination_of_texts_is_announced(fake: FakeServer) -> None:
-    """As are settings without effect."""
     settings = RunSettings(allow_host=("127.0.0.1",), threads=2)
     with use_judge(fake.url, None, settings) as opened:
         lines = opened.announcement.splitlines()
@@ -154,11 +149,8 @@ def test_a_remote_server_of_a_manifest_must_be_typed_again(
     manifest["environment"]["settings"]["allow_host"] = ["evil.example", "127.0.0.2"]
     file.write_text(json.dumps(manifest))
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("a name was looked up")
-
     with monkeypatch.context() as patched:
-        patched.setattr(socket, "getaddrinfo", refuse)
+        patched.delattr(socket, "getaddrinfo")
         for again in (verify, lambda directory: localjudge.Run.open(directory).rescore()):
             with pytest.raises(InputError, match=r"http://evil\.example:8080"):
                 again(run.directory)
@@ -166,16 +158,13 @@ def test_a_remote_server_of_a_manifest_must_be_typed_again(
     assert verify(run.directory, judge=fake.url).result == "bit-identical"
 
 
-def test_verify_and_rescore_accept_allowed_hosts(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verify_accepts_allowed_hosts(fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = evaluate(fake, tmp_path / "run")
     monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)
     with pytest.raises(InputError, match="is not this machine"):
         verify(run, judge=fake.url)
     verification = verify(run, judge=fake.url, allow_host="127.0.0.1")
     assert [change.ingredient for change in verification.judge_changes] == ["engine.host"]
-    assert "allow_host" in settings_with("rescorable")
 
 
 def test_a_server_with_too_small_a_context_is_refused(fake: FakeServer) -> None:
@@ -189,9 +178,7 @@ def test_a_server_with_too_small_a_context_is_refused(fake: FakeServer) -> None:
 
 def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: Path) -> None:
     run = evaluate(fake, tmp_path / "run")
-    assert run.judge.name == "made-up"
-    assert run.judge.sha256 is None
-    assert "bytes not proved" in str(run.judge)
+    assert (run.judge.name, run.judge.sha256, "bytes not proved" in str(run.judge)) == ("made-up", None, True)
     assert run.manifest.environment.judge == fake.url
     assert verify(run).result == "bit-identical"
     before = len(fake.asked)
@@ -226,13 +213,6 @@ def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: P
     assert len({row.p_yes for row in rows}) == 2
 
 
-def test_a_run_does_not_resume_with_another_model_at_the_address(fake: FakeServer, tmp_path: Path) -> None:
-    evaluate(fake, tmp_path / "run")
-    fake.named = "another.gguf"
-    with pytest.raises(RunDirectoryError, match=r"engine\.model"):
-        evaluate(fake, tmp_path / "run")
-
-
 def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
     """It dies at the word Rome. After a restart, stored answers are not requested again."""
     fake = FakeServer()
@@ -245,7 +225,7 @@ def test_a_run_resumes_after_its_server_died(tmp_path: Path) -> None:
         with pytest.raises(OutOfResource, match="out of memory"):
             evaluate(fake, tmp_path / "run")
     port, fake.spoil, fake.asked = fake.port, {}, []
-    with pytest.raises(ModelError, match=rf"there is no server at http://127\.0\.0\.1:{port}"):
+    with pytest.raises(ModelError, match=f"no server at .*:{port}"):
         evaluate(fake, tmp_path / "run")
     with serving(fake, port):
         run = evaluate(fake, tmp_path / "run")
