@@ -6,13 +6,9 @@ from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError
 from localjudge.types import ChatEnds
 from tests.engine.conftest import attributions
+from tests.judge.trained_templates import CHATML
 
 pytestmark = pytest.mark.engine
-
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{{ '<|im_start|>assistant\n' }}"
-)
 
 
 def ends(template: str) -> ChatEnds:

@@ -13,7 +13,6 @@ PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"
 
 @given(before=st.text(PUNCTUATION, max_size=6), after=st.text(PUNCTUATION, max_size=6))
 def test_text_around_the_verdict_is_literal(before: str, after: str) -> None:
-    """The text around the verdict is matched literally and not as a regular expression."""
     made = AnswerForm(form="<score> {verdict} </score>", labels={"yes": 0, "no": 1}).grammar("attribution")
     assert (made.pattern, made.labels) == ("<score> (yes|no) </score>", {"yes": 0, "no": 1})
     assert (made.reason_tokens, made.json_schema) == (0, None)

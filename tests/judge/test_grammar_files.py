@@ -23,7 +23,6 @@ def written(*entries: tuple[str, object]) -> str:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_every_grammar_is_described_and_keeps_its_schema(path: Path) -> None:
-    """The table gives purpose, user and longest answer; the schema serves engines without patterns."""
     assert f"`{path.name}`" in README
     assert json.loads(grammars.load_grammar(path.stem).json_schema or "") == json.loads(path.read_bytes())
 
@@ -45,27 +44,21 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
     for reason in ("", LONGEST_REASON + "x"):
         assert not re.fullmatch(before, written(("reason", reason), (key, 1)))
         assert not re.fullmatch(after, written((key, 1), ("reason", reason)))
-    assert str(len(written(("reason", ""), (key, 1)))) in README
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "values", "labels"),
+    ("key", "values", "labels"),
     [
-        ("answer", "answer", ("yes", "no", "Yes", "maybe", "", "0"), {"yes": 1, "no": 0}),
-        ("level", "level", (*range(1, 6), 0, *range(6, 12)), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
+        ("answer", ("yes", "no", "Yes", "maybe", "", "0"), {"yes": 1, "no": 0}),
+        ("level", (*range(1, 6), 0, *range(6, 12)), {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}),
     ],
 )
 def test_criterion_grammars_allow_yes_no_or_a_level(
-    name: str, key: str, values: tuple[object, ...], labels: dict[str, float]
+    key: str, values: tuple[object, ...], labels: dict[str, float]
 ) -> None:
-    grammar = grammars.load_grammar(name)
+    grammar = grammars.load_grammar(key)
     legal = [str(value) for value in values if re.fullmatch(grammar.pattern, written((key, value)))]
-    assert legal == [*labels]
-    assert grammar.labels == labels
-    shortest = written((key, values[0]))
-    assert f"`{shortest}`, {len(shortest)} bytes" in README
-    frame = len(written(("reason", ""), (key, values[0])))
-    assert re.search(rf" {frame} (and|bytes, and the reason)", README)
+    assert (legal, grammar.labels) == ([*labels], labels)
 
 
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
@@ -97,12 +90,11 @@ def test_derived_reason_grammars_equal_the_former_files(expanded: dict[str, Any]
 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
 def test_grammar_hashes_in_manifests_are_stable(reasons: Reasons) -> None:
-    """Another hash is another judge, which would not find its stored answers."""
     identity = PromptWriter(grammars.load_profile("instruct"), reasons=reasons).identity
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 
 @pytest.mark.parametrize("name", ["reason_classifications", "reason_attributed_reason", "reason_"])
 def test_an_invalid_grammar_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"grammars/{name}.json that belongs to localjudge is missing"):
+    with pytest.raises(InputError, match=f"grammars/{name}.json"):
         grammars.load_grammar(name)

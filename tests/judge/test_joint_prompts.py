@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.errors import InputError, SampleError
-from localjudge.judge import profile as grammars
 from localjudge.judge import profile as prompts
-from localjudge.judge.profile import Example
+from localjudge.judge.profile import Example, for_statements
 from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Attribution
 from tests.judge.conftest import unit
@@ -32,27 +31,20 @@ def answer(statements: list[str], reason: str = "so") -> str:
 
 @pytest.mark.parametrize("example", JOINT.example)
 def test_every_example_is_an_answer_that_the_grammar_allows(example: Example) -> None:
-    grammar = grammars.for_statements([entry.statement for entry in example.classifications])
+    grammar = for_statements([entry.statement for entry in example.classifications])
     assert re.fullmatch(grammar.pattern, example.answer)
-
-
-def test_the_first_prompt_node_contains_the_examples_with_answers() -> None:
-    first = joint().requests([statement("It is wet.")])[0].path[0]
-    assert all(piece.trusted for piece in first)
-    assert all(example.answer in first[0].text for example in JOINT.example)
-    assert "{examples}" not in first[0].text
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_the_grammar_holds_every_statement_verbatim(statements: list[str]) -> None:
     """Answers with another text, fewer or more statements, or another order are invalid."""
-    pattern = grammars.for_statements(statements).pattern
+    pattern = for_statements(statements).pattern
     assert re.fullmatch(pattern, answer(statements))
     last = statements[-1]
     for other in ([*statements[:-1], last + "."], statements[:-1], [*statements, last], [last + ".", *statements[1:]]):
         assert not re.fullmatch(pattern, answer(other))
-    assert not re.fullmatch(grammars.for_statements(["a", "b"]).pattern, answer(["b", "a"]))
+    assert not re.fullmatch(for_statements(["a", "b"]).pattern, answer(["b", "a"]))
 
 
 def test_a_statement_with_a_lone_surrogate_is_an_error_of_its_sample() -> None:
@@ -82,6 +74,5 @@ def test_the_prompt_shows_every_statement_as_user_text() -> None:
     [("reference", "none", "several statements in one answer"), ("instruct", "after", "before its verdict")],
 )
 def test_unsupported_joint_settings_are_refused(profile: str, reasons: Reasons, complaint: str) -> None:
-    """The reference judge reads no instructions; the shape has no place for a reason after the verdict."""
     with pytest.raises(InputError, match=complaint):
         PromptWriter(prompts.load_profile(profile), protocol="joint", reasons=reasons)

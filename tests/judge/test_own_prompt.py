@@ -60,7 +60,7 @@ def test_every_byte_of_a_prompt_file_changes_the_judge(tmp_path: Path) -> None:
 def test_an_unusable_prompt_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
-    with pytest.raises(InputError, match=r"nowhere\.toml cannot be read"):
+    with pytest.raises(InputError, match=r"nowhere\.toml"):
         read_prompts([tmp_path / "nowhere.toml"])
 
 

@@ -8,6 +8,7 @@ from localjudge.judge import profile as prompts
 from localjudge.judge.profile import choose
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
+ANSWER = "grammar = 'attributed'\n"
 NAMES = {
     "Bespoke-MiniCheck-7B": "minicheck",
     "Granite Guardian 3.3 8b": "granite-guardian",
@@ -32,14 +33,15 @@ def test_a_profile_is_matched_by_the_name_in_the_model_file(key: str, name: str,
 def test_profile_of_the_user_beats_registry_beats_metadata() -> None:
     metadata = {"general.name": "Bespoke-MiniCheck-7B"}
     assert choose("qwen3-reranker", "reference", metadata).profile.name == "qwen3-reranker"
-    assert choose("qwen3-reranker", "reference", metadata).why == "as profile says"
-    assert choose(None, "instruct", metadata)[1:] == ("as it is registered",)
     assert choose(None, "instruct", metadata).profile.name == "instruct"
 
 
-def test_a_user_folder_is_a_profile(tmp_path: Path) -> None:
-    folder = tmp_path / "house"
-    shutil.copytree(BUNDLED / "minicheck", folder)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(BUNDLED / "minicheck", tmp_path / "house"))
+
+
+def test_a_user_folder_is_a_profile(folder: Path) -> None:
     wording = folder / "attribution.toml"
     wording.write_bytes(wording.read_bytes().replace(b"Yes = 1, No = 0", b"Ja = 1, Nein = 0"))
     profile = choose(str(folder), None, {}).profile
@@ -55,37 +57,23 @@ def test_a_user_folder_is_a_profile(tmp_path: Path) -> None:
     [
         ("atribution.toml", 'grammar = "attributed"\nnode = [{text = "{unit}"}]', "no task is called atribution"),
         ("attribution.toml", "node = [{text = '{unit}'}]\n[grammar]\nlabels = {Yes = 1}", "two values"),
-        (
-            "attribution.toml",
-            "grammar = 'attributed'\n[[node]]\ntext = 'x'\n[[node]]\nrole = 'user'\ntext = '{unit}'",
-            "first node has no role",
-        ),
-        (
-            "attribution.toml",
-            "grammar = 'attributed'\ntemplate = {a = 1}\n[[node]]\ntext = '{unit}'",
-            "nodes with roles",
-        ),
+        ("attribution.toml", ANSWER + "node = [{text = 'x'}, {role = 'user', text = '{unit}'}]", "no role"),
+        ("attribution.toml", ANSWER + "template = {a = 1}\nnode = [{text = '{unit}'}]", "nodes with roles"),
         ("attribution.toml", "grammar = ", "house"),
-        ("attribution.toml", 'grammar = "attributed"\ncolour = "red"', "house"),
-        ("profile.toml", 'description = "x"\nchat = "perhaps"', "house"),
+        ("attribution.toml", ANSWER + "colour = 'red'", "house"),
+        ("profile.toml", "description = 'x'\nchat = 'perhaps'", "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "at least 1 item"),
-        (
-            "profile.toml",
-            "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]",
-            "valid regular expression",
-        ),
+        ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "regular expression"),
     ],
 )
 def test_an_unusable_profile_folder_is_named_with_the_reason(
-    tmp_path: Path, file: str, content: str, complaint: str
+    folder: Path, file: str, content: str, complaint: str
 ) -> None:
-    folder = tmp_path / "house"
-    shutil.copytree(BUNDLED / "minicheck", folder)
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=complaint) as refused:
         prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
     assert refused.value.hint
-    with pytest.raises(InputError, match="is not valid"):
-        prompts.load_profile(str(tmp_path))
+    with pytest.raises(InputError):
+        prompts.load_profile(str(folder.parent))

@@ -28,19 +28,19 @@ BUNDLED = Path(prompts.__file__).parent / "prompts"
 TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
 
 
-def tasks(text: str, other: str = "other") -> list[Task]:
+def tasks(text: str) -> list[Task]:
     return [
-        Attribution(unit=unit("statement", text), contexts=(text, other), user_input=text),
+        Attribution(unit=unit("statement", text), contexts=(text, "other"), user_input=text),
         Relevance(unit=unit("sentence", text), user_input=text),
         Relevance(unit=unit("chunk", text), user_input=text),
         Usefulness(unit=unit("chunk", text), user_input=text, reference=text),
     ]
 
 
-def special_tasks(text: str, other: str = "other") -> list[Task]:
+def special_tasks(text: str) -> list[Task]:
     """Return the tasks that some judges cannot do."""
     return [
-        Sufficiency(unit=unit("question", text), contexts=(text, other), user_input=text),
+        Sufficiency(unit=unit("question", text), contexts=(text, "other"), user_input=text),
         Refusal(unit=unit("response", text), user_input=text),
         own_question(text, levels=()),
         own_question(text, levels=("poor", "weak", "fair", "good", "very good")),
@@ -116,16 +116,18 @@ def test_a_forged_tag_changes_only_the_fence_of_its_node() -> None:
 
 
 def test_braces_in_a_text_are_text() -> None:
-    """A placeholder name in a user's text is not filled in."""
     for task in all_tasks("{unit} {context} {fence} {question}"):
         users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
         levels = "1: poor\n2: weak\n3: fair\n4: good\n5: very good"
         assert set(users) <= {"{unit} {context} {fence} {question}", "other", levels}
 
 
-def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(BUNDLED / "instruct", folder)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(BUNDLED / "instruct", tmp_path / "copy"))
+
+
+def test_every_file_of_a_profile_is_in_its_hash(folder: Path) -> None:
     before = prompts.load_profile(str(folder)).sha256
     for file in sorted(folder.glob("*.toml")):
         original = file.read_text(encoding="utf-8")
@@ -135,10 +137,8 @@ def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:
     assert prompts.load_profile(str(folder)).sha256 == before
 
 
-def test_a_special_task_has_its_own_hash(tmp_path: Path) -> None:
+def test_a_special_task_has_its_own_hash(folder: Path) -> None:
     """Only runs that use the task get another judge."""
-    folder = tmp_path / "copy"
-    shutil.copytree(BUNDLED / "instruct", folder)
     before = PromptWriter(prompts.load_profile(str(folder)))
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
@@ -183,6 +183,5 @@ def test_reasons_and_the_protocol_are_part_of_the_identity() -> None:
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
 def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
-    with pytest.raises(InputError, match="'reference' cannot give reasons") as caught:
+    with pytest.raises(InputError, match=r"reasons(?s:.*)judge=\.\.\."):
         judge("reference", reasons)
-    assert "judge=..." in (caught.value.hint or "")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localjudge.engine.tokens import ChatTemplate
 from localjudge.errors import InputError, ModelError
 from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter, skeleton
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, ChatEnds, Piece, Relevance, Task, VerdictRequest
 from tests.judge.conftest import unit
 from tests.judge.trained_templates import CHATML, DOCUMENTS_IN_JSON, GUARDIAN
@@ -42,7 +42,11 @@ def judge(profile: str) -> PromptWriter:
 
 
 def text_of(request: VerdictRequest) -> str:
-    return "".join(piece.text for node in request.path for piece in node)
+    return "".join(piece.text for piece in pieces(request))
+
+
+def pieces(request: VerdictRequest) -> list[Piece]:
+    return [piece for node in request.path for piece in node]
 
 
 MINICHECK = """\
@@ -82,20 +86,12 @@ can only be "yes" or "no".<|im_end|>
 </think>
 
 """
+GROUNDED = granite(ROLE="assistant", TEXT="It opened in 1889.", CRITERION="groundedness")
+RELEVANT = granite(ROLE="user", TEXT="When did it open?", CRITERION="context_relevance")
 TRAINED: list[tuple[str, Task, str, dict[str, float]]] = [
     ("minicheck", statement(), MINICHECK, {"Yes": 1, "No": 0}),
-    (
-        "granite-guardian",
-        statement(),
-        granite(ROLE="assistant", TEXT="It opened in 1889.", CRITERION="groundedness"),
-        {"yes": 0, "no": 1},
-    ),
-    (
-        "granite-guardian",
-        passage(),
-        granite(ROLE="user", TEXT="When did it open?", CRITERION="context_relevance"),
-        {"yes": 0, "no": 1},
-    ),
+    ("granite-guardian", statement(), GROUNDED, {"yes": 0, "no": 1}),
+    ("granite-guardian", passage(), RELEVANT, {"yes": 0, "no": 1}),
     ("qwen3-reranker", passage(), RERANKER, {"yes": 1, "no": 0}),
 ]
 ASKED = {profile: [task for name, task, *_ in TRAINED if name == profile] for profile in TEMPLATES}
@@ -146,10 +142,6 @@ def test_user_text_is_untrusted_and_never_templated(text: str) -> None:
         assert places <= {text, f" {text}", text.strip(), f" {text.strip()}"}
 
 
-def pieces(request: VerdictRequest) -> list[Piece]:
-    return [piece for node in request.path for piece in node]
-
-
 def test_documents_in_a_json_template_are_escaped_as_json() -> None:
     """The template shows documents with `tojson`, so quotation marks of the user cannot end the string."""
     ends = ChatTemplate(DOCUMENTS_IN_JSON, bos="", eos="").without_ends
@@ -164,8 +156,8 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
 @pytest.mark.parametrize(
     ("template", "complaint"),
     [
-        (CHATML, "knows nothing of documents, guardian_config, think"),
-        ("{{ documents }}{{ guardian_config }}{{ think }}" + CHATML, "does not show document and assistant once"),
+        (CHATML, "documents, guardian_config, think"),
+        ("{{ documents }}{{ guardian_config }}{{ think }}" + CHATML, "document and assistant once"),
         (
             "{% for m in messages %}{{ m.content }}{% endfor %}{% for d in documents %}{{ d.text }}{% endfor %}"
             "{{ guardian_config }}{{ think }}",
@@ -177,7 +169,7 @@ def test_documents_in_a_json_template_are_escaped_as_json() -> None:
 def test_another_chat_template_is_refused_before_anything_is_asked(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint):
         PromptWriter(prompts.load_profile("granite-guardian"), ChatTemplate(template, bos="", eos="").without_ends)
-    with pytest.raises(InputError, match="inside the model's chat template, and there is none"):
+    with pytest.raises(InputError, match="chat template"):
         PromptWriter(prompts.load_profile("minicheck"))
 
 
@@ -186,10 +178,3 @@ def test_the_chat_template_and_its_output_identify_the_judge() -> None:
     before = judge("granite-guardian").identity
     after = PromptWriter(prompts.load_profile("granite-guardian"), other).identity
     assert {key for key in before if before[key] != after[key]} == {"chat_template_sha256", "chat_ends_sha256"}
-
-
-def test_message_marks_with_two_digits_are_told_apart() -> None:
-    """`mark-1` is a prefix of `mark-10`."""
-    ends = ChatTemplate(CHATML, bos="", eos="").without_ends
-    gaps = skeleton(prompts.load_profile("minicheck"), ends, "attribution", ("user",) * 12).gaps
-    assert (len(gaps), any("localjudge" in gap for gap in gaps)) == (13, False)
