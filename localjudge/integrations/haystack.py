@@ -71,7 +71,7 @@ class LocaljudgeEvaluator:
         self.options = options
         self._open: Judge | None = None
         wanted = wanted_metrics(self.metrics)
-        self._computed = [wanted.own.get(name) or catalog.get(name) for name in wanted.names or ()]
+        self._computed = [wanted.get(name) for name in wanted.names or ()]
         needed = frozenset[str]().union(*(metric.required_fields for metric in self._computed))
         for field, (name, kind) in _INPUTS.items():
             component.set_input_type(self, name, *([kind] if field in needed else [kind | None, None]))

@@ -4,8 +4,8 @@
     shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
     shard 3/3             2  6  8 ...  ┘
 
-The result files equal those of one run over all data, byte for byte, because verdicts do not depend on other samples
-and each shard stores the positions of its samples. Two shards must have the same answer to the same question.
+The result files equal the files of one run over all data, byte for byte. Two shards must have the same answer to the
+same question.
 """
 
 import heapq
@@ -35,12 +35,10 @@ from localjudge.words import option
 
 _ROWS_AT_ONCE = 500
 _SAMPLES_AT_ONCE = 32
-_SAME_SETTINGS = ("cluster_by", "max_failed")
-"""Settings that all shards must share and the signature does not contain."""
 
 
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
-    """Merge all shards into the directory `out` without changing them. Raises the errors of `localjudge.merge`."""
+    """Merge all shards into the directory `out`. Raises the errors of `localjudge.merge`."""
     progress = progress or Silence()
     if not shards:
         raise InputError("no shard was named", hint="name the directories of all shards of a run")
@@ -54,9 +52,9 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     first, manifest = runs[0], _manifest(runs, groups)
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
-        if (there := read_manifest(path)) is not None:
-            manifest.refuse_other_run(path, there)
-        write_manifest(directory, manifest.with_environment(**manifests.finished_part(there)))
+        if (existing := read_manifest(path)) is not None:
+            manifest.refuse_other_run(path, existing)
+        write_manifest(directory, manifest.with_environment(**manifests.finished_part(existing)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(progress.close)
         for run in runs:
@@ -66,9 +64,9 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         names, rubrics = list(first.summary.metrics), first.manifest.rubrics
         totals = Totals(names, first.summary, groups, rubrics, max_failed=first.max_failed)
         rows = count_with_progress(_merged_rows(runs), progress, "merging", manifest.data.rows)
-        while some := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
-            totals.add(some)
-            results.add(some)
+        while evaluations := list(chain.from_iterable(islice(rows, _SAMPLES_AT_ONCE))):
+            totals.add(evaluations)
+            results.add(evaluations)
         reused = store.reused_from()
         answers = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
         summary = totals.summary(manifest.signature, first.summary.judge, first.summary.skipped_rows)
@@ -77,14 +75,19 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
 
 
 def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest:
-    whole = _whole(runs[0])
-    return Manifest.of(
-        runs[0].manifest.judge, DataIdentity.of(whole.sha256, whole.rows, groups or None), _environment(runs)
-    )
+    manifest, whole = runs[0].manifest, _whole(runs[0])
+    sessions = chain.from_iterable(run.manifest.environment.sessions for run in runs)
+    environment = manifest.environment.as_json | {
+        "settings": manifest.environment.settings.changed(shard=None),
+        "host": manifests.host(),
+        "sessions": sorted(sessions, key=lambda session: session.started),
+    }
+    del environment["shard_of"]
+    return Manifest.of(manifest.judge, DataIdentity.of(whole.sha256, whole.rows, groups), environment)
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
-    """Return the shards by number. Raises InputError unless each exists once."""
+    """Return the shards sorted by number. Raises InputError unless each exists once."""
     by_number: dict[int, Run] = {}
     for run in runs:
         shard = _shard(run)
@@ -109,18 +112,16 @@ def _shard(run: Run) -> Shard:
 
 
 def _whole(shard: Run) -> DataIdentity:
-    """Return the data of all shards together."""
     whole = shard.manifest.environment.shard_of
     assert whole is not None, "a manifest of a shard names it"
     return whole
 
 
 def _check_same_run(runs: Sequence[Run]) -> None:
-    """Raise InputError with the differences unless all shards have the same judge, data and settings."""
     for run in runs[1:]:
-        if different := differences(_in_common(runs[0]), _in_common(run)):
+        if changes := differences(_in_common(runs[0]), _in_common(run)):
             raise InputError(
-                f"{run.directory} and {runs[0].directory} are not of one run:{format_differences(different)}",
+                f"{run.directory} and {runs[0].directory} are not of one run:{format_differences(changes)}",
                 hint="judge one of them again, with the judge, data, settings and kind of processor of the other",
             )
 
@@ -134,7 +135,8 @@ def _in_common(run: Run) -> dict[str, Any]:
         "samples_read": environment.samples_read,
         "skipped_rows": run.summary.skipped_rows,
         "order of metrics": list(run.summary.metrics),
-        **{name: getattr(environment.settings, name) for name in _SAME_SETTINGS},
+        "cluster_by": environment.settings.cluster_by,
+        "max_failed": environment.settings.max_failed,
     }
 
 
@@ -154,43 +156,31 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
     return groups or None
 
 
-def _environment(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the first shard's unsigned part of the manifest with the sessions of all shards."""
-    sessions = chain.from_iterable(run.manifest.environment.sessions for run in runs)
-    first = runs[0].manifest.environment
-    return {
-        **{name: value for name, value in first.as_json.items() if name != "shard_of"},
-        "settings": first.settings.changed(shard=None),
-        "host": manifests.host(),
-        "sessions": sorted(sessions, key=lambda session: session.started),
-    }
-
-
 def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy questions and answers of a shard. Raises RunDirectoryError if unreadable or inconsistent with the others."""
+    """Copy the questions and answers of a shard. Raises RunDirectoryError if others have another answer."""
     path = directory / STORE
     with reading(path) as reader:
         for kind, query, statement in COPIES:
             rows = reader.rows(kind, query)
-            while some := list(islice(rows, _ROWS_AT_ONCE)):
-                into.put(statement, some)
-        keys = count_with_progress(iter(stored_keys(path)), progress, "copying")
-        while names := list(islice(keys, _ROWS_AT_ONCE)):
-            answers, there = reader.answers_by(names), into.answers_to(names)
-            for key in there:
-                if there[key] != answers[key]:
+            while batch := list(islice(rows, _ROWS_AT_ONCE)):
+                into.put(statement, batch)
+        all_keys = count_with_progress(iter(stored_keys(path)), progress, "copying")
+        while keys := list(islice(all_keys, _ROWS_AT_ONCE)):
+            answers, copied = reader.answers_by(keys), into.answers_to(keys)
+            for key in copied:
+                if copied[key] != answers[key]:
                     raise RunDirectoryError(
                         f"{directory} was answered otherwise than another run of the same judge "
                         f"(request {excerpt(key)})",
                         hint="`localjudge verify` says which of them holds what the judge answers",
                     )
             query = "SELECT key, source FROM reused JOIN request ON id = request WHERE key IN"
-            sources = dict(reader.rows_named(tuple[str, str], query, names))
-            new: dict[str | None, dict[str, Answer | NoAnswer]] = defaultdict(dict)
-            for key in names:
-                if key not in there:
-                    new[sources.get(key)][key] = answers[key]
-            for source, of_source in new.items():
+            sources = dict(reader.rows_named(tuple[str, str], query, keys))
+            by_source: dict[str | None, dict[str, Answer | NoAnswer]] = defaultdict(dict)
+            for key in keys:
+                if key not in copied:
+                    by_source[sources.get(key)][key] = answers[key]
+            for source, of_source in by_source.items():
                 into.add_answers(of_source, source)
 
 

@@ -35,8 +35,8 @@ class Sampling(Record):
     @classmethod
     def of(cls, settings: Record, samples: int, whole: int, largest_draw: int | None) -> Self:
         """Return the sampling of a run with these settings."""
-        choice = {name: getattr(settings, name) for name in ("limit", "sample", "seed", "shard")}
-        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **choice)
+        chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
+        return cls(samples=samples, whole=whole, largest_draw=largest_draw, **chosen)
 
     @property
     def is_part(self) -> bool:

@@ -3,17 +3,13 @@
     sample    unit ──> request ──path──> node, node, ...      a context with a hundred questions is stored once
                           └──> answer                         committed separately as soon as it arrives
 
-`SELECT * FROM verdict` shows each unit with its prompt and answer. Killing the process loses no answer. After a power
-failure, the last commits may be missing (`synchronous = NORMAL`) and are asked again.
+Killing the process loses no answer. After a power failure, the last ones may be missing and are asked again.
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
 
-The engine's identity contains everything else that affects an answer, so equal keys mean equal answers.
-
-A foreign file cannot run code. The file and its log must be regular files without a rollback journal, because a crafted
-journal makes SQLite delete a file of its choice. Schema definitions are not trusted, and values are limited to 64 MiB
-and checked for their type. (SQLite's documentation, "Defense Against The Dark Arts".)
+Equal keys mean equal answers. A foreign file cannot run code (SQLite's documentation, "Defense Against The Dark Arts").
+A rollback journal is refused, because a crafted one makes SQLite delete a file of its choice.
 """
 
 import hashlib
@@ -23,7 +19,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -56,7 +52,7 @@ class KeyedRequest(NamedTuple):
 
 
 class RequestKeys:
-    """Compute the keys of requests to one engine."""
+    """Keys of the requests to one engine."""
 
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
@@ -65,11 +61,11 @@ class RequestKeys:
 
     @property
     def shapes(self) -> Set[str]:
-        """Answer shapes of all requests so far, as JSON."""
+        """Answer shapes of all keyed requests, as JSON."""
         return set(self._shapes.values())
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
-        """Return the request with its keys, reusing equal nodes seen before."""
+        """Return the request with its keys, with equal nodes as one object."""
         node_keys, nodes = zip(*map(self._node, request.path), strict=True)
         grammars = request.grammar, request.explanation
         shape = self._shapes.get(grammars) or self._shapes.setdefault(grammars, request.shape)
@@ -107,18 +103,18 @@ class Reader:
         self._connection = connection
 
     def rows(self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
-        """Yield the rows as `kind`. Raises RunDirectoryError for a row of another type."""
+        """Yield the rows. Raises RunDirectoryError for a row of another type."""
         for row in self._connection.execute(query, parameters):
             yield _checked(kind, row, self._path)
 
     def rows_named(self, kind: type[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
-        """Yield the rows of a query that ends in `IN` for these names, in batches."""
+        """Yield the rows of a query that ends in `IN`, for these names."""
         rest = iter(names)
         while some := list(islice(rest, _NAMED_AT_ONCE)):
             yield from self.rows(kind, f"{query} ({', '.join('?' * len(some))})", some)
 
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """Return the stored answers to the requests with these keys."""
+        """Return the stored answers to requests by key."""
         answers: dict[str, Answer | NoAnswer] = {}
         query = (
             "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN"
@@ -166,7 +162,6 @@ def reading(path: Path) -> Iterator[Reader]:
 
 
 def _refuse_strange_files(path: Path) -> None:
-    """Raise RunDirectoryError if the database or its side files are not as localjudge leaves them."""
     for suffix in ("", "-wal", "-shm"):
         refuse_irregular(path.with_name(path.name + suffix))
     journal = path.with_name(f"{path.name}-journal")
@@ -178,7 +173,6 @@ def _refuse_strange_files(path: Path) -> None:
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    """Configure the connection not to trust the schema and to limit value sizes."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
@@ -229,9 +223,9 @@ CREATE VIEW verdict AS
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 """
-# What stands there already is not written again: a run that goes on would double the size of its log.
+# Equal samples are not written again, because a resumed run would double the size of its log.
 _PUT_SAMPLE = """
-INSERT INTO sample VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO sample (position, id, content, extras, cluster) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     position = excluded.position, content = excluded.content, extras = excluded.extras, cluster = excluded.cluster
 WHERE (position, content, extras, cluster)
     IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
@@ -251,7 +245,7 @@ SELECT key, content, entry, (SELECT json_group_array(sha256) FROM (SELECT sha256
                                                                    JOIN node ON node.id = step.value ORDER BY step.key))
 FROM request JOIN shape ON shape.id = shape ORDER BY request.id
 """
-"""Selects each request's key, answer shape, entry, and node keys as JSON."""
+"""Key, answer shape, entry, and node keys (as JSON) of each request."""
 COPIES: tuple[tuple[type[tuple[Any, ...]], str, str], ...] = (
     (tuple[str, str, str], "SELECT sha256, text, pieces FROM node", _PUT_NODE),
     (tuple[str], "SELECT content FROM shape", _PUT_SHAPE),
@@ -267,7 +261,7 @@ _LIST = json.JSONEncoder(separators=(",", ":"))
 
 
 class TaskLink(NamedTuple):
-    """Link from a unit of a sample to its request."""
+    """Link of a unit to its request."""
 
     sample_id: str
     metric: str
@@ -277,7 +271,7 @@ class TaskLink(NamedTuple):
 
 
 class Store:
-    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource for problems of file or disk."""
+    """The open file `run.sqlite`. Raises RunDirectoryError, or OutOfResource for problems of the disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -299,58 +293,52 @@ class Store:
         self._reader = Reader(self._connection, path)
 
     def add_samples(self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None) -> bool:
-        """Store the data and each sample's group by id. Returns whether this changed the stored data.
-
-        Samples of a shard have their positions in the whole data.
-        """
-        group = (lambda _: None) if cluster_of is None else (lambda name: storable(cluster_of[name]))
-        values = ((row.id, row.position, row.content, row.extras, group(row.id)) for row in rows)
-        with self._translated_errors(), self._transaction():
-            before = self._connection.total_changes
+        """Store samples with their groups. Returns whether this changed the stored data."""
+        values = ((*row, None if cluster_of is None else storable(cluster_of[row.id])) for row in rows)
+        with self._transaction():
+            changes = self._connection.total_changes
             self._connection.executemany(_PUT_SAMPLE, values)
-            return self._connection.total_changes > before
+            return self._connection.total_changes > changes
 
     def keep_samples(self, names: Iterable[str]) -> None:
         """Delete all other samples, left by an unfinished run over more data."""
-        with self._translated_errors(), self._transaction():
+        with self._transaction():
             query = "DELETE FROM sample WHERE id NOT IN (SELECT value FROM json_each(?))"
             self._connection.execute(query, (_LIST.encode(list(names)),))
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """Return the stored answers to these questions by key."""
+        """Return the stored answers by key."""
         with self._translated_errors():
             return self._reader.answers_by(keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
-        """Store questions by key with their units. Leaves stored questions unchanged."""
-        put, query = self._connection.executemany, "SELECT key, id FROM request WHERE key IN"
-        with self._translated_errors(), self._transaction():
-            stored = dict(self._reader.rows_named(tuple[str, int], query, requests))
-            missing = [request for key, request in requests.items() if key not in stored]
+        """Store new questions by key, and the units that ask them."""
+        put, query = self._connection.executemany, "SELECT key FROM request WHERE key IN"
+        with self._transaction():
+            stored = {key for (key,) in self._reader.rows_named(tuple[str], query, requests)}
+            missing = [keyed for key, keyed in requests.items() if key not in stored]
             nodes: dict[str, Node] = {}
-            for request in missing:
-                nodes.update(zip(request.node_keys, request.request.path, strict=True))
+            for keyed in missing:
+                nodes.update(zip(keyed.node_keys, keyed.request.path, strict=True))
             put(_PUT_NODE, ((key, *_node_columns(node)) for key, node in nodes.items()))
-            put(_PUT_SHAPE, dict.fromkeys((request.shape,) for request in missing))
-            rows = (
-                (request.key, request.shape, request.request.entry, _LIST.encode(request.node_keys))
-                for request in missing
+            put(_PUT_SHAPE, dict.fromkeys((keyed.shape,) for keyed in missing))
+            put(
+                _PUT_REQUEST,
+                ((keyed.key, keyed.shape, keyed.request.entry, _LIST.encode(keyed.node_keys)) for keyed in missing),
             )
-            put(_PUT_REQUEST, rows)
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to added questions, with their origin if reused, in one transaction."""
-        with self._translated_errors(), self._transaction():
-            rows = [_answer_row(key, answer) for key, answer in answers.items()]
-            self._connection.executemany(_PUT_ANSWER, rows)
+        """Store answers to added questions, with their origin if reused."""
+        with self._transaction():
+            self._connection.executemany(_PUT_ANSWER, starmap(_answer_row, answers.items()))
             if source is not None:
                 self._connection.executemany(_PUT_REUSED, ((storable(source), key) for key in answers))
-        self.answer_count += len(rows)
+        self.answer_count += len(answers)
 
     def put(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows by one of the statements in `COPIES`."""
-        with self._translated_errors(), self._transaction():
+        with self._transaction():
             self._connection.executemany(statement, rows)
 
     def reused_from(self) -> dict[str, int]:
@@ -366,9 +354,10 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        with self._connection:
-            yield
+        with self._translated_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            with self._connection:
+                yield
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -407,5 +396,5 @@ def _node_columns(node: Node) -> tuple[str, str]:
 
 
 def storable(text: str) -> str:
-    """Escape lone surrogates, which UTF-8 in SQLite cannot store. The keys still distinguish the texts."""
+    """Escape lone surrogates, which SQLite cannot store."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -2,7 +2,7 @@
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
-The same call resumes an interrupted job. Stored answers are not asked again, and the results have the same bytes.
+The same call resumes an interrupted job without asking stored answers again. The results have the same bytes.
 """
 
 import os
@@ -28,7 +28,15 @@ from localjudge.record.store import Store
 from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import Noted, Plan, StoppedRun, default_directory, plan_from_run, report_data, wanted_metrics
+from localjudge.run.plan import (
+    NotedProgress,
+    Plan,
+    StoppedRun,
+    default_directory,
+    plan_from_run,
+    report_data,
+    wanted_metrics,
+)
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name
@@ -44,7 +52,7 @@ def run_plan(
     progress: Progress | None = None,
 ) -> Run:
     """Score a plan and write a run directory. Arguments and errors are those of `localjudge.evaluate`."""
-    noted = Noted(progress)
+    noted = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:
         refuse_held(Path(os.path.expanduser(out)))
@@ -75,28 +83,27 @@ def rescore_run(
             message = f"a run cannot be rescored with another {option_name(name)}: that {asks}"
             hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
             raise InputError(message, hint=hint)
-    before = as_run(run)
-    if before.sampling.by_scores and options.get("cluster_by") not in (None, settings_of(before.manifest).cluster_by):
-        message = f"{before.directory} cannot have other groups: its scores decided how many samples it has"
-        raise InputError(message, hint=f"judge the data again with {option('cluster_by', options['cluster_by'])}")
+    original = as_run(run)
+    groups = options.get("cluster_by")
+    if original.sampling.by_scores and groups not in (None, original.manifest.environment.settings.cluster_by):
+        message = f"{original.directory} cannot have other groups: its scores decided how many samples it has"
+        raise InputError(message, hint=f"judge the data again with {option('cluster_by', groups)}")
     chosen = checked(options)
-    asked_for = list(before.summary.metrics) if metrics is None else metrics
-    wanted = wanted_metrics(asked_for, chosen.criteria, before.manifest.criteria)
-    changed = {**options, "reuse": (str(before.directory), *chosen.reuse)}
-    changed |= _thresholds(before, options, chosen, wanted.names or ())
-    planned = plan_from_run(before, wanted, settings_of(before.manifest, **changed))
-    named = judge or (judge_of(before) if engine is None else "")
-    return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
+    wanted = wanted_metrics(list(original) if metrics is None else metrics, chosen.criteria, original.manifest.criteria)
+    changes = {**options, "reuse": (str(original.directory), *chosen.reuse)}
+    changes |= _thresholds(original, options, chosen, wanted.names or ())
+    planned = plan_from_run(original, wanted, settings_of(original.manifest, **changes))
+    judge = judge or (judge_of(original) if engine is None else "")
+    return run_plan(planned, judge=judge, out=out, engine=engine, progress=progress)
 
 
-def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
-    """Return the new threshold, or the run's calibrations that apply to the metrics."""
+def _thresholds(original: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
-    asked, kept = {question_of(name) for name in names}, before.manifest.environment.settings.calibration
-    of_questions = {calibration.question: calibration for calibration in kept if calibration.question in asked}
-    of_questions |= {calibration.question: calibration for calibration in chosen.calibration}
-    return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
+    questions = set(map(question_of, names))
+    calibrations = [used for used in original.manifest.environment.settings.calibration if used.question in questions]
+    by_question = {calibration.question: calibration for calibration in (*calibrations, *chosen.calibration)}
+    return {"calibration": tuple(by_question.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
 @dataclass
@@ -104,7 +111,7 @@ class _Job:
     plan: Plan
     judge: OpenJudge
     judge_part: manifests.JudgeIdentity
-    progress: Noted
+    progress: NotedProgress
     baseline: Run | None = None
 
     def __post_init__(self) -> None:
@@ -112,7 +119,6 @@ class _Job:
         self._take(self.plan)
 
     def _take(self, plan: Plan) -> None:
-        """Continue with this plan, whose samples define the signature."""
         self.plan = plan
         self._data_part = self.plan.identity
         self._signature = manifests.signature(self.judge_part, self._data_part)
@@ -124,25 +130,25 @@ class _Job:
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self.judge, self.judge_part, plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
-            if (before := read_manifest(path)) is not None:
-                self._manifest([]).refuse_other_run(path, before)
-            stopping = self._stopping(path, before)
-            sessions = self._begin(directory, before)
+            if (existing := read_manifest(path)) is not None:
+                self._manifest([]).refuse_other_run(path, existing)
+            stopping = self._stopping(path, existing)
+            sessions = self._begin(directory, existing)
             store = stack.enter_context(closing(Store(path / STORE)))
-            sessions[-1] = sessions[-1].changed(**self._brought(store, path))
+            sessions[-1] = sessions[-1].changed(**self._resumed(store, path))
             stack.callback(progress.close)
             sentences = plan.settings.sentences
             stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
             judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
             if stopping:
                 self._stop_early(stopping, judging)
-            done = manifests.finished_part(before)
-            if before and before.data != self._data_part:  # more samples than there were
+            done = manifests.finished_part(existing)
+            if existing and existing.data != self._data_part:  # more samples
                 directory.remove(SUMMARY)
                 done = {}
             write_manifest(directory, self._manifest(sessions, **done))
             changed = self._store_data(store)
-            if self.plan.stopped or (before and before.environment.drawn_from):
+            if self.plan.stopped or (existing and existing.environment.drawn_from):
                 store.keep_samples(row.id for row in self.plan.dataset.table.rows())
             summary, results = None if changed else self._finished(path), None
             if summary is None:
@@ -161,56 +167,52 @@ class _Job:
         self._log_summary(run := Run(path, summary, manifest), judging.asked, work.seconds_total)
         return replace(run, notes=tuple(progress.notes))
 
-    def _begin(self, directory: RunDirectory, before: manifests.Manifest | None) -> list[Session]:
-        """Record this process in the manifest and return all sessions, with this one still empty."""
+    def _begin(self, directory: RunDirectory, existing: manifests.Manifest | None) -> list[Session]:
+        """Record this process in the manifest and return all sessions."""
         session = Session(started=now(), finished=None, asked=None, effort=None)
-        sessions = [*(before.environment.sessions if before else ()), session]
-        begun = before.with_environment(sessions=sessions) if before else self._manifest(sessions)
-        write_manifest(directory, begun)
+        sessions = [*(existing.environment.sessions if existing else ()), session]
+        manifest = existing.with_environment(sessions=sessions) if existing else self._manifest(sessions)
+        write_manifest(directory, manifest)
         return sessions
 
-    def _brought(self, store: Store, path: Path) -> dict[str, Any]:
-        """Return the number of stored answers, and of labels by annotator."""
-        brought: dict[str, Any] = {}
+    def _resumed(self, store: Store, path: Path) -> dict[str, Any]:
+        """Count the stored answers, and the labels by annotator."""
+        counts: dict[str, Any] = {}
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
-            brought["answers_before"] = answers
-        with suppress(RunDirectoryError):  # damaged labels count nowhere: their readers refuse them
+            counts["answers_before"] = answers
+        with suppress(RunDirectoryError):  # readers of damaged labels refuse them
             if labels := Counter(row.labeller for row in label_file(path).rows):
-                brought["labels_before"] = dict(labels)
-        return brought
+                counts["labels_before"] = dict(labels)
+        return counts
 
-    def _stopping(self, path: Path, before: manifests.Manifest | None) -> Stopping | None:
-        """Return the stopping rule, or None without one or if all samples are judged, because a run is never shortened.
+    def _stopping(self, path: Path, existing: manifests.Manifest | None) -> Stopping | None:
+        """Return the stopping rule, or None without one or if all samples are judged already.
 
         Raises RunDirectoryError if the stored samples were drawn with another seed.
         """
-        settings, finished = self.plan.settings, None
+        settings, at_least = self.plan.settings, 0
         if not settings.stops_by:
             return None
-        if before and (os.path.lexists(path / SUMMARY) or before.environment.drawn_from):  # or killed as it wrote
-            finished = before
-        if finished and finished.data == self._data_part:
-            self.progress.note("all samples are judged already: there is nothing to stop")
-            return None
-        stopping = Stopping(self.plan, self.baseline, by_scores=before is not None and before.sampling.by_scores)
-        if finished:
-            seed = finished.environment.settings.seed
-            if seed != settings.seed:
+        if existing and (os.path.lexists(path / SUMMARY) or existing.environment.drawn_from):
+            if existing.data == self._data_part:
+                self.progress.note("all samples are judged already: there is nothing to stop")
+                return None
+            if (seed := existing.environment.settings.seed) != settings.seed:
                 hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
                 raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
-            stopping.at_least = finished.data.rows
-        return stopping
+            at_least = existing.data.rows
+        by_scores = existing is not None and existing.sampling.by_scores
+        return Stopping(self.plan, self.baseline, at_least, by_scores)
 
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
-        """Judge in random order until the rule stops, and reduce the run to the judged samples."""
+        """Judge in random order until the rule stops, and reduce the plan to the judged samples."""
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self._take(self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw))
-        judging.progress = Silence()  # all is answered: what follows only writes it down
+        judging.progress = Silence()  # all questions are answered
 
     def _store_data(self, store: Store) -> bool:
-        """Store the samples and return whether rows or order changed."""
         table = self.plan.dataset.table
         rows = count_with_progress(table.rows(), self.progress, "storing", len(table))
         return store.add_samples(rows, self.plan.cluster_of)
@@ -221,12 +223,12 @@ class _Job:
             run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:
             return None
-        facts = (run.summary.skipped_rows, run.summary.judge, run.summary.stopped)
-        same = begun_again is None and facts == (self.plan.dataset.skipped, self.judge.card, self._stopped.reason)
-        most = self.plan.settings.max_failed  # another number than before may withhold a mean, or give it
-        means = [summary.mean is not None for summary in run.summary.metrics.values()]
-        same &= means == [summary.has_mean(most) for summary in run.summary.metrics.values()]
-        return run.summary if same and run.in_one_order() else None
+        summary, max_failed = run.summary, self.plan.settings.max_failed
+        inputs = (summary.skipped_rows, summary.judge, summary.stopped)
+        same = begun_again is None and inputs == (self.plan.dataset.skipped, self.judge.card, self._stopped.reason)
+        # Another `max_failed` may withhold a mean, or give it.
+        same &= all((metric.mean is not None) == metric.has_mean(max_failed) for metric in summary.metrics.values())
+        return summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
@@ -240,7 +242,7 @@ class _Job:
 
     def _manifest(self, sessions: Sequence[Session], **done: Any) -> manifests.Manifest:
         planned, dataset = self.plan, self.plan.dataset
-        where_it_applies: dict[str, Any] = {
+        optional: dict[str, Any] = {
             "shard_of": planned.parent,
             "index": list(planned.frame_index),
             "stopped": self._stopped.reason,
@@ -256,7 +258,7 @@ class _Job:
                 "skipped_rows": dataset.skipped,
                 "mapping": dataset.mapping,
                 "settings": planned.settings.model_dump(mode="json"),
-                **{name: value for name, value in where_it_applies.items() if value},
+                **{name: value for name, value in optional.items() if value},
                 "host": manifests.host(),
                 "sessions": list(sessions),
                 **done,
@@ -267,8 +269,8 @@ class _Job:
         say = self.progress.note
         for name, metric in run.summary.metrics.items():
             if metric.failed == run.summary.samples > 0:
-                first = next(row.detail for row in run.iter_scores() if row.metric == name)
-                say(f"{name} failed on every sample: {first}")
+                reason = next(row.detail for row in run.iter_scores() if row.metric == name)
+                say(f"{name} failed on every sample: {reason}")
         say(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
         answers = run.manifest.environment.answers
         for source, count in (answers.reused if answers else {}).items():

@@ -1,7 +1,6 @@
 """Open a judge: a model with its prompt profile and engine.
 
-Unless the user names one, the profile depends on the model's checksum and metadata only, not on its name, path or the
-caller.
+Unless the user names a profile, it depends only on the model's checksum and metadata.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,10 +31,10 @@ JudgeName = str | Path
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, identity and description lines, including the destination of texts and ignored settings.
+    """A judge with its engine. The `announcement` describes it, where texts go, and ignored settings.
 
-    `source` is the name or absolute path of its model, None for a given engine. `memory` contains its answers while
-    open, if they are kept.
+    `source` is the name or absolute path of its model, None for an engine of the caller. `memory` keeps the answers
+    of a judge that stays open.
     """
 
     judge: PromptWriter
@@ -50,29 +49,31 @@ class OpenJudge(NamedTuple):
 def use_judge(
     judge: JudgeName | OpenJudge | None, engine: Engine | None, settings: RunSettings, progress: Progress | None = None
 ) -> Iterator[OpenJudge]:
-    """Yield the judge, or by default the reference judge. A given engine replaces the model and is not closed.
+    """Open a judge, by default the reference judge, and close it at the end. A given engine replaces the model.
 
-    An open judge is used with these settings and stays open, but keeps its model and context. Raises ModelError if the
-    model cannot be found or used, InputError for an invalid judge, and the errors of `wrap_engine`.
+    An open judge also stays open, and asks with these settings. Raises ModelError if the model cannot be found or used,
+    InputError for an invalid judge, and the errors of `wrap_engine`.
     """
-    kept, chosen, source = judge if isinstance(judge, OpenJudge) else None, None, None
-    ready = kept.engine if kept else engine
+    if isinstance(judge, OpenJudge):
+        yield wrap_engine(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
+        return
+    chosen, source = None, None
     with ExitStack() as stack:
-        if ready is None:
+        if engine is None:
             if not isinstance(judge, str | Path | None):
                 hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
             file = find_model(str(judge or DEFAULT_JUDGE), settings.engine)
             source = file.source
-            # What it cannot be asked is refused before gigabytes are loaded.
+            # An unusable profile is refused before gigabytes are loaded.
             chosen = settings.asking.profile_for(file.profile, metadata_of(file, settings))
             begin_of_text = chosen.profile.begin_of_text
-            ready = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
-            stack.callback(ready.close)
-        opened = wrap_engine(ready, settings, chosen)._replace(source=source)
-        if judge is None and engine is None and (others := other_judges()):
+            engine = open_engine(file, settings.engine, begin_of_text=begin_of_text, progress=progress)
+            stack.callback(engine.close)
+        opened = wrap_engine(engine, settings, chosen)._replace(source=source)
+        if judge is None and source and (others := other_judges()):
             opened = opened._replace(announcement=f"{opened.announcement}\n{others}")
-        yield opened._replace(source=kept.source, memory=kept.memory) if kept else opened
+        yield opened
 
 
 def other_judges() -> str:
@@ -88,10 +89,9 @@ def other_judges() -> str:
 
 
 def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
-    """Wrap an open engine as a judge, with its model's prompt profile and chat template.
+    """Wrap an open engine as a judge, with the `chosen` profile or the one for its model.
 
-    `chosen` is the profile chosen before opening; for a given engine it is chosen here. Raises the errors of
-    `Asking.profile_for`, and ModelError if the chat template cannot be rendered.
+    Raises the errors of `Asking.profile_for`, and ModelError if the chat template cannot be rendered.
     """
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
@@ -116,7 +116,7 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
 
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
-    """Return the judge's part of the signature for these metrics and settings."""
+    """Return the judge's part of the signature."""
     rule, words = settings.rule_for(metrics), judge.judge.identity_for(special_tasks_of(metrics))
     engine, sentences = judge.engine.identity, settings.sentences.identity
     return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
@@ -127,7 +127,7 @@ def announce_judge(
 ) -> JudgeIdentity:
     """Report the judge and its calibrations, and return the judge's part of the signature.
 
-    Raises InputError for a metric whose questions the judge lacks, and for an unused calibration or another judge's.
+    Raises InputError for a metric that the judge cannot answer, and for a calibration of another judge or question.
     """
     for line in judge.announcement.splitlines():
         progress.note(line)
@@ -154,10 +154,10 @@ def announce_judge(
 
 @contextmanager
 def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
-    """Yield the sources of earlier answers: the runs to reuse, then the cache if it is on.
+    """Open the sources of earlier answers: runs to reuse, the open judge's memory, the cache.
 
-    Answers of a given engine, or of a model without a checksum, are not kept beyond the run, because their identity may
-    be incomplete. Raises the errors of `OtherRun` and `open_cache`.
+    The cache takes no answers of a given engine or a model without a checksum, because their identity may be
+    incomplete. Raises the errors of `OtherRun` and `open_cache`.
     """
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
@@ -171,7 +171,7 @@ def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
-    """Return the metadata of an unloaded model if its profile depends on it. Raises ModelError for a damaged file."""
+    """Return the metadata of a model if its profile depends on it. Raises ModelError for a damaged file."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 

@@ -3,9 +3,8 @@
     block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
           └── in rounds: all metrics ask together, and again, until no metric has a question left
 
-Uses constant memory and stores each answer as soon as it arrives. A question depends only on its task, the judge and
-the engine's identity, so the size and position of blocks change no byte. An error about one sample makes it `Failed`;
-any other error stops the run.
+Uses constant memory and stores each answer as soon as it arrives. The size and position of blocks change no byte. A
+SampleError makes its sample `Failed`; any other error stops the run.
 
     p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
     threshold    0.5                  -> 1, by window 0
@@ -45,12 +44,12 @@ _Key = TypeVar("_Key")
 
 
 def digest(key: str) -> bytes:
-    """Shorten a key for memory: 1,000,000 take about 100 MB."""
+    """Shorten a key to save memory: 1,000,000 take about 100 MB."""
     return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
 class TaskRef(NamedTuple):
-    """A task and its unit. `position` counts the verdicts of the sample."""
+    """A task of a metric on a sample. `position` counts its verdicts."""
 
     sample_id: str
     metric: str
@@ -61,11 +60,11 @@ class TaskRef(NamedTuple):
 Question = tuple[KeyedRequest, int | None]
 """A request with the number of its window, or None for the whole task."""
 Worded = tuple[Question, ...] | Verdict | NoAnswer
-"""At least one question for a task, or its result without asking."""
+"""The questions of a task, or its result without asking."""
 
 
 class Wording:
-    """Turn a judge's tasks into requests for an engine. `identity` is used in the keys, by default the engine's."""
+    """Turn tasks into requests. The keys contain the `identity`, by default the engine's."""
 
     def __init__(
         self, judge: PromptWriter, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
@@ -74,7 +73,7 @@ class Wording:
         self.keys = RequestKeys(engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
-        """Return the questions or result of each task. The tasks of one metric on one sample may share questions."""
+        """Return the questions or the result of each task. Tasks of one metric on one sample may share questions."""
         worded: list[Worded] = []
         for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
             together = [ref.task for ref in group]
@@ -86,7 +85,7 @@ class Wording:
         return worded
 
     def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        """Return the questions of each task, one per window. Most tasks fit without being tokenised."""
+        """Return the questions of each task, one per window."""
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
             return [((self.keys.keyed(request), None),) for request in whole]
@@ -100,20 +99,19 @@ class Wording:
         return [tuple((self.keys.keyed(next(requests)), window.number) for window in of_task) for of_task in windows]
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
-        """Return whether the byte count proves that the request fits, because a token has at least one byte."""
+        """Compare bytes instead of tokens: a token has at least one byte."""
         size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
         return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
 
 
 def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
-    """Return the distinct requests by key in order of appearance."""
+    """Return the distinct requests by key."""
     return {keyed.key: keyed for questions in worded if isinstance(questions, tuple) for keyed, _ in questions}
 
 
 @lru_cache(maxsize=_NODES_KEPT)
 def _bytes(node: types.Node) -> int:
-    """Return the UTF-8 length of a node. Cached because requests share most nodes."""
     return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
@@ -127,7 +125,7 @@ def ask(
     progress: Progress,
     on_answer: Callable[[_Key, Answer | NoAnswer], object] = lambda _key, _answer: None,
 ) -> dict[_Key, Answer | NoAnswer]:
-    """Ask an engine for the answers by key. `on_answer` receives each as soon as it arrives."""
+    """Return the engine's answers by key. `on_answer` receives each as soon as it arrives."""
     keys = list(requests)
     answers: dict[_Key, Answer | NoAnswer] = {}
     for index, answer in engine.answers(list(requests.values())):
@@ -138,14 +136,14 @@ def ask(
 
 
 def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> list[Answer | NoAnswer]:
-    """Return one answer for each request, in order."""
+    """Return the engine's answers in the order of the requests."""
     answers = ask(engine, dict(enumerate(requests)), progress)
     return [answers[place] for place in range(len(requests))]
 
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
-    """Return the verdict from the answers about a unit's numbered windows, or the first reason for its absence."""
-    legal: list[tuple[Answer, int | None]] = []
+    """Return the verdict from the answers about a unit's windows, or the first NoAnswer."""
+    valid: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
@@ -153,8 +151,8 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
             mass = f"{answer.legal_mass:.2g} of its probability, less than {rule.min_legal_mass:g} (min_legal_mass)"
             error = f"the model did not answer: it gave valid answers {mass}"
             return NoAnswer(error=error, legal_mass=answer.legal_mass)
-        legal.append((answer, window))
-    best, window = max(legal, key=lambda pair: pair[0].p_yes)
+        valid.append((answer, window))
+    best, window = max(valid, key=lambda pair: pair[0].p_yes)
     label: types.Label = 1 if best.p_yes >= rule.threshold else 0
     return Verdict(label=label, p_yes=best.p_yes, legal_mass=best.legal_mass, reason=best.reason, window=window)
 
@@ -162,7 +160,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
 def verdicts_of(
     tasks: Sequence[TaskRef], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
 ) -> list[Verdict | NoAnswer]:
-    """Return one verdict for each worded task, in order. All questions must have an answer."""
+    """Return the verdict of each worded task. All questions must have an answer."""
     return [
         verdict_of([(answers[keyed.key], window) for keyed, window in questions], rule.of(task.metric))
         if isinstance(questions, tuple)
@@ -179,10 +177,10 @@ def evaluate_samples(
 ) -> list[Evaluation]:
     """Evaluate all metrics on all samples, ordered by sample, then by metric.
 
-    Ignores sentences without letters or digits. Results are cached because several metrics segment the same text.
+    Ignores sentences without letters or digits.
     """
 
-    @lru_cache(maxsize=_CUTS_KEPT)
+    @lru_cache(maxsize=_CUTS_KEPT)  # several metrics segment the same text
     def cut(text: str) -> tuple[types.Span, ...]:
         return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
 
@@ -225,10 +223,10 @@ def _rounds(
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
-    """Run the metric's steps, guarded for other packages. A missing required field ends them at once."""
+    """Run the metric's steps, guarded for other packages, unless a required field is missing."""
     required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
-    if nulls := [field for field in required if getattr(sample, field) is None]:
-        return types.Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
+    if nulls := [f"{field} is null" for field in required if getattr(sample, field) is None]:
+        return types.Undefined(reason=" and ".join(nulls))
     read = [field for field in types.CONTEXT_FIELDS if field in catalog.reads_texts_of(metric)]
     if bare := [field for field in read if any(context.text is None for context in getattr(sample, field))]:
         return types.Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
@@ -241,8 +239,8 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 class Blocks:
     """Judge the samples of a run in blocks. `asked` counts questions to the engine, `answered` its answers.
 
-    Answers come from the store, if any, and the `earlier` sources, which receive each new answer. The total time is
-    announced by the `pace` before the first question.
+    Takes known answers from the store and the `earlier` sources, and adds new ones to them. With a `pace`, announces
+    the total time before the first question.
     """
 
     judge: OpenJudge
@@ -261,7 +259,7 @@ class Blocks:
         self._share, self._certain, self._expected = 1.0, 0, 0
 
     def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
-        """Yield every metric on every sample in the order of the data. `count` is the number of samples."""
+        """Yield the evaluations of all `count` samples in the order of the data."""
         done = 0
         for block in blocks(samples):
             done += len(block)
@@ -273,7 +271,7 @@ class Blocks:
         return evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return one verdict for each task, in order. Asks unknown ones."""
+        """Return the verdict of each task."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         answers: dict[str, Answer | NoAnswer] = {}
@@ -286,8 +284,9 @@ class Blocks:
                 self.store.add_answers(reused, earlier.name)
             answers |= reused
         self._certain += len(questions)
-        before, self._expected = self._expected, round(self._certain / self._share)
-        self.progress.expect(self._expected - before, counted=self._share == 1)
+        expected = round(self._certain / self._share)
+        self.progress.expect(expected - self._expected, counted=self._share == 1)
+        self._expected = expected
         if answers:
             self.progress.recall(len(answers))
         requests = {key: keyed.request for key, keyed in questions.items() if key not in answers}
@@ -298,7 +297,6 @@ class Blocks:
         return verdicts_of(tasks, worded, answers, self.rule)
 
     def _announce_estimate(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
-        """Estimate from the tokens of the first requests. It is unknown how many later ones are already answered."""
         count = self._expected - self._certain + len(requests)
         tokens = self.judge.engine.distinct_tokens(requests) / len(requests)
         seconds = count * tokens * pace.seconds_per_token

@@ -1,7 +1,4 @@
-"""Settings of a run as keyword arguments, declared once for all functions that accept them.
-
-`RunSettings` has their checks and defaults; None keeps a default. `localjudge.evaluate` explains them.
-"""
+"""Types of the settings as keyword arguments. None keeps a default; `localjudge.evaluate` explains them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -66,7 +63,7 @@ class JudgeOptions(_Scoring, _Asking, total=False):
 
 
 class RunOptions(JudgeOptions, _Reusing, total=False):
-    """All settings of a run. In Python, criteria are metrics."""
+    """Options of a run. In Python, criteria are metrics."""
 
     mapping: Mapping[str, str] | None
     context_separator: str | None

@@ -1,11 +1,9 @@
-"""Remember the time per verdict of a model on this machine.
+"""Remember the time per verdict of a model loaded on this machine, in LOCALJUDGE_HOME/paces.
 
-    LOCALJUDGE_HOME/paces/MODEL-MACHINE-SPEED.json      first digits of checksums
-
-Only for models loaded by this process. Servers and given engines are not timed.
-`localjudge.record.run.seconds_per_verdict` gives the time of one run for any judge.
+Servers and given engines are not timed. `localjudge.record.run.seconds_per_verdict` gives the time of one run.
 """
 
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import AwareDatetime, Field, FiniteFloat, ValidationError
@@ -24,7 +22,7 @@ _DIGITS = 16
 
 
 class Pace(Record):
-    """Seconds per verdict and per evaluated token, from a number of verdicts of a run that ended `when`."""
+    """Seconds per verdict and per evaluated token, from the verdicts of a run that ended `when`."""
 
     seconds_per_verdict: FiniteFloat = Field(gt=0)
     seconds_per_token: FiniteFloat = Field(gt=0)
@@ -32,33 +30,37 @@ class Pace(Record):
     when: AwareDatetime
 
     def __str__(self) -> str:
-        """Format `2.3 s a verdict here (300 verdicts on 2026-11-22)`."""
+        """`2.3 s a verdict here (300 verdicts on 2026-11-22)`."""
         seconds = float(f"{self.seconds_per_verdict:.2g}")
         return f"{seconds:g} s a verdict here ({numbered(self.verdicts, 'verdict')} on {self.when.date()})"
 
 
 def pace_of(judge: OpenJudge, settings: RunSettings) -> Pace | None:
-    """Return the remembered pace of the judge with these settings, or None."""
+    """Return the pace of the judge with these settings, or None."""
     return _read(_file_of(judge, settings))
 
 
 def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: EngineStats, when: str) -> None:
-    """Remember the time of enough verdicts. `when` is the end of the run (ISO 8601)."""
+    """Remember the time of a run with enough verdicts that ended `when` (ISO 8601)."""
     file, seconds = _file_of(judge, settings), work.seconds_total
     if file and verdicts >= _ENOUGH_VERDICTS and seconds > 0 and work.unique_tokens:
-        each = {"seconds_per_verdict": seconds / verdicts, "seconds_per_token": seconds / work.unique_tokens}
-        pace = Pace.model_validate({**each, "verdicts": verdicts, "when": when})
+        pace = Pace(
+            seconds_per_verdict=seconds / verdicts,
+            seconds_per_token=seconds / work.unique_tokens,
+            verdicts=verdicts,
+            when=datetime.fromisoformat(when),
+        )
         resources.remember(file, pace.model_dump_json())
 
 
 def latest_pace(sha256: str) -> Pace | None:
-    """Return the latest pace of the model with this checksum on this machine, for any settings."""
+    """Return the latest pace of the model with this checksum, for any settings."""
     file = _file(sha256, "*")
     return max(filter(None, map(_read, file.parent.glob(file.name))), key=lambda pace: pace.when, default=None)
 
 
 def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
-    """Return the file for the pace of a judge, or None if it is not timed."""
+    """Return the file of a judge's pace, or None if it is not timed."""
     engine = judge.engine
     if judge.source is None or not is_inspectable(engine):
         return None

@@ -3,12 +3,6 @@
     data ──> samples ──columns──> metrics        data + judge + settings ──signature──> runs/answers-3f9a1c2e
 
 Invariant: the same command finds its directory again, and a directory of another run is refused.
-
-The interpretation of the data is reported once. Possible errors in numbers are warnings, which `--quiet` does not hide.
-
-    2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
-    columns not used: department, gold_standard
-    no column for reference, so left out: context_recall
 """
 
 import logging
@@ -54,7 +48,7 @@ class ArrowTable(Protocol):
 
 
 class LazyTable(Protocol):
-    """A table that must be collected before reading, such as a polars `LazyFrame`."""
+    """A table to collect before reading, such as a polars `LazyFrame`."""
 
     def collect(self) -> Any:
         """Return the table."""
@@ -79,10 +73,10 @@ _log = logging.getLogger(__name__)
 
 
 class Plan(NamedTuple):
-    """Data and metrics to judge. `whole` is the number of samples read, before taking a part.
+    """Data and metrics to judge. `whole` is the number of samples read.
 
-    `left_out` maps each omitted default metric to its missing fields; it is empty if metrics were named. `frame_index`
-    and `column_types` are those of a data frame, `parent` is the data of a shard.
+    `left_out` maps each omitted default metric to its missing fields. `frame_index` and `column_types` describe a data
+    frame, `parent` the data of all shards.
     """
 
     dataset: Dataset
@@ -119,7 +113,7 @@ class Plan(NamedTuple):
 
 
 class StoppedRun(NamedTuple):
-    """How a stopped run chose its samples: `Sampling.largest_draw`, the reason, and the data."""
+    """Why a run stopped, with `Sampling.largest_draw` and all of its data."""
 
     largest_draw: int | None = None
     reason: str | None = None
@@ -133,7 +127,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     """
     wanted = wanted_metrics(metrics, settings.criteria)
     settings = wanted.in_settings(settings)
-    _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
+    _ = settings.sentences.identity  # refuses an unknown language before anything is read
     types = _column_types(data)
     data, index = _with_index(data)
     whole = dataset = load(
@@ -154,8 +148,8 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
         dataset = dataset.in_shard(Shard.read(settings.shard))
     chosen, left_out = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
-    read = len(whole.samples)
-    return Plan(dataset, chosen, settings, read, left_out, clusters, index, parent=parent, column_types=types)
+    count = len(whole.samples)
+    return Plan(dataset, chosen, settings, count, left_out, clusters, index, parent=parent, column_types=types)
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
@@ -173,55 +167,57 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
-    whole = run.sampling.whole
-    stopped = None
-    if run.sampling.by_scores:
+    sampling, stopped = run.sampling, None
+    if sampling.by_scores:
         when = (run.summary.stopped or "").partition(": ")[0]
-        stopped = StoppedRun(run.sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
+        stopped = StoppedRun(sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
     settings = settings.model_copy(update=dict.fromkeys(settings_with("stops")) | {"until": ()})
-    return Plan(
-        dataset, chosen, settings, whole, left_out, clusters, run.index, parent=environment.shard_of, stopped=stopped
-    )
+    parent = environment.shard_of
+    return Plan(dataset, chosen, settings, sampling.whole, left_out, clusters, run.index, parent, stopped)
 
 
 class WantedMetrics(NamedTuple):
-    """Names of the requested metrics, None for the default. `own` contains metric objects."""
+    """Names of the requested metrics (None for the default), and metric objects by name."""
 
     names: list[str] | None
-    own: dict[str, Metric]
+    objects: dict[str, Metric]
+
+    def get(self, name: str) -> Metric:
+        """Return a metric. Raises InputError for an unknown name."""
+        return self.objects.get(name) or catalog.get(name)
 
     def in_settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings with all criteria, so that the manifest contains their text."""
-        criteria = tuple(metric for metric in self.own.values() if isinstance(metric, Criterion))
+        criteria = tuple(metric for metric in self.objects.values() if isinstance(metric, Criterion))
         return settings.model_copy(update={"criteria": criteria})
 
 
 def wanted_metrics(
-    metrics: object, criteria: Sequence[Criterion] = (), kept: Mapping[str, Metric] = MappingProxyType({})
+    metrics: object, criteria: Sequence[Criterion] = (), earlier: Mapping[str, Metric] = MappingProxyType({})
 ) -> WantedMetrics:
-    """Resolve metrics given by name, metric object or criterion (also by file or bundled name), or a list of them.
+    """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name).
 
-    Adds the `criteria`. Metrics in `kept` are found by name. Raises InputError for an invalid metric or a repeated
-    name.
+    Adds the `criteria`. Metrics of an `earlier` run are found by name. Raises InputError for an invalid metric or a
+    repeated name.
     """
-    own: dict[str, Metric] = {}
+    objects: dict[str, Metric] = {}
     for criterion in criteria:
-        _add(own, criterion)
+        _add(objects, criterion)
     if metrics is None:
-        return WantedMetrics(list(own) or None, {**kept, **own})
+        return WantedMetrics(list(objects) or None, {**earlier, **objects})
     single = isinstance(metrics, str) or hasattr(metrics, "steps")
     names = []
     for entry in metrics if isinstance(metrics, Iterable) and not single else [metrics]:
-        bundled = isinstance(entry, str) and (entry.endswith(".toml") or entry in criterion_files())
-        if isinstance(entry, str) and (entry in own or entry in kept or not bundled):
+        is_criterion = isinstance(entry, str) and (entry.endswith(".toml") or entry in criterion_files())
+        if isinstance(entry, str) and (entry in objects or entry in earlier or not is_criterion):
             names.append(entry)
         else:
-            names.append(_add(own, read_criterion(entry) if isinstance(entry, str | Path) else entry))
+            names.append(_add(objects, read_criterion(entry) if isinstance(entry, str | Path) else entry))
     names += [criterion.name for criterion in criteria if names]
-    return WantedMetrics(list(dict.fromkeys(names)), {**kept, **own})
+    return WantedMetrics(list(dict.fromkeys(names)), {**earlier, **objects})
 
 
-def _add(own: dict[str, Metric], metric: Any) -> str:
+def _add(objects: dict[str, Metric], metric: Any) -> str:
     if flaw := catalog.flaw_of(metric):
         kinds = f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria"
         hint = "a complete metric is shown by: python -m pydoc localjudge.metrics"
@@ -230,13 +226,13 @@ def _add(own: dict[str, Metric], metric: Any) -> str:
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
         kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"
         raise InputError(f"{kind} cannot be called {name!r}: that is a metric", hint="give it another name")
-    if own.setdefault(name, metric) != metric:
+    if objects.setdefault(name, metric) != metric:
         raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
     return name
 
 
 def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
-    """Return the metrics in catalogue order, and the omitted default metrics with their missing fields."""
+    """Return the metrics in catalogue order, and `Plan.left_out`."""
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     left_out: dict[str, frozenset[str]] = {}
@@ -248,8 +244,8 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
         if not names:
             why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
             raise _lacks("the data's columns are enough for no metric", dataset, why)
-    metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
-    if dataset.table.without_text:  # `document_map(compare_by=id)` takes the place of `document_map`
+    metrics = list(map(wanted.get, names))
+    if dataset.table.without_text:  # `document_map(compare_by=id)` replaces `document_map`
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -260,9 +256,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
 
 
 def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
-    """Return `runs/<stem of the first source>-<short hash of inputs, judge and settings>`, with `-shard-2-of-4` for a
-    shard.
-    """
+    """Return `runs/<stem of the first source>-<short hash of data and judge>`, with `-shard-2-of-4` for a shard."""
     data, end = planned.identity.as_json, ""
     if planned.parent and planned.settings.shard:
         data = {**planned.parent.as_json, "cluster_by": planned.settings.cluster_by}
@@ -273,7 +267,7 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
 
 
 def below_runs(name: str) -> Path:
-    """Return the directory with this name in `runs`. Raises InputError for a link, which could lead anywhere."""
+    """Return the directory with this name in `runs`. Raises InputError for a link."""
     path = RUNS / name
     if link := next((place for place in (RUNS, path) if place.is_symlink()), None):
         message = f"{link} is a link: the run and its texts would be written to {os.path.realpath(link)}"
@@ -282,14 +276,14 @@ def below_runs(name: str) -> Path:
 
 
 def _column_types(data: Any) -> dict[str, Any]:
-    """Return the types of the columns of a frame of pandas or polars; nothing of other data."""
+    """Return the column types of a pandas or polars frame."""
     package = type(data).__module__.partition(".")[0]
     types = {"pandas": "dtypes", "polars": "schema"}.get(package, "")
     return {str(name): dtype for name, dtype in getattr(data, types, {}).items()} if hasattr(data, "columns") else {}
 
 
 def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
-    """Turn a meaningful pandas index into columns and describe its levels. Returns other data unchanged."""
+    """Turn a pandas index with information into columns, and describe its levels."""
     index = getattr(data, "index", None)
     if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "columns") or index is None:
         return data, []
@@ -327,7 +321,7 @@ def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
     return InputError(f"{problem} ({taken}){f':{why}' if why else ''}", hint=hint)
 
 
-class Noted:
+class NotedProgress:
     """Forward progress, keep notes for `Run.notes`, and log them if no progress is shown."""
 
     def __init__(self, progress: Progress | None) -> None:
@@ -339,32 +333,36 @@ class Noted:
         self.notes: list[str] = []
 
     def note(self, text: str, level: int = logging.INFO) -> None:
-        """Show a line, or log it at this level if no progress is shown."""
+        """Show a line, or log it without shown progress."""
         self.notes.append(text)
         self._progress.note(text)
         if isinstance(self._progress, Silence):
             _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:
-        """Show a warning, also if no progress is shown."""
+        """Log a warning, also with shown progress."""
         self.notes.append(text)
         _log.warning(printable(text))
 
 
-def report_data(planned: Plan, progress: Noted) -> None:
-    """Report the data, unused columns and omitted metrics."""
-    dataset, left_out = planned.dataset, planned.left_out
-    lacking = _left_out_lines(left_out, dataset)
+def report_data(planned: Plan, progress: NotedProgress) -> None:
+    """Report samples, columns and omitted metrics. `--quiet` does not hide possible errors in numbers.
+
+    2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
+    columns not used: department, gold_standard
+    no column for reference, so left out: context_recall
+    """
+    dataset = planned.dataset
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):
             progress.note(line)
-    if line := "; ".join(lacking):
+    if line := "; ".join(_left_out_lines(planned.left_out, dataset)):
         # Where a column is not used, it may be the missing one under another name.
         progress.note(line, logging.WARNING if _unused(dataset, planned.settings.cluster_by) else logging.INFO)
     if dataset.joined and dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
         progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
-    if not planned.settings.segmenter:  # the first samples speak for the others
+    if not planned.settings.segmenter:
         samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
         fields = ((row.reference, row.response, *context_texts(row.retrieved_contexts)[:1]) for row in samples)
         if misread := misfit(["\n".join(filter(None, texts)) for texts in fields], planned.settings.language):
@@ -372,7 +370,7 @@ def report_data(planned: Plan, progress: Noted) -> None:
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
-    """Yield, for each column, the number of placeholders for missing values."""
+    """Yield the number of placeholders for missing values in each column."""
     for column, words in dataset.nothing.items():
         verb = "says" if words.total() == 1 else "say"
         cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
@@ -380,13 +378,11 @@ def nothing_lines(dataset: Dataset) -> Iterator[str]:
 
 
 def _taken(dataset: Dataset) -> str:
-    """List the fields, with the column if its name differs."""
     fields = dataset.mapping.items()
     return ", ".join(field if field == column else f"{field} (column {column})" for field, column in fields)
 
 
 def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
-    """List the first unused non-empty columns, "" for none."""
     columns = {column for of_source in dataset.unused for column in of_source}
     names = sorted(map(shown, columns - {(cluster_by or "").partition(".")[0]}))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -394,15 +390,13 @@ def _unused(dataset: Dataset, cluster_by: str | None = None) -> str:
 
 
 def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
-    """Return one line for each set of missing fields with the affected metrics."""
-    names: dict[frozenset[str], list[str]] = {}
+    by_fields: dict[frozenset[str], list[str]] = {}
     for name, fields in left_out.items():
-        names.setdefault(fields, []).append(name)
-    return [f"{_missing(fields, dataset)}, so left out: {', '.join(lacking)}" for fields, lacking in names.items()]
+        by_fields.setdefault(fields, []).append(name)
+    return [f"{_missing(fields, dataset)}, so left out: {', '.join(names)}" for fields, names in by_fields.items()]
 
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
-    """Describe missing fields: `no column for reference`, or `no texts of ...` if there are only ids."""
     parts = {"no column for": fields - dataset.table.without_text, "no texts of": fields & dataset.table.without_text}
     return " and ".join(f"{what} {_listed(names)}" for what, names in parts.items() if names)
 

@@ -1,4 +1,4 @@
-"""Settings of a run, shared by `localjudge run --help` and `localjudge.evaluate`."""
+"""Settings of a run, for the command line, suites and `localjudge.evaluate`."""
 
 import os
 import re
@@ -36,7 +36,7 @@ _MOST_CACHE_MIB = 1 << 24
 class RunSettings(EngineSettings):
     """Checked settings of a run. Each field's docstring is the help of its option.
 
-    File contents are stored in the settings, so opening a foreign run never reads files that it names.
+    They contain the contents of files, so opening a foreign run never reads files that it names.
     """
 
     criteria: Annotated[
@@ -189,7 +189,7 @@ class RunSettings(EngineSettings):
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
-        """Return the rule that turns answers into verdicts for each metric."""
+        """Return the rule that turns answers into verdicts, with the calibrated thresholds of these metrics."""
         questions = {calibration.question for calibration in self.calibration}
         names = [metric.name for metric in metrics if question_of(metric.name) in questions]
         return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
@@ -207,7 +207,7 @@ class RunSettings(EngineSettings):
 
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
-        """Return the calibrations for the signature, empty without any."""
+        """Return the calibrations for the signature."""
         sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
         return {"calibrations": sha256} if sha256 else {}
 
@@ -222,7 +222,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600}
 
 
 def seconds_of(time: str) -> float:
-    """Return the seconds of a time such as `30m`. Raises InputError if invalid or zero."""
+    """Return the seconds of a time such as `30m`. Raises InputError for an invalid one or zero."""
     match = _TIME.fullmatch(time)
     seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if not seconds:
@@ -244,12 +244,12 @@ Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", 
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
-    """Return the names of the settings with this property."""
+    """Return the names of the settings with this trait."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Build settings from keywords and read their files. Raises InputError that names the first invalid one."""
+    """Build settings from keywords and read their files. Raises InputError for the first invalid one."""
     for name in options:
         if name not in SETTINGS:
             raise InputError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
@@ -261,28 +261,26 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         values = {name: read(value) if (read := SETTINGS[name].read) else value for name, value in options.items()}
         return RunSettings(**values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join([option_name(str(first["loc"][0])), *map(str, first["loc"][1:])])
-        words = re.sub(
-            "^Input should be|^(?=String)", lambda match: f"{place} must be" if match[0] else f"{place}: ", first["msg"]
-        )
+        problem = error.errors()[0]
+        place = ".".join([option_name(str(problem["loc"][0])), *map(str, problem["loc"][1:])])
+        words = problem["msg"].replace("Input should be", f"{place} must be", 1)
+        words = f"{place}: {words}" if words.startswith("String") else words
         words = words.replace("less than or equal to", "at most").replace("greater than or equal to", "at least")
-        raise InputError(f"{words}, got {first['input']!r:.80}") from error
+        raise InputError(f"{words}, got {problem['input']!r:.80}") from error
 
 
 def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
-    """Return the resolved settings of a run with changes.
+    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign.
 
-    Ignores settings that are never stored in a run and reads no file that the run names, because the run may be
-    foreign. Raises InputError for an invalid change, RunDirectoryError for invalid stored settings.
+    Raises InputError for an invalid change, RunDirectoryError for invalid stored settings.
     """
-    # Calibrations take the place of the run's threshold, which is then one half.
+    # With calibrations, the run's threshold is one half.
     calibrated = changed.get("calibration")
-    typed = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
-    settings = dict(manifest.environment.settings)
-    before = {name: settings[name] for name in SETTINGS if name in settings and name not in NOT_IN_FILES}
-    before["n_ctx"] = manifest.judge.engine.n_ctx or before.get("n_ctx")
-    values = before | {name: getattr(typed, name) for name in changed}
+    changes = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
+    stored = dict(manifest.environment.settings)
+    values = {name: stored[name] for name in SETTINGS if name in stored and name not in NOT_IN_FILES}
+    values["n_ctx"] = manifest.judge.engine.n_ctx or values.get("n_ctx")
+    values |= {name: getattr(changes, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 

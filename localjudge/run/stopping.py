@@ -5,12 +5,10 @@
     ...
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these 41 samples
 
-However a run ends, its samples are those that `--sample` would draw. If scores decide when to stop, intervals are
-confidence sequences (`stats.sequence`), which are valid for any stopping rule. A time budget ignores scores, so its
-interval is the ordinary one.
+The samples equal those of `--sample` with this size. If scores decide when to stop, intervals are confidence sequences
+(`stats.sequence`), which are valid for any stopping rule. A time budget ignores scores and has an ordinary interval.
 
-Invariant: the sample that decides a gate depends only on the answers, not on kills or on the engine's parallel
-requests.
+Invariant: the sample that decides a gate depends only on the answers, not on kills or parallel requests.
 """
 
 import math
@@ -38,12 +36,11 @@ from localjudge.words import numbered
 _NOT_REACHED = "not reached"
 _CHECKED_EVERY = 0.01
 """Beyond a hundred samples, check only after each additional 1 %."""
-_PILOT = 20
-"""Number of samples in the pilot."""
+_PILOT_SAMPLES = 20
 
 
 class AimStatus(NamedTuple):
-    """Status of one aim: its interval in words, and the total number of samples to reach it (None if unknown)."""
+    """Status of an aim: its interval in words, and the number of samples to reach it (None if unknown)."""
 
     words: str
     decided: bool
@@ -52,7 +49,7 @@ class AimStatus(NamedTuple):
 
     @property
     def at_the_end(self) -> str:
-        """Return the words once all samples are judged; a missed aim also names the sample size that it needs."""
+        """Return the words after the last sample, with the sample size that a missed aim needs."""
         if self.decided:
             return self.words
         would = f", about {numbered(self.needed, 'sample')} would do" if self.needed else ""
@@ -63,54 +60,52 @@ class BaselineScores:
     """Scores paired with a baseline for gates on differences, as in a comparison of the runs."""
 
     def __init__(self, baseline: Run, plan: Plan, metrics: Sequence[str], sampling: Sampling) -> None:
-        self._before = ComparedRun(baseline, metrics)
+        self._baseline = ComparedRun(baseline, metrics)
         self._keys = [sample_keys(sample) for sample in plan.dataset.samples]
         self._places = {key.id: place for place, key in enumerate(self._keys)}
-        self._after: dict[str, dict[int, float | None]] = {metric: {} for metric in metrics}
-        """For each metric: scores of judged samples by position, None if missing."""
-        pairs = pair_samples(self._before.samples, self._keys)
+        self._scores: dict[str, dict[int, float | None]] = {metric: {} for metric in metrics}
+        pairs = pair_samples(self._baseline.samples, self._keys)
         self._waiting = {
-            metric: {pair.after for pair in pairs if self._before.score(metric, pair.before) is not None}
+            metric: {pair.after for pair in pairs if self._baseline.score(metric, pair.before) is not None}
             for metric in metrics
         }
         self._sampling, self._groups = sampling.joined(baseline.sampling), plan.cluster_of
-        if self._groups is None and self._before.groups and self._sampling.by_groups:
-            self._groups = {self._keys[pair.after].id: self._before.groups[pair.before] for pair in pairs}
+        if self._groups is None and self._baseline.groups and self._sampling.by_groups:
+            self._groups = {self._keys[pair.after].id: self._baseline.groups[pair.before] for pair in pairs}
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
         """Add the scores of some samples."""
         for evaluation in evaluations:
-            if evaluation.metric in self._after:
+            if evaluation.metric in self._scores:
                 place, outcome = self._places[evaluation.sample_id], evaluation.outcome
-                self._after[evaluation.metric][place] = outcome.value if isinstance(outcome, Scored) else None
+                self._scores[evaluation.metric][place] = outcome.value if isinstance(outcome, Scored) else None
                 self._waiting[evaluation.metric].discard(place)
 
     def is_complete(self, metric: str) -> bool:
-        """Return whether no remaining sample has a score in the baseline."""
+        """Return whether every sample with a score in the baseline is judged."""
         return not self._waiting[metric]
 
     def interval(self, metric: str) -> Interval | None:
         """Return the interval of the mean difference over the judged samples, or None without pairs."""
-        scores = self._after[metric]
+        scores = self._scores[metric]
         places = sorted(scores)
         rows = []
-        for pair in pair_samples(self._before.samples, [self._keys[place] for place in places]):
+        for pair in pair_samples(self._baseline.samples, [self._keys[place] for place in places]):
             place = places[pair.after]
-            before, after = self._before.score(metric, pair.before), scores[place]
-            if before is not None and after is not None:
-                rows.append((before, after, self._groups.get(self._keys[place].id, "") if self._groups else ""))
+            old, new = self._baseline.score(metric, pair.before), scores[place]
+            if old is not None and new is not None:
+                rows.append((old, new, self._groups.get(self._keys[place].id, "") if self._groups else ""))
         if not rows:
             return None
         olds, news, groups = zip(*rows, strict=True)
-        clusters = groups if self._groups else None
-        return self._sampling.difference(olds, news, clusters).difference
+        return self._sampling.difference(olds, news, groups if self._groups else None).difference
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
     """Return the gates that stop the run.
 
-    Raises InputError for a gate on a metric that is not computed, or on a difference without a baseline.
+    Raises InputError for a gate on another metric, or on a difference without a baseline.
     """
     gates = [parse_gate(gate) for gate in plan.settings.until]
     check_metrics(gates, [metric.name for metric in plan.metrics])
@@ -122,7 +117,7 @@ def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
 class Stopping:
     """Judge the samples of a plan one by one until they are enough.
 
-    A resumed run has `at_least` this many judged samples. `by_scores` stays set if scores stopped it before.
+    A resumed run has `at_least` this many samples. `by_scores`: scores stopped it before.
     """
 
     plan: Plan
@@ -135,23 +130,22 @@ class Stopping:
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings
         self._gates = check_aims(plan, self.baseline)
-        changed = list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))
         self._draws = plan.dataset.draws(settings.seed, plan.cluster_of)
-        largest = max(map(len, self._draws), default=1)
         by_scores = self.by_scores or settings.by_scores
-        self.sampling = plan.sampling.model_copy(update={"largest_draw": largest if by_scores else None})
-        self._baseline_scores = (
-            BaselineScores(self.baseline, plan, changed, self.sampling) if self.baseline and changed else None
-        )
+        largest_draw = max(map(len, self._draws), default=1) if by_scores else None
+        self.sampling = plan.sampling.model_copy(update={"largest_draw": largest_draw})
+        self._baseline_scores = None
+        if self.baseline and (compared := list(dict.fromkeys(gate.metric for gate in self._gates if gate.delta))):
+            self._baseline_scores = BaselineScores(self.baseline, plan, compared, self.sampling)
         names, rule = [metric.name for metric in plan.metrics], settings.rule_for(plan.metrics)
-        own = rubrics(plan.metrics)
-        self._totals = Totals(names, rule, plan.cluster_of, own, self.sampling, settings.max_failed)
+        levels = rubrics(plan.metrics)
+        self._totals = Totals(names, rule, plan.cluster_of, levels, self.sampling, settings.max_failed)
         self._seconds = seconds_of(settings.budget) if settings.budget else math.inf
         self._count = self._expected = len(plan.dataset.samples)
         self._started, self._timed = time.monotonic(), 0
 
     def judge(self, judging: Blocks) -> str:
-        """Judge until the aims are reached. Returns the sample size and the reason, or that all samples are judged."""
+        """Judge until the aims are reached. Returns the sample size and the reason of the end."""
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
             enough = ""
@@ -170,7 +164,7 @@ class Stopping:
         return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
     def draws(self, judging: Blocks) -> Iterator[int]:
-        """Judge the samples in order and yield the number of judged samples after each draw."""
+        """Judge the samples in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
         for draw in self._draws:
             share = min(1.0, (len(self.positions) + len(draw)) / self._expected)
@@ -185,12 +179,12 @@ class Stopping:
 
     def pilot(self, judging: Blocks) -> list[AimStatus]:
         """Judge the first samples and return the status of each aim."""
-        next((judged for judged in self.draws(judging) if judged >= min(_PILOT, self._count)), None)
+        next((judged for judged in self.draws(judging) if judged >= min(_PILOT_SAMPLES, self._count)), None)
         judged = len(self.positions)
         return [aim._replace(needed=judged) if aim.decided else aim for aim in self.aim_statuses()]
 
     def aim_statuses(self) -> list[AimStatus]:
-        """Return the status of each gate and each required interval width."""
+        """Return the status of each gate and of each interval width."""
         width = self.plan.settings.width
         if width is None and not self._gates:
             return []
@@ -211,10 +205,8 @@ class Stopping:
     def _of_gate(self, gate: Gate, summary: MetricSummary) -> AimStatus:
         interval, failed, is_last = summary.interval, summary.failed, False
         if gate.delta and self._baseline_scores:
-            interval, is_last = (
-                self._baseline_scores.interval(gate.metric),
-                self._baseline_scores.is_complete(gate.metric),
-            )
+            interval = self._baseline_scores.interval(gate.metric)
+            is_last = self._baseline_scores.is_complete(gate.metric)
             failed = max(failed, self._baseline_scores.failed[gate.metric])
         decision = decide(interval, gate.comparison, gate.threshold) if interval else Decision("undecided")
         name = f"{gate.metric}{'.delta' if gate.delta else ''}"
@@ -227,11 +219,10 @@ class Stopping:
         return AimStatus(words, decision.outcome != "undecided", needed)
 
     def _judged_for(self, interval: Interval, scored: int) -> int:
-        """Return the number of samples to judge for this number of scores."""
         return math.ceil(scored * len(self.positions) / interval.n)
 
     def _is_time_over(self) -> bool:
-        """Return whether the next draw would exceed the budget at the measured speed."""
+        """Return whether the next draw would exceed the budget."""
         passed = time.monotonic() - self._started
         return self._timed > 0 and passed * (1 + 1 / self._timed) > self._seconds
 
@@ -256,7 +247,6 @@ class Stopping:
 
 
 def _shown(name: str, interval: Interval | None, *, delta: bool) -> str:
-    """Format `context_recall 0.86 [0.79, 0.91]`."""
     shape = "{:+.2f}" if delta else "{:.2f}"
     if interval is None:
         return f"{name} -"
