@@ -39,20 +39,22 @@ class Checks:
             )
 
     def begin(self) -> None:
-        """Write placeholder files, so that earlier ones cannot be mistaken for this run's."""
+        """Write placeholders over the files of earlier runs."""
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
         """Compare, decide, and write the files."""
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
-        properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
-        if run.summary.stopped:
-            properties["stopped"] = run.summary.stopped
-        if run.origins:
-            properties["origin"] = "; ".join(run.origins)
-        if corrected := [decision.gate for decision in result.decisions if decision.corrected]:
-            properties["corrected by labels"] = ", ".join(corrected)
-        self._write(junit=finished(result.decisions, properties), markdown=run_markdown(run, result))
+        properties = {
+            "run": str(run.directory),
+            "judge": str(run.judge),
+            "signature": run.summary.signature,
+            "stopped": run.summary.stopped,
+            "origin": "; ".join(run.origins),
+            "corrected by labels": ", ".join(decision.gate for decision in result.decisions if decision.corrected),
+        }
+        described = {name: value for name, value in properties.items() if value}
+        self._write(junit=finished(result.decisions, described), markdown=run_markdown(run, result))
         return result
 
     def _write(self, **contents: str) -> None:
@@ -61,13 +63,14 @@ class Checks:
 
 
 def values(result: Check) -> dict[str, Any]:
-    """Return `comparison` and `gates` for JSON, if requested."""
+    """Return `comparison` and `gates` for JSON, without empty ones."""
     parts = result.model_dump(mode="json")
-    return {name: parts[part] for name, part in (("comparison", "comparison"), ("gates", "decisions")) if parts[part]}
+    by_name = {"comparison": parts["comparison"], "gates": parts["decisions"]}
+    return {name: part for name, part in by_name.items() if part}
 
 
 def views(result: Check, report: Path | None = None) -> list[RenderableType]:
-    """Return the comparison and gates for display, and the path of the report."""
+    """Return comparison, gates and the path of the report for display."""
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
     return [*parts, Table(notes=[f"report {report}"])] if report else parts

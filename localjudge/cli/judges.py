@@ -38,17 +38,15 @@ def calibrate_command(
 
     For each RUN, its judge is measured on the statements labelled in any of them (localjudge label). LABELS is a JSONL,
     CSV or Parquet file with context, statement and label, or question, sentences and relevant; each --judge is asked
-    about them, and the same command resumes after an interruption. Results are saved by name for localjudge run
-    --calibration NAME.
+    about them, and the same command resumes. Results are saved for localjudge run --calibration NAME.
 
-    Exit code: 0 done; 3 done, but no judge meets the requirement (by the labels of each question); 1 no measurement was
-    made; 4 interrupted.
+    Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
     """
     asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
     arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
-    named = arguments.get("judge") or ()
-    judges = [named] if isinstance(named, str) else named  # of a suite, or typed
+    judge = arguments.get("judge") or ()
+    judges = [judge] if isinstance(judge, str) else judge  # of a suite, or typed
     with cli.progress_shown(quiet=quiet) as progress:
         calibrations = measure_judges(sources, how, judges=judges, name=options["name"], progress=progress)
     values = [calibration.model_dump(mode="json") for calibration in calibrations]
@@ -71,7 +69,6 @@ def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
-    """Parse a number of items. `all` gives an unreachable number."""
     if count is None or count == "all":
         return sys.maxsize if count else None
     if not count.isdecimal():
@@ -91,10 +88,9 @@ def _items(_context: click.Context, _parameter: click.Parameter, count: str | No
 def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, resist injections, and which uses are recommended?
 
-    Prints each finding as soon as it is available. The last one recommends the judge for ranking, means, thresholds or
-    none of them, based on bundled labelled items. A judge fails if it is no better than guessing on obvious cases, or
-    if texts often talk it into a verdict. Reads none of your data, and from localjudge.toml only the judge and its
-    options.
+    The last finding recommends the judge for ranking, means, thresholds or none of them, based on bundled labelled
+    items. A judge fails if it is no better than guessing on obvious cases, or if texts often talk it into a verdict.
+    Reads none of your data, and from localjudge.toml only the judge and its options.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
@@ -115,9 +111,8 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """List the models on this machine: registered ones, those of other programs, and those in each FOLDER.
 
-    Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages in the places given by their
-    environment variables. Use a name with --judge. Reads only file headers and uses no network. Not every model is a
-    good judge; localjudge doctor measures that.
+    Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages. Use a name with --judge. Reads
+    only file headers. Not every model is a good judge; localjudge doctor measures that.
     """
     models = inventory(folders)
     put(f"{models.model_dump_json(indent=2)}\n" if as_json else model_list(models, verbose=verbose))

@@ -29,7 +29,6 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """Yield the keys pressed in this block, and restore the terminal afterwards."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -39,16 +38,16 @@ def _keys() -> Iterator[Iterator[str]]:
         import tty
 
         descriptor = sys.stdin.fileno()
-        before = termios.tcgetattr(descriptor)
+        attributes = termios.tcgetattr(descriptor)
         try:
             tty.setcbreak(descriptor, termios.TCSADRAIN)
             yield _pressed(descriptor)
         finally:
-            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, attributes)
 
 
 def _pressed(descriptor: int) -> Iterator[str]:
-    """Yield single-character keys. Other keys (arrows, Home) are skipped because their sequences may contain digits."""
+    """Yield single-character keys. Skips arrows and the like, because their sequences may contain digits."""
     while (pressed := os.read(descriptor, 64).decode(errors="replace")) not in ("", _END):
         yield from _ESCAPE_SEQUENCE.sub("", pressed)
 
@@ -70,14 +69,13 @@ def _pressed(descriptor: int) -> Iterator[str]:
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.
 
-    Labels correct the means. In the terminal, statements appear one by one: 1, 0, ? if undecidable, s to postpone, u to
-    undo, q to quit. Each label is stored in RUN immediately, and the same command resumes.
+    Labels correct the means. In the terminal, press 1, 0, ? if undecidable, s to postpone, u to undo or q to quit. Each
+    label is stored in RUN immediately, and the same command resumes.
 
-    Another person can label a sheet (its column human) or a page; --read imports the result. Labels of another RUN are
-    taken for equal statements.
+    Another person can label a sheet (its column human) or a page; --read imports the result, or the labels of another
+    RUN for equal statements.
 
-    Statements are drawn by the information in their labels, so label them in order. The corrected interval is updated
-    at planned numbers of labels: 20, 30, 50, 100, 150 and so on.
+    Label the statements in order. The corrected interval is updated at 20, 30, 50, 100, 150 labels and so on.
     """
     typed, run = cli.typed_arguments(), Run.open(directory)
     if typed.get("read"):
@@ -100,11 +98,13 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
         write_sheet(files["out"], rows)
     if "page" in files:
         write_label_page(files["page"], rows, title=run.directory.name)
-    names = " and ".join(printable(str(file)) for file in files.values())
-    then = printable(call("label", str(directory), "read", "FILE"))
-    text = f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}"
-    written = {**{"file" if name == "out" else name: str(file) for name, file in files.items()}, "rows": len(rows)}
-    click.echo(json.dumps(written, indent=2) if as_json else text)
+    if as_json:
+        paths = {"file" if name == "out" else name: str(file) for name, file in files.items()}
+        click.echo(json.dumps({**paths, "rows": len(rows)}, indent=2))
+    else:
+        names = " and ".join(printable(str(file)) for file in files.values())
+        then = printable(call("label", str(directory), "read", "FILE"))
+        click.echo(f"{numbered(len(rows), 'statement')} to label in {names}; then: {then}")
 
 
 def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:

@@ -33,8 +33,8 @@ from localjudge.resources import write_output
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
-    Human labels (localjudge label) correct the means; the judge's own means are below them. A running or interrupted
-    run is shown up to its current state. SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
+    Human labels (localjudge label) correct the means; the judge's means are below them. A running or interrupted run is
+    shown up to its current state. SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
     """
     run, names = Run.open(directory, unfinished=True), options["metrics"]
     for name in names or ():
@@ -102,7 +102,7 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
     """Write RUN as one HTML page: findings, means, gates, all samples, and changes since a baseline.
 
     The page is one file that loads and sends nothing. It contains the texts of the run, and only you can read it.
-    Replaces an earlier report, and no other file.
+    Replaces only an earlier report.
 
     Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page not be written.
     """
@@ -162,8 +162,8 @@ def export_command(
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
-    Pairs samples by id, then by content, then by question. Every difference is B - A. Labels of both runs (localjudge
-    label) correct it if there are enough; the judge's own difference is below it.
+    Pairs samples by id, then by content, then by question. Every difference is B - A. Enough labels of both runs
+    (localjudge label) correct it; the judge's difference is below it.
     """
     comparison = compare(baseline, run, moved=moved, by=by)
     if not comparison.metrics or not comparison.samples.paired:

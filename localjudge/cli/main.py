@@ -1,7 +1,4 @@
-"""Command line: the list of commands, and their common error handling.
-
-Commands are imported when called, so that `localjudge --help` answers immediately.
-"""
+"""Command line: the list of commands, imported when called, and their common error handling."""
 
 import logging
 import os
@@ -16,7 +13,7 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import shell_complete
 
-from localjudge.errors import NO_ROOM, InputError, LocaljudgeError, OutOfResource
+from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource
 from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
@@ -36,7 +33,6 @@ COMMANDS = {
 _RESUMES = ("run", "calibrate", "label")
 """Commands that keep completed work."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
-"""Environment variable of shell completion; `bash_source` prints the script."""
 
 
 class ExitCode(IntEnum):
@@ -89,7 +85,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 @contextmanager
 def _log_to_stderr() -> Iterator[None]:
-    """Send the library's log to stderr while `main` runs. Programs that call the library have their own logging."""
     messages = logging.StreamHandler(sys.stderr)
     logger = logging.getLogger("localjudge")
     level = logger.level
@@ -104,7 +99,7 @@ def _log_to_stderr() -> Iterator[None]:
 
 def _exit_code(arguments: list[str]) -> int:
     try:
-        # Not `command_line.main`: it has exit codes of its own.
+        # Not `command_line.main`, which has other exit codes.
         with as_typed(), command_line.make_context("localjudge", list(arguments)) as context:
             code: Any = command_line.invoke(context)
         sys.stdout.flush()
@@ -128,31 +123,26 @@ def _leave_stdout() -> None:
 
 
 def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
-    if isinstance(error, OSError):
-        error = _file_error(error, advice)
     match error:
         case OutOfResource():
             return str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():
             return str(error), ExitCode.NOTHING_JUDGED
+        case OSError() if error.errno not in NO_ROOM:
+            return f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.NOTHING_JUDGED
+        case OSError(filename=None):  # standard output
+            _leave_stdout()
+            problem = f"the output cannot be written: {error.strerror}\n  hint: make room"
+        case OSError():
+            problem = f"{error.filename}: {error.strerror}\n  hint: make room"
         case MemoryError():
-            return f"out of memory\n  hint: free some, or take a smaller model; {advice}", ExitCode.GO_ON_LATER
-    return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
-
-
-def _file_error(error: OSError, advice: str) -> LocaljudgeError:
-    """Convert an untranslated system error, with its file if known."""
-    message = f"{error.filename or 'a file'}: {error.strerror or error}"
-    if error.errno not in NO_ROOM:
-        return InputError(message)
-    if error.filename is None:  # our output goes to a full disk
-        _leave_stdout()
-        message = f"the output cannot be written: {error.strerror}"
-    return OutOfResource(message, hint=f"make room; {advice}")
+            problem = "out of memory\n  hint: free some, or take a smaller model"
+        case _:
+            return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
+    return f"{problem}; {advice}", ExitCode.GO_ON_LATER
 
 
 def _advice(arguments: Sequence[str]) -> str:
-    """Return what repeating the command does: commands that make runs keep completed work."""
     if arguments and arguments[0] in _RESUMES and "--dry-run" not in arguments:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

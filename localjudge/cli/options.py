@@ -1,7 +1,6 @@
 """Shared options of commands: help sections, settings of a run, and suite values as defaults.
 
-A setting has an option if its field names a section; other settings are set in the suite file. Typed options override
-the suite key by key.
+A setting has an option if its field names a section; other settings are set in the suite file.
 """
 
 import json
@@ -44,7 +43,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command with help in sections (or one, for few options) and an example."""
+    """A command with help in sections, or in one section for few options, and an example."""
 
     def __init__(self, *arguments: Any, example: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -54,12 +53,8 @@ class GroupedCommand(click.Command):
         """Write a section for each group of options."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         for section in SECTIONS if len(options) > _FEW else ["Options"]:
-            records = [
-                option.get_help_record(ctx)
-                for option in options
-                if section in ("Options", getattr(option, "group", "Output"))
-            ]
-            if rows := list(filter(None, records)):
+            shown = [each for each in options if section in ("Options", getattr(each, "group", "Output"))]
+            if rows := list(filter(None, (each.get_help_record(ctx) for each in shown))):
                 with formatter.section(section):
                     formatter.write_dl(rows)
 
@@ -70,7 +65,7 @@ class GroupedCommand(click.Command):
 
 
 class _Decimal(click.types.FloatParamType):
-    """A number, with a hint for one with a decimal comma."""
+    """A number, with a hint about a decimal comma."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if "," in str(value):
@@ -79,12 +74,12 @@ class _Decimal(click.types.FloatParamType):
 
 
 def command(name: str, example: str) -> _Decorator:
-    """Make a function a command with an example in its help."""
+    """Make a function a command."""
     return click.command(name, cls=GroupedCommand, example=example)
 
 
 def option(section: str, *names: str, **attributes: Any) -> _Decorator:
-    """Add an option to a section of the command's help."""
+    """Add an option to a section of the help."""
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
@@ -140,7 +135,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[st
 
 
 def metrics(words: str) -> _Decorator:
-    """Add the option `--metrics` for several names in one or more texts."""
+    """Add the option `--metrics`, a list of names."""
     return option("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
@@ -150,7 +145,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[st
 
 
 def judge_option(default: str = "reference", *, several: bool = False) -> _Decorator:
-    """Add the option `--judge` for a name, or a tuple with `several`."""
+    """Add the option `--judge`: a name, or a tuple with `several`."""
     words = "Registered name, GGUF file, a name from localjudge models, or a server's address"
     words += f"{' (may be repeated)' if several else ''}.  [default: {default}]"
     callback = None if several else _one_judge
@@ -184,17 +179,17 @@ suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 
 def typed_arguments() -> dict[str, Any]:
-    """Return the typed arguments without defaults."""
+    """Return the typed arguments."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
     return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is typed}
 
 
 def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
-    """Return the typed arguments completed from a suite (only `keys`, if given), and the suite.
+    """Return the suite's arguments (only `keys`, if given) with the typed ones, and the suite or None.
 
-    The suite is `file`, or the one in this folder; None without one or if `none` was typed. A typed threshold replaces
-    the suite's calibration, and a typed calibration its threshold.
+    The suite is `file`, or the one in this folder unless `none` was typed. A typed threshold replaces the suite's
+    calibration, and a typed calibration its threshold.
     """
     typed = typed_arguments()
     path = None if file == _NO_SUITE else file or (SUITE if Path(SUITE).is_file() else None)
@@ -209,13 +204,13 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
 
 
 def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the run settings among a command's arguments."""
+    """Return the settings of a run among the arguments."""
     return {name: value for name, value in arguments.items() if name in SETTINGS}
 
 
 @contextmanager
 def progress_shown(*, quiet: bool) -> Iterator[Progress]:
-    """Show progress on standard error, or only warnings and errors if quiet."""
+    """Show progress on standard error, or only warnings if quiet."""
     if quiet:
         logging.getLogger("localjudge").setLevel(logging.WARNING)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
@@ -225,7 +220,7 @@ def progress_shown(*, quiet: bool) -> Iterator[Progress]:
 def print_result(
     as_json: bool, values: BaseModel | Callable[[], Any], view: Callable[[], list[RenderableType] | RenderableType]
 ) -> None:
-    """Print a result as JSON or as views on standard output."""
+    """Print a result as JSON or as views."""
     if as_json:
         text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
         put(f"{text}\n")

@@ -52,9 +52,8 @@ _accept = "What counts as verified: the same bits, or the same verdicts."
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
-    Questions and answers are stored in the run directory; after an interruption, the same command resumes.
-    localjudge.toml sets options that are not typed, and has more settings (docs/runs.md). With --rescore, DATA is not
-    needed: only new questions are asked, and the rest is as in RUN.
+    After an interruption, the same command resumes. localjudge.toml sets options that are not typed, and has more
+    settings (docs/runs.md). --rescore takes the data of RUN and asks only new questions.
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)
@@ -78,25 +77,19 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     demo = [verdicts_view(run.iter_scores(), run.iter_verdicts(), _DEMO_METRIC)] if options["demo"] else []
     shown = [*demo, summary_view(run, labels=result.labels), *views(result, report)]
     code = _print_run(run, as_json, {**written, **values(result)}, shown)
-    return code if result.passed and not _is_too_wide(run, run_settings.width) else ExitCode.GATE_MISSED
-
-
-def _is_too_wide(run: Run, width: float | None) -> bool:
-    """Return whether an interval is wider than requested."""
-    if width is None:
-        return False
-    intervals = [summary.ci95 for summary in run.summary.metrics.values()]
-    return any(ci95 is None or ci95[1] - ci95[0] > width for ci95 in intervals)
+    width, intervals = run_settings.width, [metric.ci95 for metric in run.values()]
+    is_too_wide = width is not None and any(ci95 is None or ci95[1] - ci95[0] > width for ci95 in intervals)
+    return code if result.passed and not is_too_wide else ExitCode.GATE_MISSED
 
 
 def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Return the run's arguments and its suite.
+    """Return the arguments and the suite.
 
     The example uses a suite only if named. A rescored run takes only `max_failed` from the folder's suite.
     """
-    alone = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
-    if alone and data:
-        raise InputError(f"{alone} brings its own data", hint=f"omit {alone}, or omit the files")
+    source = "--demo" if options["demo"] else "--rescore" if options["rescore"] else None
+    if source and data:
+        raise InputError(f"{source} brings its own data", hint=f"omit {source}, or omit the files")
     if options["rescore"] and options["dry_run"]:
         raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
     only = ("max_failed",) if options["rescore"] and not options["suite"] else ()
@@ -116,10 +109,10 @@ def _plan(arguments: Mapping[str, Any], run_settings: RunSettings, suite: Any, p
 
 
 def _rescore(directory: Path, arguments: Mapping[str, Any], checks: Checks, progress: Progress) -> Run:
-    before, names = Run.open(directory), arguments.get("metrics")
-    checks.refuse_unknown(list(before) if names is None else names)
+    run, names = Run.open(directory), arguments.get("metrics")
+    checks.refuse_unknown(list(run) if names is None else names)
     where = {name: arguments.get(name) for name in ("out", "judge")}
-    return rescore_run(before, names, cli.settings_in(arguments), **where, progress=progress)
+    return rescore_run(run, names, cli.settings_in(arguments), **where, progress=progress)
 
 
 def _estimate(planned: Plan, judge: str | None, baseline: Run | None, progress: Progress, as_json: bool) -> int:
@@ -153,7 +146,7 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
     """Merge all shards of `localjudge run --shard I/N` in these directories, in any order, into one run.
 
     The result files equal those of one run over all data, byte for byte. Opens no model and leaves the shards
-    unchanged. All shards need the same judge and kind of processor. Missing or repeated shards are named.
+    unchanged. All shards need the same judge and kind of processor.
     """
     with cli.progress_shown(quiet=quiet) as progress:
         run = merge_shards(shards, out, progress)
@@ -171,10 +164,9 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 def verify_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     """Re-run the judge of RUN and report the result: bit-identical, same verdicts, or different.
 
-    Asks the judge for the stored answers again, recomputes sentences, scores and intervals from the stored data, and
-    compares the result files and report.html in RUN byte for byte. Compares labels with their checksums, their drawings
-    and the last verification. RUN stays unchanged except for the stored result. DATA is not needed. Bits are equal on
-    the same kind of processor; on another one, use --accept verdicts.
+    Asks the judge for the stored answers again, recomputes sentences, scores and intervals, and compares the result
+    files and report.html byte for byte, and labels with their checksums, drawings and the last verification. Adds only
+    the result to RUN. Bits are equal on the same kind of processor; on another one, use --accept verdicts.
 
     Exit code: 0 verified; 3 not verified; 1 the run or its judge cannot be opened; 4 interrupted.
     """
