@@ -3,10 +3,8 @@
     questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
                                   └── copied into the own store, with their origin ────────┘
 
-A run with another `JudgeIdentity.answering` is refused. Errors are never reused, because they may be temporary.
-
-The cache contains no sample text except the model's reasons, and serves any number of processes. A damaged or locked
-one is reported and left unchanged.
+A run with another `JudgeIdentity.answering` is refused. Errors are never reused. The cache contains no sample text
+except the model's reasons. A damaged or locked cache is reported and left unchanged.
 """
 
 import hashlib
@@ -89,7 +87,7 @@ def cache_file() -> Path:
 def open_cache(answering: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
     """Open the cache for a judge with this `JudgeIdentity.answering`. None, with a warning, if unusable.
 
-    Raises InputError if its folder cannot be created or is open to other users.
+    Raises InputError if its folder is not private.
     """
     file = cache_file()
     resources.make_private(file.parent)

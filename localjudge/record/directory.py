@@ -1,10 +1,10 @@
 """Run directories: private, locked by one writing process, with atomic writes, and read as untrusted input.
 
-    run.lock        advisory lock of the writing process, released when the process ends
+    run.lock        advisory lock of the writing process
     NAME.part       a file being written; renamed to NAME once it is complete and synced
 
-Raises RunDirectoryError for files that are not regular, content beyond the `MOST_BYTES` limits, invalid JSON,
-unexpected shapes and non-finite numbers. Links could expose or overwrite other files of the user who opens the run.
+Links (which could expose or overwrite other files of the reader), content beyond the limits, invalid JSON, unexpected
+shapes and non-finite numbers raise RunDirectoryError.
 """
 
 import hashlib
@@ -153,7 +153,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_finit
 class RunDirectory:
     """A directory, created if missing and locked for this process.
 
-    Raises RunDirectoryError if it is not writable, is locked by another process or contains something other than a run.
+    Raises RunDirectoryError if it is not writable, locked by another process or has other content.
     """
 
     def __init__(self, path: Path) -> None:

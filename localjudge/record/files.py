@@ -35,9 +35,9 @@ ROW_FILES = (SCORES, VERDICTS)
 _SO_FAR = "so-far.json"
 SUMMARY_VERSION = 1
 ALL_JUDGED = "all samples are judged"
-"""Start of the reason of a run that could stop early and did not."""
+"""`Summary.stopped` of a run that could stop early and did not begins so."""
 NEAR = 0.1
-"""Maximum distance of a probability that counts as near the threshold."""
+"""Largest distance near the threshold."""
 
 _ALL = Sampling()
 
@@ -45,9 +45,8 @@ _ALL = Sampling()
 class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of the scored samples with its interval.
 
-    `ci95` is None if all samples are in one group. `method` is the kind of interval, `clusters` its number of groups.
-    `bounds` are the means if every failed sample scored 0, or 1. If more samples failed than allowed, only bounds and
-    counts are given.
+    `ci95` is None if all samples are in one group, and `clusters` is the number of groups. `bounds` are the means if
+    every failed sample scored 0, or 1. With too many failed samples, only bounds and counts are given.
     """
 
     mean: float | None
@@ -78,8 +77,8 @@ class MetricSummary(Record, extra="ignore"):
 class VerdictSummary(Record, extra="ignore"):
     """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
 
-    `count` is the number of verdicts with a probability, without rubric levels; `windowed` of them come from one of
-    several windows. The median covers all answers, to four digits.
+    `count` is the number of verdicts with a probability, without rubric levels; `windowed` of them are about one of
+    several windows.
     """
 
     count: int
@@ -119,10 +118,9 @@ class Summary(Record, extra="ignore"):
 
 
 class Totals:
-    """Running totals for a summary, independent of the order of evaluations.
+    """Running totals for a summary, independent of the order of evaluations, in 8 to 12 bytes for each score.
 
-    Uses 8 bytes for each score, and 4 more with `cluster_of`. `rubrics` are the metrics with levels as verdicts. A
-    metric with more than `max_failed` failed samples has no mean.
+    `rubrics` are the metrics with levels as verdicts. With more than `max_failed` failed samples there is no mean.
     """
 
     def __init__(

@@ -4,11 +4,10 @@
 
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
 statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
-and `turn` describe the drawing and are null without one. `drawn_by` is the directory of another run that drew it.
+and `turn` describe the drawing, if any. `drawn_by` is the directory of another run that drew it.
 
-The rows form a chain: `previous` is the sha256 of the previous row without its line end, 64 zeros in the first row. A
-changed, removed or moved row contradicts the next one. `verify` records the last row (`record/verification.py`). The
-manifest does not sign this file.
+The rows form a chain: `previous` is the sha256 of the previous row without its line end. A changed, removed or moved
+row contradicts the next one. The manifest does not sign this file.
 """
 
 import getpass
@@ -77,8 +76,8 @@ class _ChainedRow(LabelRow):
 class LabelFile(NamedTuple):
     """The rows of a label file, and the sha256 of each.
 
-    `broken` is the number (from 1) of the first row that does not follow the previous one, `size` the bytes of
-    complete rows. `is_ended`: the last row has a line end.
+    `broken` is the number (from 1) of the first row that contradicts the previous one, `size` the bytes of complete
+    rows. `is_ended`: the last row has a line end.
     """
 
     rows: tuple[LabelRow, ...] = ()

@@ -4,8 +4,7 @@
     shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
     shard 3/3             2  6  8 ...  ┘
 
-The result files equal the files of one run over all data, byte for byte. Two shards must have the same answer to the
-same question.
+The result files equal the files of one run over all data, byte for byte.
 """
 
 import heapq
@@ -157,7 +156,7 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 
 
 def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy the questions and answers of a shard. Raises RunDirectoryError if others have another answer."""
+    """Copy questions and answers. Raises RunDirectoryError if two shards differ in an answer."""
     path = directory / STORE
     with reading(path) as reader:
         for kind, query, statement in COPIES:

@@ -1,7 +1,6 @@
-"""Open a finished run and check that its files are complete and unchanged.
+"""Open a run and check that its files are complete and unchanged, by the checksums in manifest.json.
 
-The check uses the checksums in manifest.json, so rows are read only on demand. It does not detect a file changed
-together with its checksum; `verify` does, because it asks the judge again and recomputes the files.
+Only `verify` detects a file that was changed together with its checksum.
 """
 
 import hashlib
@@ -57,24 +56,23 @@ _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 def file_sha256(path: Path) -> str:
-    """Return the sha256 (hexadecimal) of a regular file. Raises RunDirectoryError if it cannot be read."""
+    """Return the sha256 of a regular file. Raises RunDirectoryError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Run(Mapping[str, MetricSummary]):
-    """A finished run: `summary` and `manifest` in memory, scores and verdicts read on demand.
+    """A run: a mapping from metric names to their summaries. Scores and verdicts are read on demand.
 
-    A mapping from metric names to their summaries. Two runs are equal if directory, summary and manifest are equal.
-    `notes` are messages from its making; an opened run has none.
+    Two runs are equal if directory, summary and manifest are equal. `notes` are messages from its making.
     """
 
     directory: Path
     summary: Summary
     manifest: Manifest
     so_far: RowsSoFar | None = None
-    """For an unfinished run: the rows written at the time of opening. No later row is read."""
+    """For an unfinished run: the rows at the time of opening."""
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -82,8 +80,7 @@ class Run(Mapping[str, MetricSummary]):
     def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
         """Open the run in a directory; with `unfinished`, also one in progress or interrupted.
 
-        Raises RunDirectoryError if there is no run, it is unfinished, or its files are foreign or changed.
-        `check=False` skips the last check for `verify`, which recomputes the files.
+        Raises RunDirectoryError if there is no run, it is unfinished, or (unless `check=False`) its files were changed.
         """
         path = Path(os.path.expanduser(directory))
         manifest = read_manifest(path)
@@ -116,13 +113,13 @@ class Run(Mapping[str, MetricSummary]):
         return replace(run, summary=totals.summary(manifest.signature, card))
 
     def _check_files(self) -> None:
-        """Raise RunDirectoryError unless the files belong together and are unchanged."""
         summary, manifest, judge = self.summary, self.manifest, self.manifest.judge
         sha256, caution = summary.judge.sha256, summary.judge.caution
         packaged = model_registry.packaged_as(str(sha256))
         sums = {name: metric.criterion_sha256 for name, metric in judge.metrics.items() if metric.criterion_sha256}
         criteria = {name: criterion.sha256 for name, criterion in manifest.criteria.items()}
-        calibrations = {kept.question: kept.sha256 for kept in manifest.environment.settings.calibration}
+        stored = manifest.environment.settings.calibration
+        calibrations = {calibration.question: calibration.sha256 for calibration in stored}
         parts = {
             "signature": (summary.signature, manifest.signature),
             "threshold": (summary.threshold, judge.threshold),
@@ -146,12 +143,12 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def judge(self) -> JudgeCard:
-        """The judge, with the recommended uses that `doctor` found on this machine."""
+        """The judge, with the uses that `doctor` recommends on this machine."""
         return with_examination(self.summary.judge, self.manifest.judge)
 
     @property
     def sampling(self) -> Sampling:
-        """How its samples were chosen."""
+        """How the samples were chosen."""
         return self.manifest.sampling
 
     @property
@@ -161,27 +158,27 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def max_failed(self) -> int:
-        """Number of samples per metric that may fail."""
+        """Number of tolerated failed samples per metric."""
         return self.manifest.environment.settings.max_failed
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Sources of answers and labels from outside the last command, one sentence each."""
+        """Sources of answers and labels before the last command, one sentence each."""
         answers, sessions = self.manifest.environment.answers, self.manifest.environment.sessions
         asked, reused = (answers.asked, answers.reused) if answers else (0, {})
         total, parts = asked + sum(reused.values()), []
         for source, count in reused.items():
             parts.append(f"{count:,} of {total:,} answers were not asked here, but taken from {excerpt(source)}")
-        for last in sessions[-1:]:
-            if (own := last.answers_before - sum(reused.values())) > 0:
-                parts.append(f"{own:,} of {total:,} answers were in the directory before the last command")
-            for name, count in last.labels_before.items():
+        for session in sessions[-1:]:
+            if (count := session.answers_before - sum(reused.values())) > 0:
+                parts.append(f"{count:,} of {total:,} answers were in the directory before the last command")
+            for name, count in session.labels_before.items():
                 parts.append(f"labels of {excerpt(name)} in the directory before the last command: {count:,}")
         return tuple(parts)
 
     @property
     def index(self) -> tuple[IndexLevel, ...]:
-        """Index levels of the evaluated pandas frame. Empty for other data and a default index."""
+        """Index levels of the evaluated pandas frame, empty for a default index."""
         return self.manifest.environment.index
 
     def __iter__(self) -> Iterator[str]:
@@ -220,37 +217,28 @@ class Run(Mapping[str, MetricSummary]):
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
-        """Yield one row for each sample and metric, in the order of the data, then of the metrics.
-
-        Keeps one row in memory. Raises RunDirectoryError for an invalid row.
-        """
+        """Yield one row for each sample and metric, in this order. Raises RunDirectoryError for an invalid row."""
         return (row for _, row in self._rows(SCORES, SCORE_ROWS))
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
-        """Yield one row for each judged unit, in the order of the scores.
-
-        Raises RunDirectoryError for an invalid row.
-        """
+        """Yield one row for each judged unit, in the order of the scores."""
         return (row for row, _ in self.verdict_places())
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
-        """Yield the evaluations of each sample in the order of the rows.
-
-        Raises RunDirectoryError for an invalid row.
-        """
+        """Yield the evaluations of each sample."""
         rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
         return (list(of_sample) for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id))
 
     def iter_samples(self) -> Iterator[Sample]:
-        """Yield the data in order, read in batches. Raises RunDirectoryError if `run.sqlite` cannot be read."""
+        """Yield the samples in the order of the data. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_samples(self.directory / STORE)
 
     def sample_at(self, position: int) -> Sample:
-        """Return the sample at this position, counted from 0. Raises RunDirectoryError if it cannot be read."""
+        """Return the sample at this position, counted from 0."""
         return stored_sample_at(self.directory / STORE, position)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield each sample's id and other columns. Raises RunDirectoryError if `run.sqlite` cannot be read."""
+        """Yield each sample's id and other columns."""
         return stored_extras(self.directory / STORE)
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
@@ -258,7 +246,7 @@ class Run(Mapping[str, MetricSummary]):
         return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
 
     def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
-        """Yield rows from this byte offset on, as long as sample and metric stay the same."""
+        """Yield the rows of the sample and metric at this byte offset."""
         rows = (row for _, row in self._rows(VERDICTS, VERDICT_ROWS, place))
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
@@ -271,10 +259,7 @@ class Run(Mapping[str, MetricSummary]):
         return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
-        """Yield each sample with its scores by metric, in the order of the data.
-
-        Raises RunDirectoryError at the start if scores and samples differ in order.
-        """
+        """Yield each sample with its scores by metric. Raises RunDirectoryError if scores and samples do not match."""
         if not self.in_one_order():
             raise RunDirectoryError(
                 f"scores and samples in {self.directory} are not the same, or in another order",
@@ -290,17 +275,17 @@ class Run(Mapping[str, MetricSummary]):
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
-        """All score rows in memory, about 0.5 KB each."""
+        """All score rows, about 0.5 KB each."""
         return tuple(self.iter_scores())
 
     @cached_property
     def verdicts(self) -> tuple[VerdictRow, ...]:
-        """All verdict rows in memory, about 1 KB each."""
+        """All verdict rows, about 1 KB each."""
         return tuple(self.iter_verdicts())
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
-        """All samples in memory with their texts."""
+        """All samples with their texts."""
         return tuple(self.iter_samples())
 
     def _rows(self, name: str, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
@@ -315,11 +300,11 @@ class Run(Mapping[str, MetricSummary]):
 
 
 def _runs_beside(path: Path) -> str:
-    """Return a hint for a path without a run: similar names beside it."""
-    here = sorted(path.parent.glob(f"*/{MANIFEST}")) if not path.exists() else []
-    show = {file.parent.name: file.parent for file in here}
-    hint = "name the directory of a run, such as runs/before"
-    return suggestion(path.name, show, "the runs there", show=lambda name: excerpt(show[name])) if show else hint
+    files = [] if path.exists() else sorted(path.parent.glob(f"*/{MANIFEST}"))
+    runs = {file.parent.name: file.parent for file in files}
+    if not runs:
+        return "name the directory of a run, such as runs/before"
+    return suggestion(path.name, runs, "the runs there", show=lambda name: excerpt(runs[name]))
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
@@ -333,20 +318,14 @@ RunLike = Run | str | Path
 
 
 def as_run(run: RunLike, *, check: bool = True) -> Run:
-    """Return the run, opened if given by directory.
-
-    Raises RunDirectoryError without a run, InputError for other types.
-    """
-    if isinstance(run, Run):
-        return run
-    return Run.open(run, check=check)
+    """Return the run, opened if given by directory. Raises the errors of `Run.open`."""
+    return run if isinstance(run, Run) else Run.open(run, check=check)
 
 
 def seconds_per_verdict(run: Run) -> float | None:
-    """Return the judge's seconds per verdict over all finished processes.
+    """Return the judge's seconds per verdict over all finished processes, or None if no verdict was timed.
 
-    Merged shards count as sequential. None if no verdict was asked or timed (all answers reused). Raises
-    RunDirectoryError for a damaged manifest.
+    Merged shards count as sequential.
     """
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
@@ -355,7 +334,7 @@ def seconds_per_verdict(run: Run) -> float | None:
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """Return the manifest in the directory, or None if it does not exist yet."""
+    """Return the manifest in the directory, or None if there is none."""
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Sampling(Record):
     """Number of samples of a run and of the `whole` data, and how they were chosen.
 
-    If scores stopped the run, `largest_draw` is the size of the largest group in the whole data, 1 without groups.
+    `largest_draw`, only if scores stopped the run, is the size of the largest group in the whole data (1 without).
     """
 
     samples: int = Field(default=0, ge=0)
@@ -59,7 +59,7 @@ class Sampling(Record):
         return self.model_copy(update={"largest_draw": max(draws, default=None)})
 
     def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
-        """Return the interval of the mean of `values` (n,) in [0, 1]; raises as `stats.interval.mean_interval`."""
+        """Return the interval of the mean of `values` (n,) in [0, 1], as `stats.interval.mean_interval`."""
         from localjudge.stats.interval import mean_interval
         from localjudge.stats.sequence import sequence_interval
 
@@ -68,7 +68,7 @@ class Sampling(Record):
         return sequence_interval(values, clusters=clusters, largest=self.largest_draw)
 
     def difference(self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None") -> "PairedDifference":
-        """Return the paired difference of scores; raises as `stats.paired.paired_difference`."""
+        """Return the paired difference of scores, as `stats.paired.paired_difference`."""
         from localjudge.stats.paired import paired_difference
 
         return paired_difference(before, after, clusters=clusters, largest_draw=self.largest_draw)

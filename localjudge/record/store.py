@@ -3,13 +3,11 @@
     sample    unit ──> request ──path──> node, node, ...      a context with a hundred questions is stored once
                           └──> answer                         committed separately as soon as it arrives
 
-Killing the process loses no answer. After a power failure, the last ones may be missing and are asked again.
-
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
 
-Equal keys mean equal answers. A foreign file cannot run code (SQLite's documentation, "Defense Against The Dark Arts").
-A rollback journal is refused, because a crafted one makes SQLite delete a file of its choice.
+Equal keys mean equal answers. Killing the process loses none. A foreign file cannot run code (SQLite's documentation,
+"Defense Against The Dark Arts"), and a rollback journal is refused, because a crafted one deletes a file of its choice.
 """
 
 import hashlib
@@ -43,7 +41,7 @@ _NODES_KEPT = 8_192
 
 
 class KeyedRequest(NamedTuple):
-    """A request with its key, its nodes' keys, and the shape of its answer (grammars) as JSON."""
+    """A request with its key, its nodes' keys, and the shape of its answer as JSON."""
 
     key: str
     node_keys: tuple[str, ...]
@@ -90,7 +88,7 @@ def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
 
 
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
-"""Exceptions of SQLite for a damaged file. Their messages may contain bytes of it."""
+"""Exceptions of SQLite for a damaged file."""
 _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
@@ -130,7 +128,7 @@ class Reader:
 
 
 def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
-    """Parse the JSON of a column. Raises RunDirectoryError unless it is of this type."""
+    """Parse the JSON of a column."""
     return _checked(kind, text, path, is_json=True)
 
 

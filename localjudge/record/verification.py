@@ -1,8 +1,7 @@
 """Store and read the result of the last `verify` in `verification.json`.
 
-The checksum of the manifest, which contains the checksums of the result files, shows that the run is still the verified
-one. The number of label rows and the sha256 of the last row detect later changes of verified labels. The file is not
-signed, so rewriting it together with the labels is not detected.
+The checksum of the manifest, which contains the checksums of the result files, identifies the verified run. The number
+and sha256 of the label rows detect changed labels, unless this unsigned file was rewritten, too.
 """
 
 import os
