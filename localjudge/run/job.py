@@ -31,7 +31,6 @@ from localjudge.run.pace import pace_of, remember_pace
 from localjudge.run.plan import (
     NotedProgress,
     Plan,
-    StoppedRun,
     default_directory,
     plan_from_run,
     report_data,
@@ -121,8 +120,6 @@ class _Job:
     def _take(self, plan: Plan) -> None:
         self.plan = plan
         self._data_part = self.plan.identity
-        self._signature = manifests.signature(self.judge_part, self._data_part)
-        self._stopped = self.plan.stopped or StoppedRun()
 
     def run(self, out: str | Path | None) -> Run:
         plan, progress = self.plan, self.progress
@@ -148,7 +145,7 @@ class _Job:
                 done = {}
             write_manifest(directory, self._manifest(sessions, **done))
             changed = self._store_data(store)
-            if self.plan.stopped or (existing and existing.environment.drawn_from):
+            if self.plan.stopped.reason is not None or (existing and existing.environment.drawn_from):
                 store.keep_samples(row.id for row in self.plan.dataset.table.rows())
             summary, results = None if changed else self._finished(path), None
             if summary is None:
@@ -225,7 +222,7 @@ class _Job:
             return None
         summary, max_failed = run.summary, self.plan.settings.max_failed
         inputs = (summary.skipped_rows, summary.judge, summary.stopped)
-        same = begun_again is None and inputs == (self.plan.dataset.skipped, self.judge.card, self._stopped.reason)
+        same = begun_again is None and inputs == (self.plan.dataset.skipped, self.judge.card, self.plan.stopped.reason)
         # Another `max_failed` may withhold a mean, or give it.
         same &= all((metric.mean is not None) == metric.has_mean(max_failed) for metric in summary.metrics.values())
         return summary if same and run.in_one_order() else None
@@ -237,16 +234,17 @@ class _Job:
         for evaluations in judging.evaluations(samples, len(samples)):
             totals.add(evaluations)
             results.add(evaluations)
-        summary = totals.summary(self._signature, self.judge.card, self.plan.dataset.skipped)
-        return summary.model_copy(update={"stopped": self._stopped.reason})
+        signature = manifests.signature(self.judge_part, self._data_part)
+        summary = totals.summary(signature, self.judge.card, self.plan.dataset.skipped)
+        return summary.model_copy(update={"stopped": self.plan.stopped.reason})
 
     def _manifest(self, sessions: Sequence[Session], **done: Any) -> manifests.Manifest:
         planned, dataset = self.plan, self.plan.dataset
         optional: dict[str, Any] = {
             "shard_of": planned.parent,
             "index": list(planned.frame_index),
-            "stopped": self._stopped.reason,
-            "drawn_from": self._stopped.data,
+            "stopped": planned.stopped.reason,
+            "drawn_from": planned.stopped.data,
         }
         return manifests.Manifest.of(
             self.judge_part,

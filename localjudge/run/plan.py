@@ -72,6 +72,14 @@ _READ_FOR_LANGUAGE = 1_000
 _log = logging.getLogger(__name__)
 
 
+class StoppedRun(NamedTuple):
+    """Why a run stopped, with `Sampling.largest_draw` and all of its data; nothing for other runs."""
+
+    largest_draw: int | None = None
+    reason: str | None = None
+    data: DataIdentity | None = None
+
+
 class Plan(NamedTuple):
     """Data and metrics to judge. `whole` is the number of samples read.
 
@@ -87,16 +95,16 @@ class Plan(NamedTuple):
     cluster_of: Mapping[str, str] | None = None
     frame_index: Sequence[IndexLevel] = ()
     parent: DataIdentity | None = None
-    stopped: "StoppedRun | None" = None
+    stopped: StoppedRun = StoppedRun()
     column_types: Mapping[str, Any] = MappingProxyType({})
 
-    def after(self, positions: Sequence[int], stopped: str, largest_draw: int | None) -> "Plan":
+    def after(self, positions: Sequence[int], reason: str, largest_draw: int | None) -> "Plan":
         """Return the plan reduced to the judged samples of a stopped run."""
         dataset, cluster_of = self.dataset.at(positions), self.cluster_of
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)
         settings = self.settings if is_whole else self.settings.model_copy(update={"sample": len(positions)})
-        stopped_run = StoppedRun(largest_draw, stopped, self.identity)
+        stopped_run = StoppedRun(largest_draw, reason, self.identity)
         return self._replace(dataset=dataset, cluster_of=groups, settings=settings, stopped=stopped_run)
 
     @property
@@ -108,16 +116,7 @@ class Plan(NamedTuple):
     @property
     def sampling(self) -> Sampling:
         """How the samples were chosen."""
-        largest_draw = self.stopped.largest_draw if self.stopped else None
-        return Sampling.of(self.settings, len(self.dataset.samples), self.whole, largest_draw)
-
-
-class StoppedRun(NamedTuple):
-    """Why a run stopped, with `Sampling.largest_draw` and all of its data."""
-
-    largest_draw: int | None = None
-    reason: str | None = None
-    data: DataIdentity | None = None
+        return Sampling.of(self.settings, len(self.dataset.samples), self.whole, self.stopped.largest_draw)
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -167,7 +166,7 @@ def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> P
     if settings.cluster_by and settings.cluster_by != environment.settings.cluster_by:
         clusters = _clusters(dataset, settings.cluster_by)
     chosen, left_out = _choose(wanted, dataset)
-    sampling, stopped = run.sampling, None
+    sampling, stopped = run.sampling, StoppedRun()
     if sampling.by_scores:
         when = (run.summary.stopped or "").partition(": ")[0]
         stopped = StoppedRun(sampling.largest_draw, when and f"{when}: by the scores of the run that was rescored")
