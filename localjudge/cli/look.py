@@ -50,17 +50,17 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     elif sample is not None:
         _show_sample(run, sample, names, options["prompts"], as_json)
     else:
-        worst, metrics = options["worst"], names or (None,)
+        worst = options["worst"]
         shown = (tables.summary_view, partial(tables.worst_view, count=worst)) if worst else (tables.summary_view,)
         cli.print_result(
             as_json,
-            lambda: _values(run, names, worst),
-            lambda: [view(run, metric=metric) for metric in metrics for view in shown],
+            lambda: _values(run, names or list(run), worst),
+            lambda: [view(run, metric=metric) for metric in names or (None,) for view in shown],
         )
 
 
-def _values(run: Run, names: Sequence[str] | None, worst: int) -> dict[str, Any]:
-    summary, names = tables.summary_values(run), names or list(run)
+def _values(run: Run, names: Sequence[str], worst: int) -> dict[str, Any]:
+    summary = tables.summary_values(run)
     return {
         **summary,
         "metrics": {name: summary["metrics"][name] for name in names},

@@ -103,25 +103,23 @@ def settings(*names: str) -> _Decorator:
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     low, high = (
-        next((f"{getattr(bound, side):g}" for bound in field.metadata if hasattr(bound, side)), "")
-        for side in ("ge", "le")
+        next((getattr(bound, side) for bound in field.metadata if hasattr(bound, side)), None) for side in ("ge", "le")
     )
-    bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
-    words, kind = f"{field.description}{bounds}", field.annotation
+    bounds = "" if low is None else f" At least {low:g}." if high is None else f" From {low:g} to {high:g}."
+    kind, origin, default = field.annotation, get_origin(field.annotation), field.default
+    attributes: dict[str, Any] = {"help": f"{field.description}{bounds}", "metavar": SETTINGS[name].metavar}
     if kind is bool:
-        return {"help": words, "is_flag": True}
-    attributes: dict[str, Any] = {"help": words, "metavar": SETTINGS[name].metavar}
-    if get_origin(kind) is Literal:
-        return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
-    if get_origin(kind) is Mapping:
-        return {**attributes, "multiple": True, "callback": _pairs}
-    if get_origin(kind) is tuple:
-        return {**attributes, "multiple": True}
+        return attributes | {"is_flag": True}
+    if origin is Literal:
+        return attributes | {"type": click.Choice(get_args(kind)), "default": default, "show_default": True}
+    if origin in (Mapping, tuple):
+        return attributes | {"multiple": True, "callback": _pairs if origin is Mapping else None}
     simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
-    default = field.default if isinstance(field.default, int | float | str) else None
-    metavar = "N" if simple is int else SETTINGS[name].metavar
-    taken = _Decimal() if simple is float else simple
-    return {"help": words, "metavar": metavar, "type": taken, "default": default, "show_default": default is not None}
+    if simple is int:
+        attributes["metavar"] = "N"
+    has_default = isinstance(default, int | float | str)
+    attributes |= {"default": default if has_default else None, "show_default": has_default}
+    return attributes | {"type": _Decimal() if simple is float else simple}
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
