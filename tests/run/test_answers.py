@@ -24,7 +24,6 @@ def answer(p_yes: float, legal_mass: float = 1.0) -> Answer:
 def test_a_verdict_needs_the_threshold_and_enough_valid_mass(
     p_yes: float, legal_mass: float, rule: VerdictRule, label: int | None
 ) -> None:
-    """Even odds between answers that the model hardly considered are not a label."""
     verdict = verdict_of([(answer(p_yes, legal_mass), None)], rule)
     assert (verdict.label if isinstance(verdict, Verdict) else None) == label
     assert verdict.legal_mass == legal_mass

