@@ -1,4 +1,4 @@
-"""Functions that make runs, for Python users. The command line uses the same plan.
+"""Functions that make runs, for Python. The command line uses the same plan.
 
     evaluate(data, judge=...) ──> Run      merge([shards]) ──> Run
     calibrate(run), calibrate(labels) ──> [Calibration]    for evaluate(calibration=...)
@@ -130,13 +130,13 @@ def evaluate(
 
 @check_arguments
 def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Merge all shards of a run. Opens no model.
+    """Merge all shards of a run, without a model. The result files equal those of an undivided run, byte for byte.
 
-    shards: all of them, in any order: runs, or the directories of `evaluate(..., shard="1/4")`.
-    out: the directory of the whole run. Its result files equal those of an unsharded run, byte for byte.
+    shards: runs, or the directories of `evaluate(..., shard="1/4")`, in any order.
+    out: the directory of the whole run.
 
-    Raises InputError for a missing or repeated shard, or different judges, data or settings, and RunDirectoryError if a
-    shard is unreadable, inconsistent or unfinished, or `out` cannot be written. For `progress`, see `evaluate`.
+    Raises InputError for a missing or repeated shard, or different judges, data or settings; RunDirectoryError for an
+    unreadable or unfinished shard, or if `out` cannot be written.
     """
     with closing(progress_for(progress)) as shown:
         return Run.of(merge_shards(runs_in(shards), out, shown))
@@ -154,7 +154,9 @@ def calibrate(
     progress: Progress | bool | None = None,
     **options: Unpack[CalibrateOptions],
 ) -> list[Calibration]:
-    """Measure a judge on human labels and choose a threshold; return one calibration per question and judge.
+    """Measure a judge on human labels and choose a threshold.
+
+    Returns a calibration per question and judge, the best judge of a question first.
 
     labels: a labelled run, or a list of runs, whose labels are shared; or a file with the columns context, statement
         and label, or question, sentences and relevant.
@@ -163,8 +165,7 @@ def calibrate(
     metrics: metrics whose labelled verdicts count; None for all.
     out: the run directory for asking the judge.
 
-    The best judge of a question comes first. The other arguments are those of `evaluate`. Raises DataError for unusable
-    labels, and the errors of `evaluate`.
+    The other arguments and the errors are those of `evaluate`; DataError is raised for unusable labels.
     """
     how = {**named(options), "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)

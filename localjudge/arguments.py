@@ -1,4 +1,4 @@
-"""Check the arguments of a public function by their names and annotations, before anything inside fails on them."""
+"""Check arguments of public functions by their names and annotations."""
 
 import types
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _WORDS: dict[Any, str] = {
 def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Return the function with checks: an unknown name or a value of another type raises ArgumentTypeError.
 
-    Settings of a run and elements of lists are checked inside; an InputError from there becomes an ArgumentValueError.
+    Settings of a run and elements of lists are checked inside; an InputError becomes an ArgumentValueError.
     """
     form = _stated(signature(function))
     kinds = {name: parameter.annotation for name, parameter in form.parameters.items() if name not in ("self", "cls")}
@@ -54,7 +54,6 @@ def check_arguments(function: Callable[_Arguments, _Result]) -> Callable[_Argume
 
 
 def _stated(form: Signature) -> Signature:
-    """Return the signature with a parameter for each key of an unpacked TypedDict."""
     parameters: list[Parameter] = []
     for parameter in form.parameters.values():
         keys = get_args(parameter.annotation) if get_origin(parameter.annotation) is Unpack else ()
@@ -65,7 +64,7 @@ def _stated(form: Signature) -> Signature:
 
 
 def _takes(annotation: Any, value: object) -> bool:
-    """Return whether a value is of the annotated type; true for lists, whose elements are checked elsewhere."""
+    """Return whether a value is of the annotated type; true for lists."""
     if len(kinds := _kinds(annotation)) > 1:
         return any(_takes(kind, value) for kind in kinds)
     if get_origin(annotation) is Literal:

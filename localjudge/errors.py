@@ -2,30 +2,28 @@
 
     LocaljudgeError
     ├── InputError        the request cannot be met; no sample was judged                  (exit 1)
-    │   ├── ArgumentTypeError   an argument is unknown or of a wrong type; a TypeError, too
-    │   ├── ArgumentValueError  an argument has an unusable value; a ValueError, too
-    │   ├── DataError     a data file or row is invalid
-    │   ├── ModelError    a judge's model cannot be found, read or used
-    │   └── RunDirectoryError  a run directory belongs to another run or is in use
-    │       ├── MissingRun     it holds no run; a FileNotFoundError, too
-    │       └── UnfinishedRun  its run can be resumed
+    │   ├── ArgumentTypeError, ArgumentValueError   a TypeError or ValueError, too
+    │   ├── DataError, ModelError
+    │   └── RunDirectoryError
+    │       ├── MissingRun     a FileNotFoundError, too
+    │       └── UnfinishedRun
     ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
     └── OutOfResource     disk, memory or time ran out: repeat the same command to resume (exit 4)
 
-Each states the problem and its place, and has a `hint` with the next step. Any other exception is a bug.
+Any other exception is a bug.
 """
 
 import errno
 from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""System error numbers of a full disk, an exhausted quota or a file-size limit."""
+"""A full disk, an exhausted quota, a file-size limit."""
 RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "make room"), errno.EIO: "look at the disk", errno.ENOMEM: "free memory"}
-"""Advice for system errors before repeating the command."""
+"""What to do before the same command is repeated."""
 
 
 class LocaljudgeError(Exception):
-    """An error with its `message` and a `hint` for the next step."""
+    """An error: `message` states the problem and its place, `hint` the next step."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -34,7 +32,7 @@ class LocaljudgeError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        """Message and hint in one line, as the reason of a failure."""
+        """Message and hint in one line."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __str__(self) -> str:
@@ -50,7 +48,7 @@ class ArgumentTypeError(InputError, TypeError):
 
 
 class ArgumentValueError(InputError, ValueError):
-    """An argument has an unusable value. Never raised in validators of pydantic, which convert a ValueError."""
+    """An argument has an unusable value. Not for validators of pydantic, which swallow a ValueError."""
 
 
 class DataError(InputError):
@@ -62,7 +60,7 @@ class ModelError(InputError):
 
 
 class RunDirectoryError(InputError):
-    """A run directory belongs to another run, or another process is writing it."""
+    """A run directory belongs to another run or is in use."""
 
 
 class MissingRun(RunDirectoryError, FileNotFoundError):
@@ -70,7 +68,7 @@ class MissingRun(RunDirectoryError, FileNotFoundError):
 
 
 class UnfinishedRun(RunDirectoryError):
-    """The run in the directory is incomplete and can be resumed."""
+    """The run can be resumed."""
 
     def __init__(self, directory: Path, message: str) -> None:
         super().__init__(message, hint="run the command that began it again to go on")
@@ -78,8 +76,8 @@ class UnfinishedRun(RunDirectoryError):
 
 
 class SampleError(LocaljudgeError):
-    """One sample cannot be scored and is recorded as `Failed`."""
+    """One sample cannot be scored."""
 
 
 class OutOfResource(LocaljudgeError):
-    """Disk, memory or time ran out; all answers so far are stored."""
+    """Disk, memory or time ran out; all answers are stored."""

@@ -1,14 +1,7 @@
-"""Named models, pinned by sha256.
+"""Named models, pinned by sha256: the packaged `models/registry.toml`, and the user's in the state directory.
 
-Reads two tables of the same form: the packaged `models/registry.toml`, and the user's in the state directory. A row
-names a file, or a file inside an installed Python package, which is not imported.
-
-A file is identified by its checksum. A pinned file, or one named by its sha256, is verified before use. Hashing
-gigabytes takes time, so checksums are cached in the state directory under the file's path, size, times, inode and the
-bytes at both ends. A changed file is hashed again.
-
-A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum covers all parts in order:
-`cat NAME-*.gguf | sha256sum`.
+A pinned file is verified before use. Checksums are cached under the file's path, size, times, inode and the bytes at
+both ends. A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first and has the checksum of all.
 """
 
 import hashlib
@@ -35,10 +28,7 @@ _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
 
 class ModelFile(Record):
-    """A model on disk with its checksum, verified if pinned.
-
-    `source` finds it again: its registered name, a program's name for it, or its absolute path.
-    """
+    """A model on disk. `source` finds it again: a registered name, a program's name, or the absolute path."""
 
     name: str
     path: Path
@@ -50,7 +40,7 @@ class ModelFile(Record):
 
 
 class RegisteredModel(Record):
-    """One row: `file` is relative to the registry's folder, or inside the installed `package` of this `version`."""
+    """A row: `file` is relative to the registry's folder, or inside an installed package, which is not imported."""
 
     name: str
     file: str | None = None
@@ -65,23 +55,23 @@ class RegisteredModel(Record):
     n_ctx: int | None = None
     note: str = ""
     caution: str = ""
-    """Warning shown with every number from this judge."""
+    """Shown with every number of this judge."""
 
     def at(self, path: Path, source: str) -> ModelFile:
-        """Return the model file at this path."""
+        """Return the model at this path."""
         known = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
         return ModelFile(path=path, source=source, size=size_of(path), **known)
 
 
 def registered() -> dict[str, RegisteredModel]:
-    """Return all registered models by name. The user's rows override packaged ones."""
+    """Return all models by name; the user's override packaged ones."""
     return _packaged() | _read(resources.state_directory() / "registry.toml")
 
 
 def find(name_or_path: str) -> ModelFile:
     """Find a model by registered name, GGUF path, or another program's name.
 
-    Raises ModelError if it is missing, unreadable, or differs from its pinned checksum.
+    Raises ModelError if it is missing, unreadable, or not the pinned file.
     """
     models = registered()
     if name_or_path in models:
@@ -102,7 +92,7 @@ def find(name_or_path: str) -> ModelFile:
 
 
 def place_of(source: str) -> Path | None:
-    """Return the path that `find` would use, without reading it, or None if the name is unknown."""
+    """Return the path that `find` would use, or None, without reading the file."""
     models = registered()
     if source in models:
         return _path_of(models[source])
@@ -120,12 +110,12 @@ def registered_as(sha256: str) -> RegisteredModel | None:
 
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
-    """Return the packaged model with this checksum, ignoring the user's registry, or None."""
+    """Return the packaged model with this checksum, or None."""
     return next((model for model in _packaged().values() if model.sha256 == sha256), None)
 
 
 def sha256_of(path: Path) -> str:
-    """Return a model's checksum, cached while its files are unchanged."""
+    """Return a model's checksum, cached. Raises ModelError without permission."""
     files = parts(path)
     try:
         key = _key(files)
@@ -143,7 +133,7 @@ def sha256_of(path: Path) -> str:
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return checksums known without reading the files: from file names and from the cache."""
+    """Return the checksums in file names and in the cache."""
     remembered = _remembered()
     checksums: dict[Path, str] = {}
     for path in paths:
@@ -154,7 +144,7 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _checksum_in_name(path: Path) -> str | None:
-    """Return the sha256 in a blob's file name (Ollama, Hugging Face hub), or None."""
+    """Return the sha256 in a blob's name (Ollama, Hugging Face hub)."""
     blob = path.resolve()
     named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
     return named[1] if named else None
@@ -179,14 +169,13 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
 
 
 def _path_of(model: RegisteredModel) -> Path | None:
-    """Return the model's path, or None if its package is not installed or lacks it."""
     if model.package:
         return local_models.file_in_package(model.package, model.file or "")
     return Path(model.path or "").expanduser()
 
 
 def requirement_of(model: RegisteredModel) -> str:
-    """Return the pip requirement of the package with a registered model."""
+    """Return the pip requirement of a model's package."""
     return f"{model.package}=={model.version}" if model.version else str(model.package)
 
 
@@ -206,7 +195,7 @@ def _verified(model: RegisteredModel) -> ModelFile:
 
 
 def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
-    """Return the file as its registered model, if any. Raises ModelError if its name gives another checksum."""
+    """Return the file, as its registered model if it is one. Raises ModelError if its name has another checksum."""
     checksum = sha256_of(path)
     if (_checksum_in_name(path) or checksum) != checksum:
         message = f"{path} is not the file that its name says: sha256 {checksum}"
@@ -217,7 +206,7 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
 
 
 def _key(files: tuple[Path, ...]) -> str:
-    """Return data that differs for changed files. Times can be set back, but only root can change ctime."""
+    """Return data that differ for changed files. Times can be set back, but only root can change ctime."""
     keys = []
     for file in files:
         with file.open("rb") as opened:

@@ -1,16 +1,11 @@
-"""An open judge: the model is loaded once and can be asked repeatedly, without a run directory.
+"""An open judge: the model is loaded once and asked repeatedly, without a run directory.
 
     with localjudge.Judge.open("model.gguf") as judge:
         for row in judge.evaluate(rows, ["faithfulness"]).scores:
             print(row.sample_id, row.score)
-        run = localjudge.evaluate("questions.jsonl", judge=judge)      # the same model, and a run directory
 
-Prompts, sentences and numbers equal those of `localjudge.evaluate`. The latest `ANSWERS_KEPT` answers are cached while
-the judge is open.
-
-Invariant: every use of the model is inside `Judge.in_use`, one at a time. Two threads in one llama.cpp context, or
-freeing a model in use, would corrupt logits or end the process. Threads that share a judge wait for each other. A
-forked process cannot use its parent's judge and must open another one.
+Every use of the model is inside `Judge.in_use`, one at a time: two threads in one llama.cpp context, or freeing a model
+in use, would corrupt logits or end the process. A forked process must open another judge.
 """
 
 import os
@@ -40,11 +35,11 @@ from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
 ANSWERS_KEPT = 65_536
-"""About a kilobyte each with its key, less without reasons."""
+"""About a kilobyte each."""
 
 
 class Judge:
-    """An open judge. Create it with `Judge.open`, and close it after use or use it as a context manager."""
+    """An open judge, made by `Judge.open`. Close it, or use it as a context manager."""
 
     def __init__(self, opened: OpenJudge, settings: RunSettings, undo: ExitStack) -> None:
         self._memory = _Memory()
@@ -67,15 +62,14 @@ class Judge:
     ) -> Self:
         """Load a judge: a registered name, the path of a GGUF file, or a server's address.
 
-        The arguments are those of `localjudge.evaluate`. `engine` replaces the judge's model and is not closed. Raises
-        ModelError if the model cannot be found or used, InputError for invalid options, OutOfResource for too little
-        memory.
+        The arguments are those of `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
+        OutOfResource for too little memory.
         """
         return cls.with_settings(judge, checked(named(options)), engine)
 
     @classmethod
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
-        """Open a judge with checked settings, ignoring those about data. Raises the errors of `open`."""
+        """Open a judge with checked settings."""
         with ExitStack() as undo:
             opened = undo.enter_context(judges.use_judge(judge, engine, settings))
             return cls(opened, settings, undo.pop_all())
@@ -84,7 +78,7 @@ class Judge:
     def in_use(self) -> Iterator[OpenJudge]:
         """Yield the judge for one use while other threads wait.
 
-        Raises InputError if the judge is closed, was opened by another process, or is already in use by this thread.
+        Raises InputError if it is closed, of another process, or in use by this thread.
         """
         with self._alone():
             if not self._open:
@@ -113,7 +107,7 @@ class Judge:
         return self._opened.card
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
-        """Return its settings with these changes. Raises InputError for one that a loaded model cannot change."""
+        """Return its settings with changes. Raises InputError for one of a loaded model."""
         decisive = {"threshold", "calibration"}  # one takes the place of the other
         kept = self.settings.model_fields_set - (decisive if options.keys() & decisive else set())
         settings = checked({**{name: getattr(self.settings, name) for name in kept}, **options})
@@ -132,10 +126,9 @@ class Judge:
         out: Output = False,
         progress: Progress | bool | None = False,
     ) -> Run:
-        """Score data like `localjudge.evaluate`, by default without a run directory.
+        """Score data like `localjudge.evaluate`, which takes other settings; by default without a run directory.
 
-        Reuses answers given while the judge is open. `localjudge.evaluate(..., judge=judge)` accepts other settings.
-        Raises the errors of `localjudge.evaluate`, and InputError for a closed judge.
+        Answers are reused while the judge is open.
         """
         return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
@@ -160,7 +153,7 @@ class Judge:
                 return Run.of(run, folder, planned.column_types)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
-        """Return each metric on each sample in memory, for adapters. Raises the errors of `evaluate`."""
+        """Return each metric on each sample, for adapters."""
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
@@ -171,7 +164,7 @@ class Judge:
                 return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 
     def close(self) -> None:
-        """Free the model after its current use. Does nothing in a forked process, which does not own the model."""
+        """Free the model after its current use. Does nothing in a forked process."""
         if self._process == os.getpid():
             with self._alone():
                 self._open = False

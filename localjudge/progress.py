@@ -13,34 +13,31 @@ class Progress(Protocol):
     """Receives the amount of work and its completion."""
 
     def note(self, text: str) -> None:
-        """Show a line of text."""
+        """Show a line."""
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Report `done` of `total` rows (if known) as read, checked or stored, before judging."""
+        """Report rows read, checked or stored before judging."""
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        """Report elapsed and expected seconds of work that cannot be counted."""
+        """Report the time of work that cannot be counted."""
 
     def expect(self, count: int, *, counted: bool = True) -> None:
-        """Add to the number of expected questions, or subtract a negative number.
-
-        Unless all are `counted`, the total is an extrapolation.
-        """
+        """Change the number of expected questions. Unless all are `counted`, the total is extrapolated."""
 
     def recall(self, count: int) -> None:
-        """Report expected questions with stored answers, which take no time."""
+        """Report expected questions with stored answers."""
 
     def phase(self, name: str) -> None:
         """Name the purpose of the next questions."""
 
     def standing(self, text: str) -> None:
-        """Report the state of the gates and the remaining work."""
+        """Report the gates and the remaining work."""
 
     def pause(self) -> None:
         """Release the terminal until the next phase."""
 
     def advance(self) -> None:
-        """Report one more answer."""
+        """Report an answer."""
 
     def close(self) -> None:
         """End the reports."""
@@ -55,7 +52,7 @@ class Silence:
 
 
 def count_with_progress(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
-    """Yield the rows and report their number every 1,000 rows and at the end."""
+    """Yield the rows and report their number, every 1,000."""
     done = 0
     for done, row in enumerate(rows, 1):
         if done % _EVERY == 0:

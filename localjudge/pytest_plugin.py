@@ -1,4 +1,4 @@
-"""pytest plugin for assertions on judged scores. Installed with the package, loaded only by tests that use it.
+"""pytest plugin for assertions on judged scores. Installed with the package; imports localjudge on first use.
 
     def test_the_pipeline(assert_score):
         sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts": found(QUESTION)}
@@ -7,14 +7,9 @@
     def test_the_data_set(assert_gates):
         assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
 
-    judge          fixture: an open `localjudge.Judge` for the session; override it to use another engine
-    assert_score   fixture: fails a test with the unsupported sentences
-    assert_gates   fixture: fails a test with the failed gates and their sentences
-
-The judge is `--localjudge-judge`, else that of the suite `localjudge.toml` in the root directory with all its settings,
-else the reference judge. Results are written to one directory per session (`--localjudge-out`, "" for none; each xdist
-worker has a folder in it): `asserted-1` and so on for tests with different metrics of different samples, `data-1` for a
-data set. Imports localjudge on first use.
+The judge is `--localjudge-judge`, else the suite's in the root directory with its settings, else the reference judge.
+Runs go to one directory per session (`--localjudge-out`), with a folder per xdist worker: `asserted-1` ... for samples
+with the same metrics, `data-1` ... for data sets.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,12 +26,11 @@ if TYPE_CHECKING:
     from localjudge.types import Sample
 
 _SHOWN = 10
-"""Maximum number of sentences printed for a failed assertion. The run directory contains all."""
 _RUNS = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options for judge and directory."""
+    """Add the options."""
     group = parser.getgroup("localjudge")
     group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
     about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
@@ -55,7 +49,7 @@ class AssertedSession:
         self.directory = _directory(config)
 
     def identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        """Return the row with its id or the test's, with a suffix if another row uses the id."""
+        """Return the row with its id or the test's, made unique."""
         name = test if row.get("id") is None else str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
             name += "'"
@@ -67,7 +61,7 @@ class AssertedSession:
         self._metrics.setdefault(row["id"], set()).add(metric)
 
     def write(self) -> None:
-        """Write one run for each set of metrics, from the judge's cached answers."""
+        """Write one run for each set of metrics, from answers in memory."""
         groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
         for name, row in self._rows.items() if self.directory else ():
             groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
@@ -80,7 +74,6 @@ class AssertedSession:
 
 
 def _directory(config: pytest.Config) -> Path | None:
-    """Return the directory for runs, or None."""
     if (out := config.getoption("--localjudge-out")) == "":
         return None
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
@@ -111,7 +104,7 @@ def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
-    """Yield an open judge for the session: `judge.evaluate(rows, metrics).scores`, `.verdicts`."""
+    """An open `localjudge.Judge` for the session."""
     __tracebackhide__ = True
     with _open(request.config) as opened:
         yield opened
@@ -133,7 +126,7 @@ def _open(config: pytest.Config) -> "Judge":
 
 @pytest.fixture(scope="session")
 def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
-    """Yield the session's assertions, and write them before the judge is closed."""
+    """The session's assertions, written before the judge is closed."""
     session = AssertedSession(judge, request.config)
     yield session
     session.write()
@@ -151,10 +144,9 @@ def assert_score(
     def score_of(
         sample: "Mapping[str, Any] | Sample", metric: str, *, at_least: float = 0.0, at_most: float = 1.0
     ) -> float:
-        """Return the score of one sample on one metric, from 0 to 1.
+        """Return the score of a sample, from 0 to 1.
 
-        Fails the test if the score is below `at_least`, above `at_most`, or missing (with the reason). Raises DataError
-        for an invalid sample, InputError for an unknown metric.
+        Fails the test if it is below `at_least`, above `at_most`, or missing. Raises InputError (DataError).
         """
         __tracebackhide__ = True
         from localjudge.errors import InputError
@@ -188,20 +180,17 @@ def assert_score(
 def assert_gates(
     judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
 ) -> "Callable[..., Any]":
-    """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates.
-
-    Gates in `until` instead of `gates` stop the run as soon as they are decided.
-    """
+    """`assert_gates(data, gates, baseline=None, **options)` returns the run, or fails with the failed gates."""
     session = localjudge_session
 
     @_without_our_frames
     def run_of(
         data: Any, gates: str | Sequence[str] = (), *, baseline: Any = None, undecided: Any = "fail", **options: Any
     ) -> Any:
-        """Evaluate a data set with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
+        """Evaluate data with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
 
-        With `until` instead of `gates`, samples are judged in random order until the gates are decided. `options` are
-        those of `localjudge.evaluate`. `metrics` defaults to those of the gates. Raises InputError for an invalid gate.
+        `options` are those of `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by default those
+        of the gates.
         """
         __tracebackhide__ = True
         from localjudge.analysis.check import check, parse_gate

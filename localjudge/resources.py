@@ -1,4 +1,4 @@
-"""Locate bundled and user files, and write files atomically with private permissions.
+"""Locate files of the package and of the user, and write files whole and private.
 
     checkout    grammars/ and models/ are next to the package; in a wheel they are inside it
     user        LOCALJUDGE_HOME, or `localjudge` in the XDG data directory
@@ -22,7 +22,7 @@ from localjudge.errors import RETRY_HINTS, InputError, LocaljudgeError, OutOfRes
 
 
 def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> dict[str, Any]:
-    """Parse a TOML table. Raises InputError that names `file` for invalid content."""
+    """Parse a TOML table. Raises InputError that names `file`."""
     try:
         return tomllib.loads(content.decode())
     except (RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -31,7 +31,7 @@ def parse_toml(content: bytes, file: str, *, hint: str = "correct the file") -> 
 
 
 OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-"""Supported flags of `os.open`: follow no link, do not wait for a pipe, do not pass the file to child processes."""
+"""Follow no link, wait for no pipe, hand the file to no child process."""
 _DEVICES = Path("/dev")
 
 
@@ -40,10 +40,9 @@ _ABANDONED_SECONDS = 60
 
 
 def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> int:
-    """Replace the file with all parts or leave it unchanged, with mode 0600. Returns the number of bytes.
+    """Replace the file with all parts, mode 0600, or leave it unchanged. Returns the number of bytes. Raises OSError.
 
-    Replaces a link instead of following it, and writes through a device or pipe. Unless `durable`, a power failure may
-    lose the file. Raises OSError.
+    Replaces links, and writes through devices and pipes. Unless `durable`, a power failure may lose the file.
     """
     is_special = file.exists() and not (file.is_file() or file.is_dir())
     if is_special or _DEVICES in file.absolute().parents:  # what cannot be replaced: `/dev/stdout`, a pipe (`>(gzip)`)
@@ -69,7 +68,7 @@ def write_whole(file: Path, parts: Iterable[bytes], *, durable: bool = True) -> 
 
 
 def _remove_abandoned(part: Path) -> None:
-    """Remove what a killed process left: old, and locked by no process that still writes."""
+    """Remove what a killed process left: old, and locked by no process."""
     with suppress(OSError):
         if time() - part.stat().st_mtime > _ABANDONED_SECONDS:
             with open(os.open(part, os.O_RDWR | OPEN_SAFELY), "rb") as opened:
@@ -87,7 +86,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:
-    """Write a file named by the user, as `write_whole`. Raises InputError, or OutOfResource without room."""
+    """Write a file that the user named. Raises InputError, or OutOfResource without room."""
     try:
         return write_whole(file, parts)
     except OSError as error:
@@ -95,7 +94,7 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
 
 
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
-    """Return InputError with the hint, or OutOfResource if the command can be repeated after making room."""
+    """Return OutOfResource if room would help, otherwise InputError with the hint."""
     problem = f"{file} cannot be written: {error.strerror or error}"
     if error.errno in RETRY_HINTS:
         return OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again")
@@ -107,7 +106,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def bundled_file(folder: str, name: str) -> Path:
-    """Return the path of a bundled file in `grammars` or `models`. Raises InputError if it does not exist."""
+    """Return the path of a file in `grammars` or `models`. Raises InputError if it is missing."""
     for base in (_PACKAGE, _PACKAGE.parent):
         if (path := base / folder / name).is_file():
             return path
@@ -117,7 +116,7 @@ def bundled_file(folder: str, name: str) -> Path:
 
 
 def demo_file() -> Path:
-    """Return the path of the bundled example data."""
+    """Return the path of the example data."""
     return _PACKAGE / "dataset" / "demo.jsonl"
 
 
@@ -127,15 +126,13 @@ def criterion_files() -> dict[str, Path]:
 
 
 def state_directory() -> Path:
-    """Return the folder for data shared between commands (own models, checksums, self-checks, answers). Not created
-    here.
-    """
+    """Return the folder shared by commands (own models, checksums, self-checks, answers), which may not exist."""
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(os.environ.get("LOCALJUDGE_HOME") or f"{data_home}/localjudge").expanduser()
 
 
 def make_private(folder: Path) -> None:
-    """Create a private folder in the state directory. Raises InputError on failure."""
+    """Create a private folder. Raises InputError."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -144,9 +141,9 @@ def make_private(folder: Path) -> None:
 
 
 def require_private(folder: Path, others_could: str) -> None:
-    """Raise InputError for a folder that other users can read or write, OSError for a missing one.
+    """Raise InputError for a folder that others can read or write, OSError for a missing one.
 
-    Windows has no such modes; a folder in the user's profile is private there.
+    Windows has no such modes: a folder in the user's profile is private there.
     """
     facts = folder.lstat()
     is_private = stat.S_ISDIR(facts.st_mode)
@@ -158,7 +155,7 @@ def require_private(folder: Path, others_could: str) -> None:
 
 
 def remember(file: Path, text: str) -> None:
-    """Write a file of the state directory atomically. Does nothing if it cannot be written."""
+    """Write a file of the state directory if possible."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, [text.encode()], durable=False)

@@ -1,10 +1,10 @@
-"""Runs for Python users: a record with its methods.
+"""Runs for Python: a record with its methods.
 
     run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
     run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
     run.report(), run.export("scores.csv"), run.label("sheet.csv"), run.read_labels("sheet.csv"), run.labels
 
-The methods call other packages, show progress in interactive sessions, and render results in notebooks.
+The methods show progress on terminals, and tables in notebooks.
 """
 
 import shutil
@@ -52,27 +52,27 @@ Output = str | Path | Literal[False] | None
 
 
 class MetricResult(MetricSummary):
-    """One metric of a run by the judge, and `corrected` by human labels, or None without labels."""
+    """One metric of a run; `corrected` by human labels, if any."""
 
     corrected: CorrectedMean | None = None
 
 
 class Comparison(RunComparison):
-    """Differences between two runs, shown as a table in notebooks."""
+    """Differences between two runs."""
 
     def _repr_html_(self) -> str:
         return as_html(comparison_view(self))
 
 
 class CheckedGates(Check):
-    """Result of each gate, and the comparison with the baseline if given, shown as a table in notebooks."""
+    """Result of each gate, with the comparison if a baseline is given."""
 
     def _repr_html_(self) -> str:
         return as_html(gates_view(self.decisions))
 
 
 class _Folder:
-    """A private folder that is deleted with this object, shared by all copies of a run."""
+    """A private folder, deleted with the last copy of its run."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="localjudge-"))
@@ -92,14 +92,13 @@ class Run(record.Run):
 
     `run["faithfulness"].mean` is in [0, 1], or None if no sample was scored; `ci95` is its 95 % interval. `scores` has
     a row for each sample and metric, `verdicts` one for each judged sentence or chunk, and `samples` contains the data;
-    `iter_scores`, `iter_verdicts` and `iter_samples` keep one at a time in memory. `summary` and `manifest` describe
-    the measurement and its inputs. `notes` are messages from the making of the run.
+    `iter_scores`, `iter_verdicts` and `iter_samples` read row by row. `summary` and `manifest` describe the
+    measurement. `notes` are messages from its making.
     """
 
     folder: _Folder | None = None
-    """Folder of a run made with `out=False`."""
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Column types of the evaluated frame in this process, for `to_pandas` and `to_polars`."""
+    """Of the evaluated frame's columns."""
 
     @classmethod
     def of(cls, run: record.Run, folder: _Folder | None = None, types: Mapping[str, Any] | None = None) -> Self:
@@ -112,8 +111,8 @@ class Run(record.Run):
         """Return a row for each sample, in the order of the data and with its index: texts, your columns, scores.
 
         `rows` is "samples", "scores" or "verdicts". Each metric has two columns: its score in [0, 1] (NaN if missing)
-        and its status (scored, undefined or failed). `attrs["caution"]` is the judge's, or None. Raises InputError if
-        pandas is not installed.
+        and its status (scored, undefined or failed). `attrs["caution"]` is the judge's. Raises InputError without
+        pandas.
         """
         frame = pandas_frame(self, rows, self.types)
         frame.attrs["caution"] = self.judge.caution
@@ -121,16 +120,15 @@ class Run(record.Run):
 
     @check_arguments
     def to_polars(self, rows: Rows = "samples") -> "polars.DataFrame":
-        """Like `to_pandas`, with null for a missing score. Raises InputError if polars is not installed."""
+        """Like `to_pandas`, with null for a missing score, and without `attrs`."""
         return polars_frame(self, rows, self.types)
 
     @check_arguments
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
         """Compare this run with the baseline by paired intervals, corrected by labels of both if they suffice.
 
-        `by` names a column of this run's data; each metric is then also compared by its values. Lists at most `moved`
-        samples per metric. Raises RunDirectoryError for a directory without a finished run, InputError for an
-        unsuitable column.
+        `by` names a column, by whose values each metric is also compared. Lists at most `moved` samples per metric.
+        Raises RunDirectoryError without a finished run, InputError for an unsuitable column.
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
 
@@ -140,9 +138,8 @@ class Run(record.Run):
     ) -> CheckedGates:
         """Decide gates such as "context_recall>=0.8" and "context_recall.delta>=-0.02", which needs a baseline.
 
-        Each is decided on its 95 % interval. The result is true if no gate failed: `assert run.check([...])`.
-        `undecided` ("fail" or "pass") is the result of a gate with too few samples. Raises InputError for an invalid
-        gate.
+        Each is decided on its 95 % interval. The result is true if none failed: `assert run.check([...])`. `undecided`
+        ("fail" or "pass") is the result with too few samples. Raises InputError.
         """
         conditions = list(gates) if isinstance(gates, Iterable) and not isinstance(gates, str) else [gates]
         if not all(isinstance(condition, str) for condition in conditions):
@@ -161,16 +158,13 @@ class Run(record.Run):
         progress: Progress | bool | None = None,
         **options: Unpack[VerifyOptions],
     ) -> Verification:
-        """Ask the judge again, recompute the files, and report the differences. Leaves the run unchanged.
+        """Ask the judge again, recompute the files, and report the differences: `assert run.verify()`.
 
-        The result is true unless there is a difference: `assert run.verify()`.
-
-        judge: the current place of the run's model; None if unchanged.
+        judge: the current place of the run's model.
         sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are always checked.
         metrics: your metric objects that the run computed.
 
-        The other arguments are those of `localjudge.evaluate`. Raises InputError (ModelError, RunDirectoryError) if the
-        judge or the run cannot be opened.
+        The other arguments and the errors are those of `localjudge.evaluate`.
         """
         how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
@@ -186,11 +180,10 @@ class Run(record.Run):
         progress: Progress | bool | None = None,
         **options: Unpack[RescoreOptions],
     ) -> "Run":
-        """Score the samples again with other metrics or settings. Asks only new questions.
+        """Score the samples again with other metrics or settings, and return a new run. Asks only new questions.
 
-        Returns a new run. None keeps a setting of this run; `judge` is the current place of its model. The arguments
-        are those of `localjudge.evaluate`. Raises the errors of `evaluate`, and InputError if the judge or its packages
-        have changed.
+        None keeps a setting of this run. The arguments and errors are those of `localjudge.evaluate`; InputError is
+        also raised if the judge or its packages have changed.
         """
         directory, folder = directory_for(out)
         with closing(progress_for(progress)) as shown:
@@ -209,8 +202,8 @@ class Run(record.Run):
     ) -> Path:
         """Write the run as one HTML page, by default `report.html` in its directory, and return its path.
 
-        Takes baseline and gates like `check`. `title` replaces the data's name in the heading. Replaces an earlier
-        report; raises InputError for another file with this name.
+        Takes baseline and gates like `check`; `title` replaces the data's name. Raises InputError for an existing file
+        that is no report.
         """
         before = None if baseline is None else record.as_run(baseline)
         checked = self.check(gates, baseline=before, undecided=undecided)
@@ -228,9 +221,10 @@ class Run(record.Run):
     ) -> Path:
         """Write the results for another program and return the path.
 
-        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", optionally with the `texts`
-            and your `columns`; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None chooses by the file
-            extension. Raises InputError for data that the run lacks.
+        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with `texts` and your
+        `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet" or "inspect". None chooses by the file extension.
+
+        Raises InputError for data that the run lacks.
         """
         path = Path(file).expanduser()
         name = cast(Format, format or path.suffix.removeprefix("."))
@@ -246,10 +240,7 @@ class Run(record.Run):
 
     @property
     def labels(self) -> RunLabels | None:
-        """Human labels of this run: counts, annotators, agreement, and corrected means; None without labels.
-
-        Raises RunDirectoryError for an invalid row.
-        """
+        """Counts, annotators, agreement and corrected means of human labels, or None. Raises RunDirectoryError."""
         return labels_of(self)
 
     @check_arguments
@@ -266,9 +257,8 @@ class Run(record.Run):
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
-        The file extension chooses the form: .csv and .jsonl are sheets, .html is a page for a browser.
-        `read_labels` imports the result. The arguments are those of `localjudge label`. Raises InputError for a metric
-        without judged verdicts, and for an existing file.
+        A .csv or .jsonl file is a sheet, .html a page for a browser; `read_labels` imports it. The arguments are those
+        of `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics
@@ -283,7 +273,7 @@ class Run(record.Run):
     def read_labels(self, file: str | Path, labeller: str | None = None) -> LabelsRead:
         """Import the labels of a sheet, the page, or another run's directory, and return their counts.
 
-        `labeller` is the annotator of labels without a name. Raises DataError for a file without labels of this run.
+        `labeller` is the annotator of labels without a name. Raises DataError without labels of this run.
         """
         return read_labels(self, file, labeller)
 
@@ -292,7 +282,7 @@ class Run(record.Run):
 
 
 def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
-    """Return the directory of a new run, and its folder if temporary. Raises InputError for an invalid value."""
+    """Return the directory of a new run, and its temporary folder. Raises InputError."""
     if out is None:
         return None, None
     if out is False:
@@ -304,7 +294,7 @@ def directory_for(out: Output) -> tuple[Path | None, _Folder | None]:
 
 
 def progress_for(progress: Progress | bool | None) -> Progress:
-    """Return the progress display."""
+    """Return the progress to show."""
     if isinstance(progress, Progress):
         return progress
     ipython = sys.modules.get("IPython")
@@ -318,7 +308,7 @@ def progress_for(progress: Progress | bool | None) -> Progress:
 
 
 def runs_in(runs: object) -> list[RunLike]:
-    """Return the runs in a list. Raises InputError for a single run, and for anything else."""
+    """Return the runs in a list. Raises InputError."""
     if isinstance(runs, Sequence | Iterator) and not isinstance(runs, RunLike):
         some = list(runs)
         if all(isinstance(run, RunLike) for run in some):

@@ -1,19 +1,16 @@
-"""A suite: what a run is given and checked against, in one file next to the data. `localjudge run` picks it up.
+"""A suite: what a run is given and checked against, in one file. `localjudge run` picks it up.
 
     data = ["questions.jsonl"]                          # localjudge.toml
     judge = "/models/judge.gguf"
-    metrics = ["context_recall", "faithfulness"]
     gates = ["context_recall>=0.8"]
     mapping = { reference = "gold_answer" }
 
     suite = localjudge.suite.read_suite("localjudge.toml")
-    run = localjudge.evaluate(**suite.evaluation)
-    check = run.check(**suite.checks)
+    check = localjudge.evaluate(**suite.evaluation).check(**suite.checks)
 
-Keys are the arguments of `localjudge.evaluate` and `Run.check`, and the files to write; paths are relative to the
-folder of the file. Mistakes are reported by key, before anything is judged. The command line and arguments of the call
-take precedence. A suite may be a stranger's: the `Setting` of each key says what its value can reach, and what goes
-beyond the suite's folder is refused, so that it has to be typed.
+Keys are arguments of `localjudge.evaluate` and `Run.check`, and files to write. Paths are relative to its folder; the
+command line takes precedence. A suite may be a stranger's: the `Setting` of a key says what its value can reach, and
+what goes beyond the folder has to be typed.
 """
 
 import os
@@ -33,18 +30,18 @@ from localjudge.types import Record
 from localjudge.words import Setting, flag, suggestion
 
 SUITE = "localjudge.toml"
-"""The file that `localjudge run` looks for, in the folder that it is called in."""
+"""The file that `localjudge run` looks for in its folder."""
 _BEGINNINGS = {
     "markdown": b"## localjudge: ",
     "junit": b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="localjudge" ',
 }
-"""First bytes of files that runs write and may replace."""
+"""First bytes of files that runs may replace."""
 _ELSEWHERE = "would send the texts to another machine"
 Texts = tuple[str, ...]
 
 
 class SuiteKeys(Record):
-    """Keys of a suite in addition to the settings of a run."""
+    """Keys besides the settings of a run."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -71,18 +68,17 @@ class SuiteKeys(Record):
 
 
 KEYS: Mapping[str, Setting] = {**declared(SuiteKeys), **SETTINGS}
-"""All keys of a suite with their properties."""
 
 
 class Suite(NamedTuple):
-    """A suite file and its content, with paths resolved."""
+    """A suite with resolved paths."""
 
     file: Path
     arguments: Mapping[str, Any]
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """Arguments for `localjudge.evaluate`: data, judge, metrics, out, the settings, and what `until` needs."""
+        """Arguments for `localjudge.evaluate`."""
         values = self._among("data", "judge", "metrics", "out", *SETTINGS)
         values |= self._among("baseline") if "until" in values else {}
         if criteria := values.pop("criteria", ()):
@@ -91,7 +87,7 @@ class Suite(NamedTuple):
 
     @property
     def checks(self) -> dict[str, Any]:
-        """Arguments for `Run.check`: gates (including those of `until`), baseline, undecided."""
+        """Arguments for `Run.check`, with the gates of `until`."""
         values = self._among("gates", "baseline", "undecided")
         if until := self.arguments.get("until"):
             values["gates"] = (*values.get("gates", ()), *([until] if isinstance(until, str) else until))
@@ -102,10 +98,10 @@ class Suite(NamedTuple):
 
 
 def read_suite(file: str | Path, *, named: bool = True) -> Suite:
-    """Read and check a suite. Raises InputError for an unreadable file or an invalid key or value.
+    """Read and check a suite. Raises InputError.
 
-    Files are written below the suite's folder, and texts stay on this machine. Unless the user has `named` the suite,
-    files are also read only from there, except models.
+    Files are written below its folder only, and texts stay on this machine. Unless the user has `named` the suite,
+    files are also read only there, except models.
     """
     file = Path(file)
     try:
@@ -124,7 +120,6 @@ def read_suite(file: str | Path, *, named: bool = True) -> Suite:
 
 
 def _value(key: str, value: Any) -> Any:
-    """Return the value, as a tuple for lists. Raises InputError for an unknown key or a wrong type."""
     if key in SETTINGS:
         return value
     if key not in KEYS:
@@ -139,7 +134,7 @@ def _value(key: str, value: Any) -> Any:
 
 
 def _reach(key: str, value: Any, folder: Path, named: bool) -> Any:
-    """Resolve the value's paths. Raises InputError for a path that only the user may name."""
+    """Resolve paths. Raises InputError for a path that only the user may name."""
     names = KEYS[key].names
     values = list(value) if isinstance(value, list | tuple) else [value]
     if names == "address":
@@ -176,7 +171,7 @@ def _path(key: str, value: Any, folder: Path, named: bool) -> Any:
 
 
 def _check_written(key: str, value: str, folder: Path) -> None:
-    """Require an output path below the folder, not hidden (.git) or linked, that replaces only a run's own file."""
+    """Require a path below the folder, not hidden (.git) or linked, that replaces only a run's file."""
     path = PurePath(value)
     below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
     if not below or any((folder / place).is_symlink() for place in (path, *path.parents[:-1])):

@@ -1,10 +1,8 @@
-"""The core types of the project, as frozen values.
+"""The core types, as frozen values.
 
     Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict ──metric──> Outcome
 
-A metric turns a sample into *tasks* (one unit of text, one question about it). The judge formulates each task as a
-*verdict request*: a path of prompt nodes and a grammar. The engine handles only tokens and returns an *answer*. The run
-applies the threshold, and the metric computes its outcome from the *verdicts*.
+A task is one question about one unit of text; the judge words it as prompt nodes and a grammar.
 """
 
 import html
@@ -26,7 +24,7 @@ Against = int | AgainstText | None
 
 
 class Record(BaseModel):
-    """A frozen value, compared by content, without unknown keys."""
+    """A frozen value without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +33,7 @@ class Record(BaseModel):
 
 
 class UserValue(Record):
-    """A value created by users. Raises ArgumentValueError for invalid content."""
+    """A value that users make. Raises ArgumentValueError for invalid content."""
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -53,7 +51,6 @@ class UserValue(Record):
 
 
 def _html(value: object) -> str:
-    """Return a table of a record's fields or a mapping's entries, or any other value as escaped text."""
     if isinstance(value, Record):
         return value._repr_html_()
     if isinstance(value, Mapping):
@@ -64,7 +61,7 @@ def _html(value: object) -> str:
 
 
 class Context(UserValue):
-    """One retrieved or ground-truth passage. `text` is None if only the id is known."""
+    """A retrieved or ground-truth passage. `text` is None if only the id is known."""
 
     text: str | None = None
     id: str | None = None
@@ -79,7 +76,7 @@ class Context(UserValue):
 
 
 class Sample(UserValue):
-    """One row of data. Only `id` is required; a missing field is None."""
+    """One row of data. A missing field is None."""
 
     id: str
     user_input: str | None = None
@@ -90,7 +87,7 @@ class Sample(UserValue):
 
 
 class Span(Record):
-    """A verbatim part of a text: `text == given[start:end]`, counted in Unicode code points."""
+    """A verbatim part of a text, `text == given[start:end]`, in code points."""
 
     start: int
     end: int
@@ -98,15 +95,15 @@ class Span(Record):
 
     @classmethod
     def whole(cls, text: str) -> Self:
-        """Return the span of the whole text."""
+        """Return the whole text as a span."""
         return cls(start=0, end=len(text), text=text)
 
 
 class Unit(Record):
     """The part of a sample that one verdict judges, with its location.
 
-    It is compared `against` the retrieved context with this index, the reference, the response, or the contexts that it
-    cites. None means the texts that its metric shows for all units, usually all contexts.
+    It is compared `against` the context with this index, the reference, the response, or the contexts that it cites; by
+    default against the texts that its metric shows.
     """
 
     kind: UnitKind
@@ -131,7 +128,7 @@ class Relevance(Record):
     unit: Unit
     user_input: str
     contexts: tuple[str, ...] = ()
-    """Retrieved contexts, including the one with the sentence. Empty for a chunk."""
+    """Retrieved contexts, including that of the sentence. Empty for a chunk."""
 
 
 class Usefulness(Record):
@@ -158,10 +155,7 @@ class Refusal(Record):
 
 
 class CustomQuestion(Record):
-    """A user's question about the unit, in the words of a criterion, with the texts that it shows.
-
-    With `levels`, descriptions of the levels 1, 2 ... in order, the answer is one of them. Otherwise it is yes or no.
-    """
+    """A question of a criterion, with the shown texts. The answer is yes or no, or one of the `levels` 1, 2 ..."""
 
     unit: Unit
     question: str
@@ -174,7 +168,7 @@ class CustomQuestion(Record):
 
 
 class AnsweredQuestion(Record):
-    """An example of a custom question: the texts, and the answer as the judge would write it."""
+    """An example with its answer as the judge would write it."""
 
     asked: CustomQuestion
     answer: str
@@ -184,22 +178,19 @@ Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | CustomQues
 
 
 class Piece(NamedTuple):
-    """Prompt text. Only `trusted` text (built-in, or of the model's chat template) may form control tokens."""
+    """Prompt text. Only `trusted` text, of ours or of the chat template, may form control tokens."""
 
     text: str
     trusted: bool
 
 
 RenderChat = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str]
-"""Renders a model's chat template: from the messages (`role`, `content`) and other arguments to a prompt, up to the
-start of the answer. Raises ModelError if the template cannot be rendered with them.
-"""
+"""From messages (`role`, `content`) and other arguments to a prompt that ends before the answer. Raises ModelError."""
 
 
 class ChatEnds(NamedTuple):
-    """Text of a chat template before and after the user's message, up to the start of the answer.
-
-    `render` renders any other conversation. None for an engine that knows only the ends.
+    """Text of a chat template before and after the user's message. `render` renders any conversation, if the engine
+    can.
     """
 
     head: str
@@ -209,28 +200,25 @@ class ChatEnds(NamedTuple):
 
 
 class Grammar(Record):
-    """The valid answers: a regular expression, and the value in [0, 1] of each value literal.
+    """The valid answers: a regular expression, and the value of each value literal.
 
-    A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Text that is neither forced
-    nor a value is a reason: the string under the key "reason".
+    Yes and no have the values 1 and 0, five levels 0, .25, .5, .75 and 1. Other text that is not forced is a reason:
+    the string under the key "reason", or the group `reason` of the pattern.
     """
 
     name: str
     pattern: str
     labels: dict[str, int | float]
     verdicts: int = Field(default=1, ge=1)
-    """Number of verdicts in one answer."""
+    """In one answer."""
     reason_tokens: int = Field(default=0, ge=0)
-    """Maximum tokens of a reason, 0 without reasons."""
+    """At most."""
     reason_end: Literal['"'] = '"'
-    """Character that ends a reason, stored with every grammar."""
+    """Ends a reason and cannot occur in it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
-    """JSON schema equivalent to the pattern, for an engine that does not support patterns. Because it is redundant, it
-    is in no key and no file of a run, and None in a grammar read from there.
-    """
+    """Equal to the pattern, for engines without patterns. In no key and no file."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare patterns and labels. The schema is ignored."""
         return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
 
     def __hash__(self) -> int:
@@ -238,18 +226,14 @@ class Grammar(Record):
 
 
 Node = tuple[Piece, ...]
-"""One node in a prompt's path."""
 
 
 class VerdictRequest(NamedTuple):
-    """A request to the engine: a path of prompt nodes, root first, and the grammar of the answer.
+    """A path of prompt nodes, root first, and the grammar of the answer.
 
-    Requests with equal first nodes share their evaluation. The prompt profile determines the cuts between nodes,
-    independent of sharing, because they affect the logits.
-
-    `explanation` continues the answer with a reason after the verdict is read, without affecting it. An answer with
-    several verdicts is decoded once. Each verdict has a request, which differs only in `entry`, the index of the
-    verdict, and each verdict is a function of its request.
+    Requests with equal first nodes share their evaluation. The prompt profile cuts the nodes, because cuts affect the
+    logits. `explanation` continues the answer with a reason. `entry` is the index of the verdict in an answer with
+    several.
     """
 
     path: tuple[Node, ...]
@@ -259,16 +243,13 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """The valid answers as JSON: everything in the request except path and entry."""
+        """All but path and entry, as JSON."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
 class Answer(Record):
-    """Answer of the model: the expected value over the valid answers, and their total probability.
-
-    For yes and no, with the values 1 and 0, the expected value is the probability of yes.
-    """
+    """The expected value over the valid answers (the probability of yes), and their total probability."""
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)
@@ -277,14 +258,14 @@ class Answer(Record):
 
 
 class NoAnswer(Record):
-    """Reason for a missing valid answer. `legal_mass` is set if the valid answers had too little probability."""
+    """Reason for a missing answer; with `legal_mass` if that was too small."""
 
     error: str
     legal_mass: float | None = None
 
 
 class Verdict(Record):
-    """An answer with its label. `p_yes` is None for a label without a model call (without contexts)."""
+    """An answer with its label. `p_yes` is None if the model was not asked."""
 
     label: Label
     p_yes: float | None = None
@@ -294,25 +275,21 @@ class Verdict(Record):
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on, or from the metric's entry in `thresholds`.
-
-    Below `min_legal_mass` there is no answer.
-    """
+    """Label 1 from `threshold` (or the metric's of `thresholds`) on; no answer below `min_legal_mass`."""
 
     threshold: float
     min_legal_mass: float
     thresholds: Mapping[str, float] = MappingProxyType({})
 
     def of(self, metric: str) -> "VerdictRule":
-        """Return the rule of one metric, with its own `threshold`."""
+        """Return the rule of a metric."""
         return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 
 class JudgeCard(Record):
-    """Description of the judge in every result. `size` is in bytes. `caution` must accompany every number.
+    """The judge beside every result. `size` is in bytes, `caution` must accompany every number.
 
-    `sha256`, `size` and `quantisation` are None for an engine without a model file. `examined`
-    is the result of `doctor`, if the card is shown with it, and in no file of a run.
+    Fields of the model file are None without one. `examined`, the result of `doctor`, is in no file.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -334,7 +311,7 @@ class JudgeCard(Record):
 
 
 class Scored(Record):
-    """A number in [0, 1], with numerator and denominator if it is a ratio."""
+    """A number in [0, 1], with its fraction if it is one."""
 
     value: float = Field(ge=0, le=1)
     numerator: float | None = Field(default=None, allow_inf_nan=False)
@@ -343,19 +320,19 @@ class Scored(Record):
 
     @classmethod
     def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
-        """Return the share of labels that are 1. Raises ZeroDivisionError without labels; handle that case first."""
+        """Return the share of labels that are 1. Raises ZeroDivisionError without labels."""
         counted = list(labels)
         return cls(value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail)
 
 
 class Undefined(Record):
-    """The metric has no value for this sample, with the reason."""
+    """The metric has no value for this sample."""
 
     reason: str
 
 
 class Failed(Record):
-    """The metric's value for this sample could not be computed, with the reason."""
+    """The metric's value could not be computed."""
 
     reason: str
 
@@ -364,11 +341,11 @@ Outcome = Scored | Undefined | Failed
 
 
 def known_texts(contexts: Sequence[Context] | None) -> list[str] | None:
-    """Return the texts of the contexts for other programs, or None for a missing field or ids without texts."""
+    """Return the texts, or None if the field or a text is missing."""
     texts = [context.text for context in contexts or () if context.text is not None]
     return None if contexts is None or len(texts) < len(contexts) else texts
 
 
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
-    """Return the texts of the contexts in order, "" for one without text, () for a missing field."""
+    """Return the texts in order, "" for a missing one, () for a missing field."""
     return tuple(context.text or "" for context in contexts or ())

@@ -3,10 +3,8 @@ r"""Format option names, counts and data for messages.
     option("protocol", "joint")   protocol='joint'   in Python
                                   protocol = "joint" in localjudge.toml   or   --map a=b   on the command line
     printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
-    escape_formula("=HYPERLINK(...)")   "'=HYPERLINK(...)"
 
-Messages name an option in the form in which the reader can type it; files of a run never do. Text from data cannot
-control a terminal or a spreadsheet.
+Messages name an option as the reader can type it; files of a run never do.
 """
 
 import difflib
@@ -20,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Names = Literal["value", "read", "words", "written", "judge", "address"]
-"""What a setting's value refers to: a file or folder to read (a list: several), a file of words (a list: the words), a
-path to write, a judge (its model file may be anywhere), or an address that receives texts; otherwise a plain value.
+"""Refers to a file or folder to read (a list: several), a file of words (a list: the words), a path to write, a judge
+(its file may be anywhere), an address that receives texts, or nothing.
 """
 _UNNAMED = object()
 _settings: dict[str, "Setting"] = {}
@@ -32,13 +30,12 @@ _on_the_command_line = ContextVar("on_the_command_line", default=False)
 class Setting:
     """Properties of a setting besides type, default and help, declared with its field.
 
-    n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
+        n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
 
-    `group` is its section in `localjudge run --help`; without one, only suites and Python set it. `flag` is the option
-    if it differs from the setting's name. `bundled` names are accepted in place of a path. `read` converts the name of
-    a file to the value. `part` selects samples, `data` describes the data of a run, and `place` describes where the
-    judge works, which changes no number. A setting that `stops` a run early does not belong to other commands.
-    `rescorable` settings change no question. `calibration` and `doctor` mark settings of those commands.
+    `group` is its section in `localjudge run --help`; without one, only suites and Python set it. `flag` is its option
+    if the names differ. `bundled` names replace a path. `read` converts a file's name to the value. `part` selects
+    samples, `data` describes the data, `place` changes no number, `stops` ends a run early, `rescorable` changes no
+    question. `calibration` and `doctor` take the setting, too.
     """
 
     group: str = ""
@@ -57,13 +54,13 @@ class Setting:
 
 
 def declare(settings: Mapping[str, Setting]) -> None:
-    """Register how the settings are given on the command line."""
+    """Register how the settings are typed."""
     _settings.update(settings)
 
 
 @contextmanager
 def as_typed() -> Iterator[None]:
-    """Name options in command-line form until the end of the block."""
+    """Name options as on the command line within the block."""
     before = _on_the_command_line.set(True)
     try:
         yield
@@ -72,23 +69,22 @@ def as_typed() -> Iterator[None]:
 
 
 def flag(name: str) -> str:
-    """Return the command-line option of an argument."""
+    """Return the option of an argument."""
     setting = _settings.get(name)
     return (setting and setting.flag) or f"--{name.replace('_', '-')}"
 
 
 def _in_suite(name: str) -> bool:
-    """Return whether only the suite file sets the option."""
     return name in _settings and not _settings[name].group
 
 
 def option_name(name: str) -> str:
-    """Return the option's name in the reader's interface."""
+    """Return the option's name for the reader."""
     return flag(name) if _on_the_command_line.get() and not _in_suite(name) else name
 
 
 def option(name: str, value: Any = _UNNAMED) -> str:
-    """Return the option, optionally with a value, in the reader's interface."""
+    """Return the option for the reader, optionally with a value."""
     if not _on_the_command_line.get():
         return f"{name}=..." if value is _UNNAMED else f"{name}={value!r}"
     if _in_suite(name):
@@ -101,7 +97,7 @@ def option(name: str, value: Any = _UNNAMED) -> str:
 
 
 def call(command: str, run: str, name: str | None = None, value: Any = "") -> str:
-    """Return a command for a run, optionally with an option, in the reader's interface."""
+    """Return a command on a run for the reader, optionally with an option."""
     if not _on_the_command_line.get():
         arguments = [*(["'labels.html'"] if command == "label" else []), *([option(name, value)] if name else [])]
         return f"Run.open({run!r}).{command}({', '.join(arguments)})"
@@ -115,27 +111,27 @@ _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\
 
 
 def escape_formula(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would treat as a formula."""
+    """Put an apostrophe before text that a spreadsheet would calculate."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def printable(text: str) -> str:
-    r"""Return the text on one line with terminal control characters escaped (`\n`, `\x1b`, `\u202e`)."""
+    r"""Return the text on one line, with control characters escaped (`\n`, `\x1b`, `\u202e`)."""
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def printable_lines(text: str) -> str:
-    """Like `printable`, but keep line breaks."""
+    """Like `printable`, with line breaks."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def numbered(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 sample`, `2,318 samples`."""
+    """Format a count: `1 sample`, `2,318 samples`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def about(count: int) -> str:
-    """Format an extrapolated count with two digits: `about 570`."""
+    """Format an estimated count: `about 570`."""
     return f"about {int(float(f'{count:.2g}')):,}"
 
 
@@ -143,7 +139,7 @@ _MINUTE, _HOUR = 60, 3_600
 
 
 def roughly(seconds: float) -> str:
-    """Format an estimated duration: `about 20 seconds`, `about 2 minutes`."""
+    """Format an estimated duration: `about 20 seconds`."""
     if seconds >= 2 * _HOUR:
         return f"about {numbered(round(seconds / _HOUR), 'hour')}"
     if seconds >= 0.9 * _MINUTE:
@@ -157,7 +153,7 @@ _MOST_NEAR = 3
 
 
 def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
-    """Return a hint with similar names, then names that contain this one, else all or the first names as the `what`."""
+    """Return a hint with similar names, else the first names as the `what`."""
     near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
     longer = [other for other in names if name in other and other not in near]
     if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:

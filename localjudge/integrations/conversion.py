@@ -1,17 +1,14 @@
-"""Convert questions of other programs to yes-or-no questions, and the answers back.
+"""Turn questions of other programs into yes-or-no questions, and the answers back.
 
     which of these options?             one question for each; their P(yes), divided by their sum
     which of these levels, from 0 on?   one for each but the lowest: is it this one or a higher one?
 
-Frank and Hall (2001, A Simple Approach to Ordinal Classification) reduce an ordinal question to binary ones in the
-second way. P(level >= k) cannot increase with k, so each is limited by the minimum before it:
+The second follows Frank and Hall (2001, A Simple Approach to Ordinal Classification). P(level >= k) cannot increase
+with k, so each is limited by the minimum before it:
 
     P(yes)             0.9   0.6   0.7        of "at least 1", "at least 2", "at least 3"
     level        0     1     2     3
     probability  0.1   0.3   0.0   0.6        expected level 0.9 + 0.6 + 0.6 = 2.1
-
-If a question names fields of a DeepEval test case in backquotes, the contexts, response and so on are shown in separate
-tags, which judges understand far better than one text with all fields.
 """
 
 import json
@@ -27,11 +24,11 @@ from localjudge.run.judges import JudgeName
 from localjudge.words import suggestion
 
 JudgeLike = JudgeName | Judge
-"""A registered name, the path of a GGUF file, or an open judge, which stays open."""
+"""A name, the path of a GGUF file, or an open judge, which stays open."""
 
 
 def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
-    """Raise ArgumentTypeError for unknown options, ArgumentValueError for options with an open judge."""
+    """Raise ArgumentTypeError for an unknown option, ArgumentValueError for one of an open judge."""
     names = signature(Judge.open).parameters
     for name in options:
         if name not in names:
@@ -41,14 +38,14 @@ def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
 
 
 def whether(words: str, *, yes: Any = None, no: Any = None) -> str:
-    """Return a yes-or-no question with the meaning of both answers."""
+    """Return a yes-or-no question, with the meaning of both answers."""
     question = words if "?" in words else f"Is this true? {words}"
     meanings = {name: meaning for name, meaning in (("yes", yes), ("no", no)) if meaning is not None}
     return question + "".join(f"\nThe answer is {name} if: {as_text(about)}" for name, about in meanings.items())
 
 
 def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
-    """Return a question for each option. Its description may be None."""
+    """Return a question for each option, whose description may be None."""
     lines = "".join(
         f"\n- {name}" + (f": {as_text(about)}" if about is not None else "") for name, about in options.items()
     )
@@ -56,7 +53,7 @@ def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
-    """Return a question for each level above the lowest."""
+    """Return a question for each level but the lowest."""
     lines = "".join(f"\n{number}. {as_text(level)}" for number, level in enumerate(levels))
     return [
         f"{words}\nThe levels, from the lowest:{lines}\nIs it level {number} ({as_text(level)}) or a higher one?"
@@ -66,12 +63,12 @@ def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
 
 
 def option_probabilities(names: Sequence[str], p_yes: Sequence[float]) -> dict[str, float]:
-    """Return the probability of each option from P(yes) of its question. At least one must be positive."""
+    """Return the probability of each option from P(yes) of its question. One must be positive."""
     return {name: p / sum(p_yes) for name, p in zip(names, p_yes, strict=True)}
 
 
 def level_probabilities(p_yes: Sequence[float]) -> dict[int, float]:
-    """Return the probability of each level from P(yes) of the questions about the levels above 0."""
+    """Return the probability of each level from P(yes) of its question."""
     at_least = [1.0, *accumulate(p_yes, min), 0.0]
     return {level: here - above for level, (here, above) in enumerate(pairwise(at_least))}
 
@@ -83,7 +80,7 @@ def decisiveness(probabilities: Collection[float]) -> float:
 
 
 def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
-    """Split instructions into the question and, by name, the item that it is about."""
+    """Return the question in the instructions, and by name the item that it is about."""
     if isinstance(instructions, Mapping) and "question" in instructions:
         item = dict(instructions)
         return as_text(item.pop("question")), item
@@ -91,12 +88,12 @@ def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
 
 
 def as_text(value: Any) -> str:
-    """Return text unchanged and anything else as JSON."""
+    """Return text unchanged and other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def record(fields: Mapping[str, Any]) -> str:
-    """Format the fields as one text, each under its name."""
+    """Format the fields as one text."""
     return "\n\n".join(f"{name}:\n{as_text(value)}" for name, value in fields.items())
 
 
@@ -112,7 +109,8 @@ _NAMED = re.compile(r"`(\w+)`")
 def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return the question and its row, or None unless it names an answer and only text fields.
 
-    Judges the expected answer if the actual answer is not named.
+    Judges understand contexts, response and so on in tags far better than one text with all fields. Without the actual
+    answer, the expected one is judged.
     """
     named = set(_NAMED.findall(words))
     if not named <= _NAMES.keys() & fields.keys() or not named & {"actual_output", "expected_output"}:

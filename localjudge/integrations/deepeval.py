@@ -6,12 +6,12 @@
     metric.measure(test_case)
 
 (deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and computes scores from the
-probabilities. Each is asked as yes-or-no questions (`conversion`) in DeepEval's words, about the named fields or one
-text with all fields. They are criteria, so the judge must follow instructions.
+probabilities. Each is asked as yes-or-no questions (`conversion`) in DeepEval's words. They are criteria, so the judge
+must follow instructions.
 
-The mode "hybrid" also needs a language model. Three kinds of its verdicts equal localjudge's own tasks, so any judge
-can answer them: a `sentence` or `claim` with a `retrieval_context` is attributed, with the probability of its weakest
-sentence; a `node` with `input` and `expected_output` is useful or not.
+Of the mode "hybrid", which also needs a language model, any judge can answer two kinds of verdicts: a `sentence` or
+`claim` with a `retrieval_context` is attributed, by its weakest sentence; a `node` with `input` and `expected_output`
+is useful or not.
 """
 
 import asyncio
@@ -34,15 +34,16 @@ from localjudge.types import NoAnswer, Scored
 
 _METRICS = ("faithfulness", "context_precision")
 _Question = tuple[str, str]
-"""A row as JSON, and a yes-or-no question about it or the name of one of `_METRICS`."""
+"""A row as JSON, and a question about it or the name of one of `_METRICS`."""
 
 
 class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
     """Answer DeepEval's questions with a local judge, loaded immediately.
 
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`.
-    options: those of `localjudge.Judge.open`, such as `n_ctx`.
-    Raises the errors of `Judge.open`, and DeepEvalError with the reason if a question gets no answer.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`.
+    options: those of `localjudge.Judge.open`.
+
+    Raises the errors of `Judge.open`, and DeepEvalError if a question gets no answer.
     """
 
     def __init__(self, judge: JudgeLike = DEFAULT_JUDGE, **options: Any) -> None:
@@ -85,7 +86,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
         return await asyncio.to_thread(self.decide, state, questions)
 
     def _probabilities(self, questions: Sequence[_Question]) -> dict[_Question, float]:
-        """Return P(yes) of each question. Rows with the same question are judged together to share prompts."""
+        """Return P(yes) of each question. Rows with the same question share prompts."""
         p_yes: dict[_Question, float] = {}
         for asks in dict.fromkeys(asks for _, asks in questions):
             rows = list(dict.fromkeys(row for row, other in questions if other == asks))
@@ -98,7 +99,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
 
 def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
-    """Return the yes-or-no questions for a DeepEval question, without the list that contains its item."""
+    """Return the yes-or-no questions for one of DeepEval, without the list that contains its item."""
     fields = dict(state) if isinstance(state, Mapping) else {"state": state}
     fields |= fields.pop("test_case", {})
     words, item = conversion.words_and_item(question.instructions)
@@ -120,7 +121,7 @@ def _questions(question: SystemOneQuestion, state: Any) -> list[_Question]:
 
 
 def _p_yes(evaluation: Evaluation) -> float:
-    """Return the probability of the weakest unit. Raises DeepEvalError with the reason without a score."""
+    """Return the probability of the weakest unit. Raises DeepEvalError without a score."""
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
     verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]

@@ -1,4 +1,4 @@
-"""Haystack: an evaluator component with the input names of Haystack's own evaluators.
+"""Haystack: an evaluator component with the input names of Haystack's evaluators.
 
     from localjudge.integrations.haystack import LocaljudgeEvaluator
 
@@ -8,15 +8,12 @@
     EvaluationRunResult("today", inputs, result["localjudge"]).aggregated_report()
     Pipeline.loads(evaluation.dumps(), allowed_modules=["localjudge.integrations.haystack"])
 
-One component computes several metrics, so the model is loaded once and shared questions are asked once. It has one
-output for each metric, in the form of Haystack's reports:
+Each metric is an output in the form of Haystack's reports:
 
     score               mean of the scored samples; NaN without any, or with more failures than allowed
     individual_scores   one for each sample, NaN if missing
     results             the row of scores.jsonl of each sample, with its rows of verdicts.jsonl as "verdicts"
     ci95, scored, undefined, failed
-
-`warm_up` or the first `run` loads the model, `close` frees it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,11 +45,11 @@ _PLAIN = TypeAdapter(dict[str, Any])
 
 @component
 class LocaljudgeEvaluator:
-    """Score questions on one or more of localjudge's metrics and criteria with a local judge.
+    """Score questions on localjudge's metrics and criteria with a local judge.
 
     metrics: names such as "faithfulness", metric objects and criteria. Their inputs are mandatory.
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays open. A pipeline
-        with an open judge or a metric object cannot be written to YAML.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`. A pipeline with an open judge or a metric
+        object cannot be written to YAML.
     options: those of `localjudge.Judge.open`.
 
     Raises InputError for unknown metrics and options.
@@ -78,12 +75,12 @@ class LocaljudgeEvaluator:
         component.set_output_types(self, **{metric.name: dict[str, Any] for metric in self._computed})
 
     def warm_up(self) -> None:
-        """Load the model. A second call does nothing. Raises the errors of `localjudge.Judge.open`."""
+        """Load the model once. Raises the errors of `localjudge.Judge.open`."""
         if self._open is None:
             self._open = self.judge if isinstance(self.judge, Judge) else Judge.open(self.judge, **self.options)
 
     def close(self) -> None:
-        """Free the model, unless the judge was already open."""
+        """Free the model, unless it was open before."""
         if self._open is not None and self._open is not self.judge:
             self._open.close()
         self._open = None
@@ -96,7 +93,7 @@ class LocaljudgeEvaluator:
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
     def run(self, **inputs: Any) -> dict[str, Any]:
-        """Score the samples and return an output for each metric. Each input is a list with one value per sample.
+        """Score the samples. Each input is a list with one value per sample, and each metric an output.
 
         Raises InputError for lists of different lengths, and the errors of `Judge.evaluate`.
         """

@@ -4,12 +4,10 @@
 
     Task(dataset=..., solver=..., scorer=localjudge_scorer(["faithfulness"], judge="model.gguf"))
 
-(inspect_ai 0.3.) The question is the input of a sample, the reference its target, the response the model's completion;
-what was retrieved is in its metadata, as texts or documents. They are read as the same sample is read from a log: the
-last turn of a conversation counts, and several targets that differ are no reference. A sample's score has a value for
-each metric, NaN if it is missing; the reason for that, and each sentence that missed, is its explanation; its metadata
-holds all verdicts. A sample that cannot be read is NaN throughout. The model is loaded when the first sample is scored,
-and closed with the scorer.
+(inspect_ai 0.3.) A sample's input is the question, its target the reference, its completion the response, and its
+metadata contain the retrieved texts or documents. Of a conversation the last turn counts; several different targets are
+no reference. A score has a value for each metric, NaN with the reason if it is missing; each sentence that missed is
+its explanation, and all verdicts its metadata. The model is loaded with the first sample and closed with the scorer.
 """
 
 import weakref
@@ -39,11 +37,11 @@ def localjudge_scorer(
     """Score samples on localjudge's metrics, and on criteria.
 
     metrics: names such as "faithfulness"; metric objects and criteria, which the log cannot name.
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot name either.
-    contexts: under which name a sample's metadata hold what was retrieved.
+    judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot name either.
+    contexts: name of the retrieved texts in a sample's metadata.
     options: those of `localjudge.Judge.open`, such as `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluate` raise, but for DataError.
+    A sample raises the errors of `Judge.open` and `Judge.evaluate`, but no DataError.
     """
     check_options(judge, options)
     opened: list[Judge] = []

@@ -1,6 +1,6 @@
 '''Metrics: one file, one definition, its questions and its arithmetic. `catalog` is the one table of them.
 
-What the author of a metric needs is here. A whole one, judged:
+The author of a metric needs only this module. A whole one, judged:
 
     """Correctness: how much of the response can be attributed to the reference."""
 
@@ -31,21 +31,18 @@ What the author of a metric needs is here. A whole one, judged:
 
     correctness = Correctness()
 
-It is installed by an entry point under the name that the metric gives itself:
+It is installed by an entry point under its name:
 
     [project.entry-points."localjudge.metrics"]
     correctness = "own_metrics:correctness"
 
-Then `localjudge run data.jsonl --metrics correctness` computes it. A metric that asks nothing says `yield from ()`. A
-task is one question about one unit of text: `Attribution` (can the statement be attributed to these contexts?),
-`Relevance` (is the sentence or chunk needed for the question?), `Usefulness` (does the chunk help to arrive at the
-reference?), or a `CustomQuestion` in any words, which only a judge that reads instructions can be asked: its metric
-says `special_tasks = frozenset({"criterion"})`. Optionally, `about = About(question=..., unit=..., source=...)` is what
-`run --list-metrics` shows and annotators are asked; without it, the list shows the first line of the docstring. A
-metric that says what else it asks, `common_tasks =
-frozenset({"attribution"})`, is refused before anything is asked of a judge that was trained on other tasks. A verdict's
-`label` is 1 for yes and 0 for no; `steps` may yield again once it knows them. A sample that cannot be scored raises
-SampleError. Whatever else the metric raises fails that sample.
+`steps` may yield several times, or nothing (`yield from ()`). A task is one question about one unit of text:
+`Attribution` (can it be attributed to these contexts?), `Relevance` (is it needed for the question?), `Usefulness`
+(does it help to arrive at the reference?), or a `CustomQuestion` in any words. That one needs a judge that reads
+instructions, so its metric has `special_tasks = frozenset({"criterion"})`; with `common_tasks =
+frozenset({"attribution"})` it is refused by judges of other tasks before anything is asked. Optionally, `about =
+About(question=..., unit=..., source=...)` is what `run --list-metrics` shows and annotators are asked. An exception
+fails the sample; SampleError gives the reason.
 '''
 
 from localjudge.errors import SampleError

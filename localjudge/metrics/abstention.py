@@ -9,18 +9,14 @@
     abstention(mode=over_refused)   over-refused / samples whose contexts suffice; lower is better
     abstention(mode=made_up)        made up / samples whose contexts do not suffice; lower is better
 
-A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer. A
-hedged, short or wrong answer is not a refusal. The judge decides this; no words ("sorry", "I cannot") are searched for.
-Each sample belongs to one cell, named in its detail, and scores 0 or 1. A mode is `Undefined` for samples of the other
-row, so its mean is a rate among the relevant samples. "Answered rightly" rates the decision to answer, not the answer.
-"Made up" means that the answer cannot come from the contexts; it may still be true. All modes ask the same two
-questions, `context_sufficiency` and `refusal`, once per run.
+A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer. The
+judge decides this; no words are searched for. "Made up" answers cannot come from the contexts; they may still be true.
+A mode is `Undefined` for samples of the other row.
 
-Source: the table of Joren et al., "Sufficient Context" (ICLR 2025), which splits answers and abstentions by whether the
-context suffices.
+Source: the table of Joren et al., "Sufficient Context" (ICLR 2025).
 
 Needs a judge that follows instructions. Empty cases: a response without a sentence is `Undefined`, and for `abstention`
-also a missing question. Without context text, the context does not suffice; the model is not asked.
+also a missing question. Without context text, the context does not suffice, without asking the model.
 """
 
 from dataclasses import dataclass
@@ -46,7 +42,7 @@ class ResponseRefusal(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask once about the whole response."""
+        """Ask about the whole response."""
         tasks = [refusal_of(sample)] if sentences(sample.response or "") else []
         return share_of(tasks, "the response has no sentence")
 
@@ -58,7 +54,7 @@ def refusal_of(sample: Sample) -> Refusal:
 
 
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
-"""Cell by (the contexts suffice, the response refuses)."""
+"""By (the contexts suffice, the response refuses)."""
 _HEADLINES = {
     "right": "{} of the questions are answered or declined as the documents demand",
     "over_refused": "{} of the questions that the documents answer are declined",
@@ -68,7 +64,7 @@ _HEADLINES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Abstention(WithOptions):
-    """Whether answering or refusing was right for the retrieved contexts. Raises InputError for an unknown mode."""
+    """Whether answering or refusing was right for the contexts. Raises InputError for an unknown mode."""
 
     mode: Literal["right", "over_refused", "made_up"] = "right"
     base = "abstention"
@@ -91,7 +87,7 @@ class Abstention(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask whether the contexts suffice and whether the response refuses."""
+        """Ask whether the contexts suffice and the response refuses."""
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
         if not sentences(sample.response or ""):

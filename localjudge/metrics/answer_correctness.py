@@ -4,14 +4,11 @@
     recall      sentences of the reference attributed to the response / sentences of the reference
     f1          2 * precision * recall / (precision + recall), 0 if both are 0
 
-`answer_correctness` is f1. `answer_correctness(mode=precision)` and `answer_correctness(mode=recall)` ask only half of
-the questions. A true sentence that is missing in the reference lowers precision. Citation marks at the end of a
-sentence, such as [1], are not part of the statement (see `citations.py`).
+`answer_correctness` is f1; `(mode=precision)` and `(mode=recall)` ask half of the questions. A true sentence that the
+reference lacks lowers precision. Citation marks at the end of a sentence are not part of it.
 
-Source: RAGChecker (Ru et al., "RAGChecker", 2024), overall precision, recall and F1; ragas calls it
-`FactualCorrectness`. There a model first splits both texts into claims; here the statements are their sentences. ragas
-computes recall from the supported claims of the *response* and the missing claims of the reference; here, as in
-RAGChecker, it is a share of the reference.
+Source: RAGChecker (Ru et al., 2024), overall precision, recall and F1, with sentences as claims. ragas's
+`FactualCorrectness` computes recall from the claims of the *response* instead.
 
 Empty cases: no sentence in the reference is `Undefined`. For a response without a sentence, recall and f1 are 0 without
 asking the model, and precision is `Undefined`.
@@ -34,7 +31,7 @@ _HEADLINES = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(WithOptions):
-    """Agreement of response and reference by statement. Raises InputError for an unknown mode."""
+    """Agreement of response and reference by sentence. Raises InputError for an unknown mode."""
 
     mode: Literal["f1", "precision", "recall"] = "f1"
     base = "answer_correctness"
@@ -53,7 +50,7 @@ class AnswerCorrectness(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the response against the reference, and about the reference against the response."""
+        """Ask about the response against the reference, and the reverse."""
         response = [sentence.span for sentence in response_sentences(sample, sentences)]
         reference = sentences(sample.reference or "")
         if not reference:

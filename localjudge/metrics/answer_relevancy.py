@@ -1,13 +1,12 @@
-"""Answer relevancy: how much of the response addresses the question.
+"""Answer relevancy: how much of the response addresses the question, true or not.
 
     answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
 
-Each sentence is judged separately and shown with the whole response, which resolves its pronouns. The metric measures
-relevance, not truth. A refusal ("I do not know") answers no question and scores 0. Citation marks at the end of a
-sentence, such as [1], are not part of it.
+Each sentence is shown with the whole response, which resolves its pronouns. A refusal scores 0. Citation marks at the
+end of a sentence are not part of it.
 
-Source: the formula of DeepEval's `AnswerRelevancyMetric` (relevant statements / statements), where a model writes the
-statements; here they are the response's sentences. (ragas's `ResponseRelevancy` is another metric.)
+Source: the formula of DeepEval's `AnswerRelevancyMetric`, with sentences as statements. (ragas's `ResponseRelevancy` is
+another metric.)
 
 Empty cases: no sentence in the response, or no question, is `Undefined`.
 """
@@ -33,7 +32,7 @@ class AnswerRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the response, along with the response."""
+        """Ask about every sentence."""
         units = [
             Unit(kind="sentence", index=index, source="response", span=sentence.span)
             for index, sentence in enumerate(response_sentences(sample, sentences))

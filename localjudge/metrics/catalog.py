@@ -1,9 +1,7 @@
 """Table of all metrics: a metric is one file, one row here, one golden example.
 
-An installed package adds a metric by an entry point (see `localjudge.metrics`). A built-in metric overrides an
-installed one of the same name. An exception in an installed metric fails its sample (`guarded_steps`).
-
-By default, a run computes one metric for each question, the first whose columns are available:
+An installed package adds a metric by an entry point (see `localjudge.metrics`), under no name of ours. By default, a
+run computes one metric for each question, the first whose columns are available:
 
     was the needed text retrieved?     context_recall       or, without a reference: context_relevancy_chunk
     is the response grounded in it?    faithfulness
@@ -48,7 +46,7 @@ _QUESTIONS = (
 )
 _DOCUMENTS = tuple(measure.name for measure in WHOLE_RANKING)
 FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
-"""Default metrics for data with every column. A run names the missing columns of the others."""
+"""Default metrics for data with every column."""
 ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
 
 
@@ -66,7 +64,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
 
 
 def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
-    """Run the metric's steps and convert exceptions to a SampleError with their place."""
+    """Run the metric's steps; any exception becomes a SampleError with its place."""
     try:
         outcome = yield from _checked_tasks(metric.steps(sample, sentences))
     except (LocaljudgeError, MemoryError):
@@ -93,7 +91,7 @@ def _checked_tasks(steps: Steps) -> Steps:
 
 
 def flaw_of(metric: Any) -> str | None:
-    """Return what keeps an object from being a metric; None for a metric."""
+    """Return what keeps an object from being a metric, or None."""
     if lacks := [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]:
         return f"it lacks {', '.join(lacks)}"
     if isinstance(metric, type):
@@ -117,7 +115,7 @@ RELEVANCE_LABELS = "labelled_sentences"
 
 
 class LabelledStatements(Faithfulness):
-    """Metric of `calibrate` for labelled statements: can the whole statement be attributed to the contexts?"""
+    """Metric of `calibrate`: can the whole statement be attributed to the contexts?"""
 
     name = ATTRIBUTION_LABELS
 
@@ -127,12 +125,12 @@ class LabelledStatements(Faithfulness):
 
 
 class LabelledPassage(ContextRelevancy):
-    """Metric of `calibrate` for labelled passages: which contexts (its sentences) are needed?"""
+    """Metric of `calibrate`: which contexts, the sentences of one passage, are needed?"""
 
     name = RELEVANCE_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence, shown with the whole passage."""
+        """Ask about every sentence, shown with the passage."""
         texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
         spans = enumerate(map(Span.whole, texts))
         units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]
@@ -141,7 +139,7 @@ class LabelledPassage(ContextRelevancy):
 
 
 _Maker = Callable[..., Metric]
-"""Creates a metric from its options, which are keyword-only parameters."""
+"""Creates a metric from its options."""
 
 _WITHOUT_K: tuple[_Maker, ...] = (
     ContextRecall,
@@ -172,17 +170,17 @@ _OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVAN
 
 
 def our_names() -> tuple[str, ...]:
-    """Return the built-in metrics without options, in report order, with `name@k` as in `names`."""
+    """Return the built-in metrics without options, in report order; `name@k` stands for any k."""
     return (*_BY_NAME, *(f"{name}@k" for name in _AT_K))
 
 
 def names() -> tuple[str, ...]:
-    """Return all metrics without options. `name@k` stands for any k."""
+    """Return all metrics without options, as `our_names`."""
     return tuple(dict.fromkeys((*our_names(), *_installed())))
 
 
 def place(name: str) -> tuple[int, int, str]:
-    """Return the sort key for reports: by family, `hit_rate@3` before `hit_rate@10`."""
+    """Return the sort key for reports: by family, then by k."""
     parsed = naming.parse(name)
     base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
     family = f"{base}@k" if k else base
@@ -191,12 +189,12 @@ def place(name: str) -> tuple[int, int, str]:
 
 
 def example(name: str) -> Metric:
-    """Return the metric for one of `names`, with k = 1 for `name@k`. Raises the errors of `get`."""
+    """Return the metric for one of `names`, with k = 1. Raises the errors of `get`."""
     return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)
 
 
 def get(name: str) -> Metric:
-    """Return the metric with this name and options. Raises InputError if it does not exist."""
+    """Return the metric of this name with options. Raises InputError."""
     parsed, make = naming.parse(name), _maker(name)
     if parsed is None or make is None:
         return _installed_metric(name)
@@ -221,43 +219,43 @@ def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
-    """Make a document metric compare ids instead of texts. Returns other metrics unchanged."""
+    """Make a document metric compare ids instead of texts."""
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:
-    """Return the fields whose texts the metric reads. Document metrics may compare ids instead."""
+    """Return the fields whose texts the metric reads."""
     return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
 def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
-    """Return the tasks beyond those of every judge, declared in `special_tasks`."""
+    """Return the tasks that not every judge can be asked, by `special_tasks`."""
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
 def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
-    """Return all declared tasks of the metrics, from `special_tasks` and `common_tasks`."""
+    """Return all declared tasks of the metrics."""
     common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
     return common | special_tasks_of(metrics)
 
 
 @cache
 def question_of(name: str) -> str:
-    """Return the prompt name of the metric's question, or the metric's name if it asks several."""
+    """Return the task of a metric with one, otherwise its name."""
     metric = ours(name)
     tasks = tasks_of([metric]) if metric else ()
     return next(iter(tasks)) if len(tasks) == 1 else name
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether smaller values of the metric are better, as declared by `lower_is_better = True`."""
+    """Return whether smaller values are better."""
     return bool(getattr(ours(name), "lower_is_better", False))
 
 
 def ours(name: str) -> Metric | None:
-    """Return the built-in metric, or None for another package's metric or an invalid option."""
+    """Return the built-in metric, or None."""
     try:
         return get(name) if is_ours(name) else None
     except InputError:
@@ -318,7 +316,7 @@ class MetricDescription(NamedTuple):
 
 
 def described() -> list[MetricDescription]:
-    """Describe all metrics, including installed ones. Raises InputError for one that cannot be loaded."""
+    """Describe all metrics; one that cannot be loaded is logged."""
     listed = []
     for name in names():
         try:

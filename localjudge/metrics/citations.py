@@ -4,25 +4,21 @@
     citation_support(of=all)  the same sentences / all sentences of the response
     citation_validity         citations that name a retrieved context / citations               no judge
 
-A mark is a pair of square brackets with one or several citations, separated by commas or semicolons:
-
-    Paris is the capital [1]. It lies on the Seine.[2, 4] Both are old [doc-7].
+A mark is a pair of square brackets with citations, separated by commas or semicolons: "It is old [1]. [2, 4] [doc-7]"
 
     a number        of one to three digits, also as [^1], [doc1], [Source 2]: the retrieved context of that rank, from 1
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
-If the id of any retrieved context is such a number, numbers are ids instead of ranks; the same applies to `doc1` and
-similar forms. A number without a rank, or a word without an id, cites a context that was not retrieved. Brackets with
-other content ([sic], [in 2019], [a link](...)) are not marks.
+If the id of any retrieved context has the form of a number, such numbers are ids instead of ranks. A number without a
+rank, or a word without an id, cites a context that was not retrieved. Other brackets ([sic], [a link](...)) are no
+marks.
 
-A sentence is judged with exactly the contexts that it cites. Its marks are those inside it and at its end; marks at its
-end are not part of the statement. A sentence that cites only missing contexts is unsupported, without asking the model.
-For validity, each citation counts, including several in one mark and repetitions.
+A sentence is judged with exactly the contexts that it cites; marks at its end are not part of it. If all are missing,
+it is unsupported without asking the model. For validity, each citation counts, also repetitions.
 
-Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). With `of=all`, where
-a sentence without a citation counts as unsupported, support equals its citation recall. ALCE drops citations out of
-range, which validity counts.
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023). With `of=all`,
+support equals its citation recall. ALCE drops citations out of range.
 
 Empty cases: a response without a sentence or without citations is `Undefined`. Without retrieved contexts, every
 citation is invalid.
@@ -51,14 +47,14 @@ _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
 class Citation(NamedTuple):
-    """The name in a mark and the index of its retrieved context, or None."""
+    """A name in a mark and the index of its retrieved context, or None."""
 
     name: str
     context: int | None
 
 
 class Mark(NamedTuple):
-    """A pair of brackets with its citations and offsets."""
+    """A pair of brackets: offsets and citations."""
 
     start: int
     end: int
@@ -73,7 +69,7 @@ class CitingSentence(NamedTuple):
 
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
-    """Return all marks of a text in order, resolved against these contexts."""
+    """Return all marks of a text in order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
     # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
     ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
@@ -88,7 +84,7 @@ def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
 
 
 def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
-    """Yield the citations of one part of a mark. Numbers up to `ranks` are ranks."""
+    """Yield the citations of one part of a mark; numbers up to `ranks` are ranks."""
 
     def numbered(number: str) -> Citation:
         rank = int(number)
@@ -107,7 +103,7 @@ def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
     """Return the response's sentences as statements, without the marks at their ends.
 
-    The rest is verbatim. A piece with only marks is not a sentence; its marks belong to the previous one.
+    Marks without a sentence belong to the previous one.
     """
     text, statements = sample.response or "", list[CitingSentence]()
     marked = marks(text, sample.retrieved_contexts or ())
@@ -133,7 +129,7 @@ def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSente
 
 @dataclass(frozen=True, kw_only=True)
 class CitationSupport(WithOptions):
-    """Share of sentences supported by their cited contexts. Raises InputError for an unknown `of`."""
+    """Share of sentences supported by what they cite. Raises InputError for an unknown `of`."""
 
     of: Literal["cited", "all"] = "cited"
     base = "citation_support"
@@ -153,7 +149,7 @@ class CitationSupport(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence with citations, against the cited contexts."""
+        """Ask about every sentence with citations."""
         stated = response_sentences(sample, sentences)
         if not stated:
             return Undefined(reason="the response has no sentence")
@@ -172,7 +168,7 @@ class CitationSupport(WithOptions):
 
 
 class CitationValidity(BuiltIn):
-    """Share of the response's citations that name a retrieved context."""
+    """Share of citations that name a retrieved context."""
 
     name = "citation_validity"
     required_fields = frozenset({"response", "retrieved_contexts"})

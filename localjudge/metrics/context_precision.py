@@ -2,12 +2,13 @@
 
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
 
-This is average precision. Source: RAGAS `context_precision` (`LLMContextPrecisionWithReference`), which adds 1e-10 to
-the denominator; here the division is exact, and without useful chunks the score is 0. `Undefined` without chunks,
-question or reference.
+This is average precision. `context_precision(against=response)` needs no reference: a chunk is useful if the *response*
+can be taken from it.
 
-`context_precision(against=response)` needs no reference: a chunk is useful if the *response* can be taken from it.
-Source: RAGAS `LLMContextPrecisionWithoutReference` (also `ContextUtilization`). `Undefined` for a blank response.
+Source: RAGAS `LLMContextPrecisionWithReference` and `LLMContextPrecisionWithoutReference`, which add 1e-10 to the
+denominator; here the division is exact.
+
+Empty cases: 0 without useful chunks; `Undefined` without chunks, question or reference (response).
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from localjudge.types import Sample, Scored, Undefined, Usefulness
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(WithOptions):
-    """Average precision over the useful chunks. Raises InputError for an unknown `against`."""
+    """Average precision of the useful chunks. Raises InputError for an unknown `against`."""
 
     against: Literal["reference", "response"] = "reference"
     base = "context_precision"

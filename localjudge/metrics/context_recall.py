@@ -2,8 +2,8 @@
 
     context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
 
-Source: RAGAS `context_recall` (Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation", 2023).
-There the judge re-splits the reference; here the sentences are split first and counted by index.
+Source: RAGAS `context_recall` (Es et al., 2023). There the judge re-splits the reference; here the sentences are split
+first and counted by index.
 
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
 """
@@ -13,7 +13,7 @@ from localjudge.types import Sample, context_texts
 
 
 class ContextRecall(BuiltIn):
-    """Share of the reference's sentences that can be attributed to the retrieved contexts."""
+    """Share of the reference's sentences that can be attributed to the contexts."""
 
     name = "context_recall"
     required_fields = frozenset({"reference", "retrieved_contexts"})
@@ -27,7 +27,7 @@ class ContextRecall(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the reference."""
+        """Ask about every sentence."""
         statements, contexts = sentences(sample.reference or ""), context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "reference", statements, contexts)
         return share_of(tasks, "the reference has no sentence", nothing_retrieved(sample))

@@ -3,9 +3,10 @@
     context_relevancy       = sentences of the contexts needed for the question / sentences of the contexts
     context_relevancy_chunk = chunks needed for the question / chunks
 
-Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the relevant sentences; here
-they are split first, counted by index, and shown with all contexts, which resolves their pronouns. (ragas 0.2 and later
-use the name `ContextRelevance` for a graded rating, which is another metric.)
+Each sentence is shown with all contexts, which resolves its pronouns.
+
+Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`), where the judge copied the relevant sentences. (The
+`ContextRelevance` of ragas 0.2 is another metric.)
 
 Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
 """
@@ -17,7 +18,7 @@ from localjudge.types import Relevance, Sample, Undefined, Unit, context_texts
 
 
 class ContextRelevancy(BuiltIn):
-    """Share of the contexts' sentences that are needed to answer the question."""
+    """Share of the contexts' sentences that are needed for the question."""
 
     name = "context_relevancy"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
@@ -31,7 +32,7 @@ class ContextRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of every context, shown with all contexts."""
+        """Ask about every sentence."""
         contexts = context_texts(sample.retrieved_contexts)
         placed = [(position, span) for position, text in enumerate(contexts) for span in sentences(text)]
         units = [
@@ -42,7 +43,7 @@ class ContextRelevancy(BuiltIn):
 
 
 class ContextRelevancyChunk(BuiltIn):
-    """Share of the contexts that are needed to answer the question."""
+    """Share of the contexts that are needed for the question."""
 
     name = "context_relevancy_chunk"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
@@ -61,7 +62,7 @@ class ContextRelevancyChunk(BuiltIn):
 
 
 def share_needed(sample: Sample, units: Iterable[Unit], if_none: str, *, beside: tuple[str, ...] = ()) -> Steps:
-    """Ask which units are needed to answer the question, each shown with the texts `beside`."""
+    """Ask which units are needed for the question, each shown with the texts `beside`."""
     if not (question := (sample.user_input or "").strip()):
         return Undefined(reason="there is no question")
     tasks = [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]

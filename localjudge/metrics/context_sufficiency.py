@@ -1,12 +1,9 @@
-"""Context sufficiency: can the question be answered from the retrieved contexts?
+"""Context sufficiency: can the question be answered from the retrieved contexts? Needs no reference.
 
     context_sufficiency = 1 if the contexts contain everything that an answer needs, otherwise 0
 
-The mean is the share of questions that retrieval made answerable. Needs no reference: the judge sees question and
-contexts, not the answer.
-
-Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). One
-verdict covers all contexts. Contexts too long for the model are judged in windows, any of which may suffice.
+Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). Contexts
+too long for the model are judged in windows, any of which may suffice.
 
 Needs a judge that follows instructions. Empty cases: no question is `Undefined`; no context text is 0 without asking
 the model.
@@ -17,7 +14,7 @@ from localjudge.types import Sample, Span, Sufficiency, Undefined, Unit, context
 
 
 class ContextSufficiency(BuiltIn):
-    """Whether the question can be answered from the retrieved contexts."""
+    """Whether the question can be answered from the contexts."""
 
     name = "context_sufficiency"
     required_fields = frozenset({"user_input", "retrieved_contexts"})
@@ -30,14 +27,14 @@ class ContextSufficiency(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask once about all contexts."""
+        """Ask about all contexts at once."""
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
         return (yield from share_of([sufficiency_of(sample)], "there is no question", nothing_retrieved(sample)))
 
 
 def sufficiency_of(sample: Sample) -> Sufficiency:
-    """Return the task whether the retrieved contexts suffice for the question."""
+    """Return the task whether the contexts suffice for the question."""
     question = sample.user_input or ""
     unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
     return Sufficiency(unit=unit, contexts=context_texts(sample.retrieved_contexts), user_input=question.strip())

@@ -17,13 +17,12 @@ A criterion is a value: its text is in the prompts and the manifest, and its che
     answer = "yes"
 
 A rubric has `levels = {1 = "...", 2 = "...", 3 = "...", 4 = "...", 5 = "..."}` and no `good`; the answer of an example
-is a level. The expected level is computed from the probabilities of the five digits, so a judge undecided between 3 and
-4 gives a value between them. (G-Eval, Liu et al. 2023, weights the levels of a form by their probabilities.) The
-verdict of a unit is that number in [0, 1], and 1 from the threshold on; the score ignores the threshold.
+is a level. The expected level follows from the probabilities of the five digits, as in G-Eval (Liu et al. 2023); a
+unit's verdict is its place in [0, 1], and 1 from the threshold on.
 
-Higher is always better: with `good = "no"`, the score counts "no". Inputs that do not fit the model fail instead of
-being split. Needs a judge that follows instructions. Empty cases: a blank shown field, a response without a sentence,
-and no context text are `Undefined`.
+Higher is always better: with `good = "no"`, the score counts "no". Inputs that do not fit the model fail. Needs a judge
+that follows instructions. Empty cases: a blank shown field, a response without a sentence, and no context text are
+`Undefined`.
 """
 
 import hashlib
@@ -58,7 +57,7 @@ _HINT = "docs/metrics.md shows a whole one"
 
 
 class CriterionExample(UserValue):
-    """A unit with its right answer and the texts that the criterion shows."""
+    """A unit with its right answer and the shown texts."""
 
     text: str = Field(min_length=1)
     answer: Literal["yes", "no", 1, 2, 3, 4, 5]
@@ -113,7 +112,7 @@ class Criterion(UserValue):
 
     @property
     def special_tasks(self) -> frozenset[str]:
-        """Restricts the criterion to judges that follow instructions."""
+        """Only judges that follow instructions can be asked."""
         return frozenset({"rubric" if self.levels else "criterion"})
 
     @property
@@ -123,7 +122,7 @@ class Criterion(UserValue):
 
     @property
     def sha256(self) -> str:
-        """Checksum of all values except defaults, so a new field does not change existing checksums."""
+        """Checksum of all values except defaults."""
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -166,14 +165,14 @@ class Criterion(UserValue):
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
-    """Return the names of metrics whose verdicts are levels instead of probabilities."""
+    """Return the names of metrics whose verdicts are levels."""
     return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 
 def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     """Return criteria from file names, bundled names, mappings and criteria; one, or a list of them.
 
-    Raises InputError for an invalid criterion, or two different ones with the same name.
+    Raises InputError for an invalid criterion, or two different ones of one name.
     """
     if criteria is None:
         return ()
@@ -195,7 +194,7 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
 
 
 def read_criterion(file: str | Path) -> Criterion:
-    """Read a criterion from a TOML file or a bundled name. Raises InputError if invalid."""
+    """Read a criterion from a TOML file or a bundled name. Raises InputError."""
     bundled, what = resources.criterion_files(), f"the criterion {file}"
     path = bundled.get(str(file)) or Path(file)
     try:

@@ -9,17 +9,16 @@
     precision@k   = ground-truth documents among the first k / k
     recall@k      = ground-truth documents among the first k / ground-truth documents
 
-A hit is the first retrieval of a ground-truth document; repetitions do not count, so no score exceeds 1. Documents are
-equal if their *comparison values* are equal: their text (`content`), their `id`, or a value of their meta (`meta.a.b`
-reaches into objects). A document without the value keeps its rank and matches nothing. An empty text is a normal value,
-except for recall and the metrics at k, which ignore it. The relevance of a ground-truth document is its `score`, 1 if
-no document has one, and the highest score of a repeated document. Precision divides by k even if fewer were retrieved
-(as trec_eval does). Without ground truth or retrieved documents, the score is 0. If documents with only an id cannot be
-compared with the others, the metric is `Undefined`.
+A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents are equal if their *comparison
+values* are: their text (`content`), their `id`, or a value of their meta (`meta.a.b` reaches into objects). A document
+without the value keeps its rank and matches nothing; so does an empty text for recall and the metrics at k. A relevance
+is the `score` of a ground-truth document (the highest of a repeated one), 1 if none has one.
 
-Semantics and numbers equal Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for float: a
-test runs both. Two differences: a comparison value may be a list for every metric (in Haystack only for MRR and MAP),
-and a negative relevance is an error (in Haystack, NDCG leaves [0, 1]).
+Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for float: a test runs both. Two
+differences: a comparison value may be a list for every metric, and a negative relevance is an error. Precision divides
+by k even if fewer were retrieved, as trec_eval does.
+
+Empty cases: 0 without ground truth or retrieved documents; `Undefined` if documents with only an id cannot be compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,12 +31,12 @@ from localjudge.metrics.metric import About, BuiltIn, Sentences, Steps, with_opt
 from localjudge.types import Context, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
-"""Scores one question from ground truth, ranked documents and comparison value. Raises ValueError on failure."""
+"""Scores a question from ground truth, ranked documents and comparison value. Raises ValueError."""
 _EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
-    """Formula for the ranking of one question, with its metric's name and unit."""
+    """Formula for the ranking of one question, with the metric's name and words."""
 
     name: str
     score: ScoreRanking
@@ -47,7 +46,7 @@ class RankingMeasure(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMetric(BuiltIn):
-    """A measure as a metric of samples. Raises InputError for an unknown comparison value."""
+    """A measure as a metric. Raises InputError for an unknown comparison value."""
 
     measure: RankingMeasure
     _: KW_ONLY
@@ -123,7 +122,7 @@ def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any
 
 
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Average precision of one question's ranking."""
+    """Average precision."""
     missed = _unique(truths, compare_by)
     total, precisions = len(missed), 0.0
     for rank, value in enumerate(_values(retrieved, compare_by), 1):
@@ -134,14 +133,14 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
 
 
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Reciprocal rank of one question's first hit."""
+    """1 / rank of the first hit."""
     relevant = _unique(truths, compare_by)
     hits = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
     return Scored(value=next((1 / rank for rank in hits), 0))
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
+    """NDCG. Raises ValueError for relevance scores that cannot be used."""
     relevant = _unique(truths, compare_by)
     scores = [document.score for document in truths if document.score is not None]
     if scores and len(scores) < len(truths):
@@ -178,7 +177,7 @@ def _discounted(gains: Sequence[float]) -> float:
 
 
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Share of one question's ground-truth documents that were retrieved."""
+    """Share of the ground-truth documents that were retrieved."""
     relevant = _unique(truths, compare_by, ignored=_EMPTY)
     if not relevant:
         return Scored(value=0)
@@ -188,7 +187,7 @@ def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_b
 
 
 def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Whether any of one question's ground-truth documents was retrieved."""
+    """Whether any ground-truth document was retrieved."""
     return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
 
 

@@ -2,7 +2,7 @@
 
     faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
 
-Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements: no model rewrites them.
+Source: RAGAS `faithfulness` (Es et al., 2023), with the response's sentences as statements.
 
 Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
 """
@@ -12,7 +12,7 @@ from localjudge.types import Sample, context_texts
 
 
 class Faithfulness(BuiltIn):
-    """Share of the response's sentences that can be attributed to the retrieved contexts."""
+    """Share of the response's sentences that can be attributed to the contexts."""
 
     name = "faithfulness"
     required_fields = frozenset({"response", "retrieved_contexts"})
@@ -26,7 +26,7 @@ class Faithfulness(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the response."""
+        """Ask about every sentence."""
         statements, contexts = sentences(sample.response or ""), context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "response", statements, contexts)
         return share_of(tasks, "the response has no sentence", nothing_retrieved(sample))

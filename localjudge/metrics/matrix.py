@@ -9,10 +9,10 @@
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
 
-`matrix_recall` also reports each chunk's marginal value: the share of sentences that only this chunk supports. Source
-of the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024), with sentences as claims. The metrics share
-their questions, which a run asks once. Unlike in `context_recall`, a sentence that needs two chunks together is
-unsupported.
+`matrix_recall` also reports each chunk's marginal value: the share of sentences that only this chunk supports. Unlike
+in `context_recall`, a sentence that needs two chunks together is unsupported.
+
+Source: RAGChecker's table of claims by chunks (Ru et al., 2024), with sentences as claims.
 
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
@@ -38,7 +38,7 @@ class MatrixMetric(ABC):
     common_tasks = frozenset({"attribution"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the reference against every chunk."""
+        """Ask about every sentence against every chunk."""
         statements = sentences(sample.reference or "")
         passages = list(chunks(sample))
         if not statements:
@@ -50,12 +50,12 @@ class MatrixMetric(ABC):
 
     @abstractmethod
     def score(self, table: SupportTable) -> Scored:
-        """Compute the metric from the table."""
+        """Compute the outcome."""
 
 
 @dataclass(frozen=True)
 class MatrixRecall(MatrixMetric):
-    """Share of sentences supported by any of the first k chunks, or by any chunk with marginal values if None."""
+    """Share of sentences supported by any of the first k chunks; with None by any chunk, and with marginal values."""
 
     first: int | None = None
 

@@ -2,12 +2,8 @@
 
     steps    yields tasks  ──>  receives one verdict for each, in order  ──>  ...  ──>  returns the outcome
 
-A metric is a value. Its name (with options) and its version determine the meaning of its numbers.
-
-    document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
-
-An option is a keyword-only text field of the metric's dataclass. Default values are omitted from the name, so a metric
-has only one name.
+A metric is a value. Its name, with the options that are not default, and its version determine what its numbers mean:
+`document_map`, `hit_rate@3(compare_by=meta.doc)`. An option is a keyword-only text field of the metric's dataclass.
 """
 
 import re
@@ -50,7 +46,7 @@ class Metric(Protocol):
 
     @property
     def name(self) -> str:
-        """Name for selection and reports, with non-default options."""
+        """For selection and reports, with non-default options."""
 
     @property
     def version(self) -> int:
@@ -58,7 +54,7 @@ class Metric(Protocol):
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """Required fields of the sample. If one is null, the outcome is `Undefined`."""
+        """If one of the sample is null, the outcome is `Undefined`."""
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
@@ -77,7 +73,7 @@ class _Frozen:
 
 @dataclass(frozen=True)
 class BuiltIn(_Frozen):
-    """What the metrics of this package have in common: they are values, of version 1 if they do not name another."""
+    """What the metrics of this package share: they are values, of version 1 by default."""
 
     version = 1
 
@@ -95,19 +91,19 @@ class MetricName(NamedTuple):
 
 
 def parse(name: str) -> MetricName | None:
-    """Split a metric name into its parts. None if the form is invalid."""
+    """Split a name into its parts, or return None."""
     parts = _FORM.fullmatch(name)
     return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
 
 def with_options(base: str, metric: object) -> str:
-    """Return the metric's name: `base` with the non-default options."""
+    """Return `base` with the metric's non-default options."""
     options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
     return f"{base}({options})" if options else base
 
 
 def options_of(metric: object) -> dict[str, str]:
-    """Return all options of a metric with their values, including defaults."""
+    """Return all options of a metric."""
     return {option.name: value for option, value in _options(metric)}
 
 
@@ -119,7 +115,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions(BuiltIn):
-    """A metric whose options have a fixed set of values, shown in its name. Raises InputError for other values."""
+    """A metric whose options have fixed values. Raises InputError for others."""
 
     base: ClassVar[str]
 
@@ -136,13 +132,13 @@ class WithOptions(BuiltIn):
 
 
 SupportTable = NDArray[np.bool_]
-"""Shape (sentences, chunks): whether the chunk supports the sentence."""
+"""Shape (sentences, chunks): does the chunk support the sentence?"""
 
 _Source = Literal["reference", "response"]
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
-    """Yield each non-blank retrieved context as a unit."""
+    """Yield each non-blank context as a unit."""
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
             span = Span.whole(text)
@@ -165,7 +161,7 @@ def attributions(
 
 
 def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> Steps:
-    """Ask all tasks and return the share of verdicts 1, or `Undefined` with the reason `if_none` without tasks."""
+    """Ask all tasks and return the share of 1, or `Undefined` with the reason `if_none` without tasks."""
     if not tasks:
         return Undefined(reason=if_none)
     verdicts = yield tasks
@@ -173,14 +169,14 @@ def share_of(tasks: Sequence[Task], if_none: str, detail: str | None = None) -> 
 
 
 def nothing_retrieved(sample: Sample) -> str | None:
-    """Return the explanation for a score without any context text, or None."""
+    """Return the detail of a score without any context text, or None."""
     return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
 
 
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
-    """Return one attribution task for each pair of sentence and chunk, sentence by sentence."""
+    """Return a task for each sentence and chunk, sentence by sentence."""
     by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
     return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
 

@@ -2,12 +2,11 @@
 
     noise_sensitivity = sentences of the response that are wrong and that a relevant chunk supports / all its sentences
 
-A sentence of the response is *wrong* if it cannot be attributed to the reference. A chunk is *relevant* if any sentence
-of the reference can be attributed to it. A wrong sentence without support in a relevant chunk does not count.
+A sentence is *wrong* if it cannot be attributed to the reference, also if it is true. A chunk is *relevant* if any
+sentence of the reference can be attributed to it.
 
-Source: RAGChecker (Ru et al., "RAGChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation",
-2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as claims. A true sentence that is
-missing in a short reference counts as wrong.
+Source: RAGChecker (Ru et al., 2024), as computed by ragas (`NoiseSensitivity`, `mode` relevant), with sentences as
+claims.
 
 Empty cases: no sentence in the response or in the reference, or no chunk, is `Undefined`.
 """
@@ -36,7 +35,7 @@ class NoiseSensitivity:
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the response against the reference, and about both against every chunk."""
+        """Ask about the response against the reference, and both against every chunk."""
         response, reference = sentences(sample.response or ""), sentences(sample.reference or "")
         passages = list(chunks(sample))
         if not response:
