@@ -1,10 +1,8 @@
-import json
 import math
 from itertools import product
-from pathlib import Path
 
 import pytest
-from corrected_coverage import JUDGES, Setting, labels_for, made_up_pool, recorded_pool
+from corrected_coverage import JUDGES, Setting, labels_for, made_up_pool
 from corrected_coverage import measure as measure_corrected
 from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
 from paired_coverage import SHAPES, measure
@@ -102,12 +100,3 @@ def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
     assert labels_for(ways["corrected"].width, "labels alone", setting, good, repeats=20, seed=1) > 100
     ways = measure_corrected(setting, guessing, repeats=40, seed=1)
     assert ways["PPI++"].width == pytest.approx(ways["labels alone"].width, rel=0.05)
-
-
-def test_recorded_verdicts_are_those_of_the_labelled_statements(tmp_path: Path) -> None:
-    labels = [{"id": name, "context": "c", "statement": name, "label": label} for name, label in (("a", 1), ("b", 0))]
-    verdicts = [{"sample_id": "b", "p_yes": 0.25}, {"sample_id": "a", "p_yes": 0.75}, {"sample_id": "a", "p_yes": None}]
-    for name, rows in (("labels.jsonl", labels), ("verdicts.jsonl", verdicts)):
-        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    pool = recorded_pool(tmp_path / "labels.jsonl", tmp_path)
-    assert (pool.p_yes.tolist(), pool.human.tolist()) == ([0.25, 0.75], [0.0, 1.0])

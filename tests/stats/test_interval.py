@@ -14,19 +14,15 @@ from scipy import stats
 from localjudge.stats import interval as module
 from localjudge.stats.agreement import roc_auc
 from localjudge.stats.interval import (
-    SEED,
     Floats,
     Interval,
     LabelledScores,
     Statistic,
     binomial_cdf,
-    canonical_groups,
     clopper_pearson,
-    draws_of,
     gamma_weights,
     mean_bounds,
     mean_interval,
-    quantile,
     statistic_intervals,
     two_sided_quantile,
     within,
@@ -107,14 +103,15 @@ def test_limits_are_in_range_and_around_the_mean(values: list[float]) -> None:
     assert interval.mean - 1e-12 <= interval.high <= 1
 
 
-def test_memory_is_bounded_for_ten_thousand_resamples_of_ten_thousand_samples() -> None:
-    values = draw(10_000)
+def test_very_many_distinct_values_take_seconds_and_little_memory() -> None:
+    """Without bins and blocks, 10,000 weights of each of 200,000 values would take 16 GB."""
+    values = np.random.default_rng(2).random(200_000)
     tracemalloc.start()
-    mean_interval(values)
-    peak = tracemalloc.get_traced_memory()[1]
+    started = time.process_time()
+    assert mean_interval(values).high < 0.51
+    assert time.process_time() - started < 20
+    assert tracemalloc.get_traced_memory()[1] < 64e6
     tracemalloc.stop()
-    # All weights at once would be 800 MB.
-    assert peak < 32e6
 
 
 @pytest.mark.parametrize("values", [[], [0.5, 1.1], [-0.1], [float("nan"), 0.5], [[0.5]]])
@@ -156,28 +153,6 @@ def test_intervals_are_those_of_version_0_1() -> None:
     ]
 
 
-def moments(points: Floats, counts: Floats) -> tuple[float, float]:
-    mean = np.average(points, weights=counts)
-    return float(mean), float(np.average((points - mean) ** 2, weights=counts))
-
-
-@given(values=SCORES, steps=st.sampled_from([1, 3, 10]), place=st.floats(0, 1))
-def test_binning_keeps_the_mean_and_adds_little_variance(values: list[float], steps: int, place: float) -> None:
-    """A step h is 2^-steps. Same count and mean, variance larger by 0 to h^2 / 4, distances from a point no smaller."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "DISTINCT", 0)
-        patch.setattr(module, "_STEP_BITS", steps)
-        draws = draws_of(np.array(values), None)
-    array, h = np.array(values), 2.0**-steps
-    assert draws.counts.sum() == len(values)
-    assert len(draws.sums) <= 2**steps + 1
-    mean, variance = moments(draws.sums, draws.counts)
-    assert mean == pytest.approx(array.mean(), abs=1e-9)
-    assert -1e-9 <= variance - array.var() <= h**2 / 4 + 1e-9
-    spread = np.average(np.abs(draws.sums - place), weights=draws.counts)
-    assert -1e-9 <= spread - np.abs(array - place).mean() <= h
-
-
 @pytest.mark.parametrize("clustered", [False, True])
 def test_binned_limits_are_close_to_the_exact_method(monkeypatch: pytest.MonkeyPatch, clustered: bool) -> None:
     """Limits of 10,000 draws have an error of 0.027 of a standard error, their difference 0.038; 4 times that is
@@ -195,14 +170,6 @@ def test_binned_limits_are_close_to_the_exact_method(monkeypatch: pytest.MonkeyP
     error = values.std() / math.sqrt(size)
     assert (binned.low, binned.high) == pytest.approx((exact.low, exact.high), abs=4 * 0.038 * error)
     assert binned.mean == exact.mean
-
-
-def test_very_many_distinct_values_take_seconds() -> None:
-    """200,000 values; without bins their weights were 2,000,000,000 draws."""
-    generator = np.random.default_rng(2)
-    started = time.process_time()
-    assert mean_interval(generator.random(200_000)).high < 0.51
-    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(
@@ -240,13 +207,6 @@ def test_weights_do_not_depend_on_block_size() -> None:
     assert np.array_equal(np.concatenate(blocks), at_once)
 
 
-def test_groups_are_ordered_by_content() -> None:
-    # Clusters by content: a = (1, 3), b = (0, 9), c = (1, 2)  ->  b, c, a; rows inside in the order of their content.
-    values = np.array([3.0, 9, 2, 1, 0, 1])
-    groups = canonical_groups([values], ["a", "b", "c", "a", "b", "c"])
-    assert [values[rows].tolist() for rows in groups] == [[0, 9], [1, 2], [1, 3]]
-
-
 @given(st.integers(1, 3_000), st.floats(0.5, 0.999))
 def test_quantiles_are_those_of_scipy(dof: int, confidence: float) -> None:
     expected = stats.t.ppf((1 + confidence) / 2, dof)
@@ -273,7 +233,7 @@ def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:
 
 
 def test_columns_are_compared_on_the_same_resamples() -> None:
-    """A judge and itself differ by 0 in every resample; one of two columns equals its separate result."""
+    """A judge and itself differ by 0 in every resample."""
     both = np.column_stack([RANKED, RANKED])
     gained = statistic_interval(
         lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
@@ -282,10 +242,6 @@ def test_columns_are_compared_on_the_same_resamples() -> None:
         resamples=100,
     )
     assert (gained.low, gained.mean, gained.high) == (0, 0, 0)
-    first = statistic_interval(
-        lambda truth, both, weights: roc_auc(truth, both[:, 0], weights), TRUTH, both, resamples=100
-    )
-    assert first == statistic_interval(roc_auc, TRUTH, RANKED, resamples=100)
 
 
 def test_a_statistic_of_one_cluster_has_no_interval() -> None:
@@ -300,24 +256,3 @@ def test_order_and_names_do_not_change_statistic_limits() -> None:
     order = np.random.default_rng(4).permutation(400)
     shuffled = statistic_interval(roc_auc, TRUTH[order], RANKED[order], clusters=-clusters[order], resamples=50)
     assert shuffled == statistic_interval(roc_auc, TRUTH, RANKED, clusters=clusters, resamples=50)
-
-
-@pytest.mark.parametrize("size", [400, 3_000])
-def test_limits_equal_resamples_made_one_by_one(size: int) -> None:
-    """Whole clusters of equal weight, in the order of their content; 3,000 rows take several blocks."""
-    labels, scores = np.resize(TRUTH, size), np.resize(RANKED, size)
-    clusters = np.arange(size) // 7
-    groups = canonical_groups([labels.astype(float), scores], clusters)
-    [drawn] = gamma_weights(np.ones(len(groups)), 1_000, SEED)
-    order, sizes = np.concatenate(groups), [len(rows) for rows in groups]
-    one_by_one = np.array([roc_auc(labels[order], scores[order], np.repeat(row, sizes)) for row in drawn])
-    interval = statistic_interval(roc_auc, labels, scores, clusters=clusters, resamples=1_000)
-    expected = (quantile(one_by_one, 0.025), quantile(one_by_one, 0.975))
-    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-12)
-
-
-def test_no_rows_and_one_number_for_many_weighings_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"gave shape \(\) for weights"):
-        statistic_interval(lambda labels, scores, weights: weights.mean(), TRUTH, RANKED)
-    with pytest.raises(ValueError, match="shapes"):
-        statistic_interval(roc_auc, [], [])
