@@ -1,6 +1,6 @@
-"""The user's answer cache is private, bounded, shared by processes, and never stops a run."""
+"""The user's answer cache is private, bounded, shared by processes, and never stops a run or stays open."""
 
-import logging
+import gc
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import localjudge
 from localjudge.errors import InputError
 from localjudge.record.cache import AnswerCache, open_cache
 from localjudge.record.manifest import JudgeIdentity
@@ -73,37 +74,35 @@ def test_answers_are_cached_exactly_and_errors_are_not(folder: Path) -> None:
     ],
 )
 def test_cached_answers_are_shared_only_between_equal_judges(other: dict[str, Any], answers: dict[str, Answer]) -> None:
-    """The key covers neither prompt profile nor packages."""
     keep("a", judge={**JUDGE, "threshold": 0.5})
     assert answers_to("a", judge={**JUDGE, **other}) == answers
 
 
 def test_the_oldest_answers_are_removed(folder: Path) -> None:
-    """At about 200 bytes each, 12,000 answers exceed 1 MiB, and one SQLite statement cannot name as many as are
-    removed.
-    """
+    """At 200 bytes each, 12,000 answers exceed 1 MiB; one SQLite statement cannot name all that are removed."""
     keys = [str(number) for number in range(40_000)]
     cache = open_cache(JUDGE, mebibytes=1)
     assert cache
     with closing(cache):
         for key in keys:
             cache.keep(key, ANSWER)
-    answers = answers_to(*keys)
-    assert keys[0] not in answers
-    assert keys[-1] in answers
+    assert answers_to(*keys).keys() & {keys[0], keys[-1]} == {keys[-1]}
     assert (folder / "answers.sqlite").stat().st_size < 2 << 20
 
 
-def answers_in(file: Path) -> int:
-    with closing(sqlite3.connect(file)) as connection:
-        return int(connection.execute("SELECT count(*) FROM answer").fetchone()[0])
+def in_cache(folder: Path, *statements: str) -> list[Any]:
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as connection, connection:
+        return [connection.execute(statement).fetchone() for statement in statements]
+
+
+def answers_in(folder: Path) -> int:
+    return int(in_cache(folder, "SELECT count(*) FROM answer")[0][0])
 
 
 def test_processes_share_the_cache(folder: Path) -> None:
-    """Four processes write 600 answers each, half of them shared."""
     started = [subprocess.Popen([sys.executable, "-c", WRITE, f"{number} "]) for number in range(4)]
     assert [process.wait() for process in started] == [0] * 4
-    assert answers_in(folder / "answers.sqlite") == 4 * 300 + 300
+    assert answers_in(folder) == 4 * 300 + 300
 
 
 def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: Path) -> None:
@@ -117,19 +116,17 @@ def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: P
         writing.kill()
         writing.wait()
         answers_to()
-        keys = [f"{'' if number % 2 else 'all'}{number}" for number in range(answers_in(file))]
+        keys = [f"{'' if number % 2 else 'all'}{number}" for number in range(answers_in(folder))]
         assert keys
         assert answers_to(*keys).keys() == set(keys)
 
 
-def damaged(file: Path) -> None:
-    file.write_bytes(b"this is no database, and longer than a header of one would be" * 99)
+def damaged(folder: Path) -> None:
+    (folder / "answers.sqlite").write_bytes(b"this is no database, and longer than a header of one would be" * 99)
 
 
-def of_another_shape(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("DROP TABLE answer")
-        connection.execute("CREATE TABLE answer (id INTEGER)")
+def of_another_shape(folder: Path) -> None:
+    in_cache(folder, "DROP TABLE answer", "CREATE TABLE answer (id INTEGER)")
 
 
 @pytest.mark.parametrize("spoil", [damaged, of_another_shape])
@@ -137,21 +134,19 @@ def test_a_damaged_cache_is_reported_and_left_unchanged(
     folder: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
 ) -> None:
     keep("a")
-    spoil(folder / "answers.sqlite")
-    with caplog.at_level(logging.WARNING):
-        cache = open_cache(JUDGE)
-        if cache is not None:
-            with closing(cache):
-                assert cache.answers_to(["a"]) == {}
-                cache.keep("a", ANSWER)
+    spoil(folder)
+    cache = open_cache(JUDGE)
+    if cache is not None:
+        with closing(cache):
+            assert cache.answers_to(["a"]) == {}
+            cache.keep("a", ANSWER)
     assert caplog.text.count("is not used, every answer is asked for") == 1
 
 
 @pytest.mark.parametrize("value", ["'not JSON'", """'{"p_yes": 1.5, "legal_mass": 1, "raw": ""}'""", "x'00'"])
 def test_an_impossible_cached_value_is_ignored(folder: Path, value: str) -> None:
     keep("a")
-    with closing(sqlite3.connect(folder / "answers.sqlite")) as connection, connection:
-        connection.execute(f"UPDATE answer SET json = {value}")
+    in_cache(folder, f"UPDATE answer SET json = {value}")
     assert answers_to("a") == {}
 
 
@@ -165,3 +160,36 @@ def test_a_folder_that_others_can_write_is_refused(folder: Path, is_link: bool) 
         folder.symlink_to(place)
     with pytest.raises(InputError, match="not a folder of yours alone"):
         open_cache(JUDGE)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sound", [True, False])
+def test_runs_leave_no_connection_open(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sound: bool
+) -> None:
+    """Part of the data (a second table), a cache, and a second run with the answers of the first.
+
+    Python 3.13 warns about open connections.
+    """
+    opened: list[sqlite3.Connection] = []
+    connect: Any = sqlite3.connect
+
+    def recorded(*place: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*place, **options))
+        return opened[-1]
+
+    if not sound:
+        keep("a")
+        damaged(folder)
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    rows = [{"id": f"{number}", "retrieved_contexts": ["Rain."], "reference": "It rains."} for number in range(3)]
+    options: dict[str, Any] = {"sample": 2, "engine": localjudge.ScriptedEngine({}, default=0.9)}
+    run = localjudge.evaluate(rows, out=tmp_path / "a", cache=True, **options)
+    localjudge.evaluate(rows, out=tmp_path / "b", reuse=tmp_path / "a", **options)
+    run.verify(engine=options["engine"])
+    assert len(run.samples) == 2
+    gc.collect()
+    assert opened
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")

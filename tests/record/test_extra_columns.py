@@ -33,24 +33,17 @@ def judged(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> Run:
     return evaluate(rows, metrics=["context_recall"], out=out, engine=engine(), **options)
 
 
-def test_extra_columns_keep_values_and_order(tmp_path: Path) -> None:
-    fields = {"id", "contexts", "ground_truth"}
-    expected = [(row["id"], {name: value for name, value in row.items() if name not in fields}) for row in ROWS]
-    assert list(judged(tmp_path / "run").iter_extras()) == expected
-
-
-def test_extra_columns_change_neither_signature_nor_results(tmp_path: Path) -> None:
-    bare = [{name: row[name] for name in ("id", "contexts", "ground_truth")} for row in ROWS]
+def test_extra_columns_are_kept_and_change_no_result(tmp_path: Path) -> None:
+    """Changed columns are stored without asking again."""
+    fields = ("id", "contexts", "ground_truth")
+    bare = [{name: row[name] for name in fields} for row in ROWS]
     with_columns, without = judged(tmp_path / "1"), judged(tmp_path / "2", bare)
-    assert with_columns.summary == without.summary
-    assert with_columns.scores == without.scores
-
-
-def test_changed_columns_are_stored_without_asking_again(tmp_path: Path) -> None:
-    judged(tmp_path / "run")
+    expected = [(row["id"], {name: value for name, value in row.items() if name not in fields}) for row in ROWS]
+    assert list(with_columns.iter_extras()) == expected
+    assert (with_columns.summary, with_columns.scores) == (without.summary, without.scores)
     using = engine()
     changed = [{**row, "topic": "z"} for row in ROWS]
-    again = evaluate(changed, metrics=["context_recall"], out=tmp_path / "run", engine=using)
+    again = evaluate(changed, metrics=["context_recall"], out=tmp_path / "1", engine=using)
     assert [columns["topic"] for _, columns in again.iter_extras()] == ["z", "z", "z"]
     assert using.asked == ()
     assert verify(again, engine=engine()).data_changes == ()
@@ -73,39 +66,31 @@ def test_a_rescored_run_keeps_extra_columns(tmp_path: Path) -> None:
 
 
 def test_values_outside_json_are_stored_as_text() -> None:
-    """Pandas writes missing values as NaN. All paths and sets of a column had the name of their type as text."""
     values: dict[str, Any] = {"nan": math.nan, "inf": -math.inf, "half": "a\ud800", "largest": 2**63 - 1}
     kept = json.loads(extras_text({**values, "bytes": b"x", "large": 2**63, "set": {2, 1}, "path": Path("a/b")}))
     assert "9223372036854775808" in kept.pop("large")
     expected = {"nan": None, "inf": "-inf", "half": "a\\ud800", "largest": 2**63 - 1}
     assert kept == {**expected, "bytes": "b'x'", "set": [1, 2], "path": "a/b"}
+    deep: Any = "bottom"
+    for _ in range(1_000):
+        deep = [deep]
+    assert extras_text({"deep": deep}).count("[") < 100
 
 
 def test_objects_without_a_stable_text_are_not_groups(tmp_path: Path) -> None:
-    """`<object object at 0x7f...>` differs in every process; all such values were one slice."""
     run = judged(tmp_path / "run", [{**row, "thing": object()} for row in ROWS])
     with pytest.raises(InputError, match="the column thing of the sample a is not a text or a number"):
         run.compare(run, by="thing")
 
 
-@pytest.mark.parametrize("by", ["cluster_by", "by"])
-def test_1_and_1_point_0_name_the_same_group(tmp_path: Path, by: str) -> None:
-    """Ids do the same. With gaps, pandas turns 1 into 1.0, which made two groups."""
+def test_1_and_1_point_0_name_the_same_group(tmp_path: Path) -> None:
+    """With gaps, pandas turns 1 into 1.0."""
     rows = [{**row, "doc": doc} for row, doc in zip(ROWS, (1, 1.0, "1"), strict=True)]
-    if by == "by":
-        run = judged(tmp_path / "run", rows)
-        changes = run.compare(run, by="doc").by
-        assert changes
-        assert [(part.value, part.samples) for part in changes.slices] == [("1", 3)]
-    else:
-        assert set((judged(tmp_path / "run", rows, cluster_by="doc").cluster_of or {}).values()) == {"1"}
-
-
-def test_deeply_nested_values_are_cut() -> None:
-    deep: Any = "bottom"
-    for _ in range(1_000):
-        deep = [deep]
-    assert extras_text({"deep": deep}).count("[") < 100
+    run = judged(tmp_path / "run", rows, cluster_by="doc")
+    changes = run.compare(run, by="doc").by
+    assert changes
+    assert [(part.value, part.samples) for part in changes.slices] == [("1", 3)]
+    assert set((run.cluster_of or {}).values()) == {"1"}
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))

@@ -51,7 +51,6 @@ def test_polars_frame_equals_the_pandas_frame(run: Run) -> None:
 
 
 def test_each_verdict_is_a_row(run: Run) -> None:
-    """Two verdicts of the first sample were asked; the third sample has one without a judge."""
     frame = run.to_pandas("verdicts")
     assert list(frame["text"]) == ["It rains.", "It is red.", "It snows."]
     assert list(frame["label"]) == [1, 0, 0]
@@ -78,7 +77,6 @@ def test_a_missing_frame_package_is_named(run: Run, package: str, monkeypatch: p
 
 
 def test_frame_columns_order_and_index_are_restored(tmp_path: Path) -> None:
-    """A sorted frame with ids as index, extra columns, and one named like a score."""
     rows: list[dict[str, Any]] = [
         {"id": number, "response": "It rains.", "retrieved_contexts": ["x"], "topic": f"t{number}"} for number in (7, 3)
     ]
@@ -112,7 +110,6 @@ def own_columns() -> dict[str, Any]:
 
 
 def test_extra_columns_keep_their_pandas_types(tmp_path: Path) -> None:
-    """All values of `pandas.cut` became one text and one group; Int64 became float64, and so on."""
     texts = {"response": ["It rains.", "It rains.", "It snows."], "retrieved_contexts": [["x"]] * 3}
     frame = pandas.DataFrame(texts | own_columns())
     engine = ScriptedEngine({"It rains.": 1}, default=0)

@@ -1,10 +1,7 @@
-"""Every ingredient of a number is in its part of the signature, and others are in neither.
+"""Every ingredient of a number is in its part of the signature, and others are in neither."""
 
-Uses the real judge where a model is needed.
-"""
-
-import json
 import shutil
+from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,10 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.record.differences import differences
+from localjudge.record.directory import MANIFEST, RunDirectory
+from localjudge.record.files import write_manifest
 from localjudge.record.manifest import DataIdentity, JudgeIdentity, Manifest, signature
+from localjudge.record.run import read_manifest
 from localjudge.types import ChatEnds, VerdictRule
 from tests.cli.conftest import OWN_PROMPT
 
@@ -86,14 +86,12 @@ def test_a_real_run_names_every_ingredient(made: Manifest) -> None:
         ({"threshold": 0.4}, ["threshold"]),
         ({"threads": 2}, []),
         ({"max_failed": 3}, []),
-        ({"min_legal_mass": 0.5}, ["min_legal_mass"]),
         ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
     ],
 )
 def test_options_change_the_right_part_of_the_signature(
     made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
 ) -> None:
-    """The number of threads and of allowed failures are not signed."""
     assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
 
 
@@ -132,24 +130,19 @@ def part(judge: PromptWriter, metric: Metric | None = None) -> JudgeIdentity:
     return JudgeIdentity.of({"engine": "x"}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
-def test_a_chat_template_changes_the_judge() -> None:
+def test_changes_of_metric_version_protocol_reasons_and_chat_template_are_named() -> None:
     profile = prompts.load_profile("instruct")
     one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
-    assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
-
-
-def test_metric_version_and_protocol_changes_are_named() -> None:
-    profile = prompts.load_profile("instruct")
-    plain = part(PromptWriter(profile))
-    other = [
-        part(PromptWriter(profile), NextContextRecall()),
-        part(PromptWriter(profile, protocol="joint")),
-        part(PromptWriter(profile, reasons="before")),
+    pairs = [
+        (part(PromptWriter(profile)), part(PromptWriter(profile), NextContextRecall())),
+        (part(PromptWriter(profile)), part(PromptWriter(profile, protocol="joint"))),
+        (part(PromptWriter(profile)), part(PromptWriter(profile, reasons="before"))),
+        (part(one), part(two)),
     ]
-    named = [{change.ingredient.split(".")[1] for change in differences(plain, one)} for one in other]
-    assert named[0] == {"context_recall"}
-    assert named[1] == {"protocol", "grammars_sha256"}
+    named = [{change.ingredient.split(".")[1] for change in differences(*pair)} for pair in pairs]
+    assert named[:2] == [{"context_recall"}, {"protocol", "grammars_sha256"}]
     assert {"reasons", "grammars_sha256"} <= named[2]
+    assert named[3] == {"chat_template_sha256"}
 
 
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
@@ -171,16 +164,46 @@ def test_a_package_version_changes_the_judge_part(package: str, monkeypatch: pyt
     assert signature(before, data) != signature(judge(), data)
 
 
-def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -> None:
-    run = manifest(tmp_path, engine=ENGINE)
-    assert {"host", "sessions", "settings", "sources", "mapping"} <= run.environment.as_json.keys()
-    assert "threads" not in json.dumps([run.judge.as_json, run.data.as_json])
-
-
 def test_a_directory_of_another_run_is_refused_with_a_readable_reason(tmp_path: Path) -> None:
-    """Other data, and a metric in only one of the runs. The message has no checksum and no version."""
     manifest(tmp_path, engine=ENGINE, metrics=["context_recall", "context_relevancy"])
     with pytest.raises(RunDirectoryError) as refused:
         localjudge.evaluate(ROWS, out=tmp_path, engine=ENGINE, metrics=["context_recall"])
     lines = [line.strip() for line in refused.value.message.splitlines()[1:]]
     assert lines == ["rows: 1 there, 2 now", "the data differ", "that run has context_relevancy, this one does not"]
+
+
+FILES = sorted((Path(__file__).parent / "manifests").glob("*.json"))
+
+
+def read(file: Path, directory: Path) -> Manifest:
+    (directory / MANIFEST).write_bytes(file.read_bytes())
+    found = read_manifest(directory)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_manifests_of_earlier_versions_round_trip_byte_for_byte(file: Path, tmp_path: Path) -> None:
+    earlier = read(file, tmp_path)
+    with closing(RunDirectory(tmp_path)) as directory:
+        write_manifest(directory, earlier)
+    assert (tmp_path / MANIFEST).read_bytes() == file.read_bytes()
+    assert signature(earlier.judge, earlier.data) == earlier.signature
+
+
+def test_unknown_ingredients_are_kept_and_signed(tmp_path: Path) -> None:
+    file = tmp_path / "later.json"
+    text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
+    later = '"later": {"b": 1, "a": 2.50},\n    "segmenter": {'
+    file.write_text(text.replace('"segmenter": {', later), encoding="utf-8")
+    read_back = read(file, tmp_path)
+    assert list(read_back.judge.as_json)[:3] == ["engine", "judge", "later"]
+    assert signature(read_back.judge, read_back.data) != read_back.signature
+
+
+def test_a_run_of_several_judges_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "combined.json"
+    text = (FILES[0].parent / "reference.json").read_text(encoding="utf-8")
+    file.write_text(text.replace('"engine": "llama.cpp"', '"engine": "combined"'), encoding="utf-8")
+    with pytest.raises(RunDirectoryError, match="combines several judges"):
+        read(file, tmp_path)

@@ -50,15 +50,10 @@ def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
     )
 
 
-@given(st.text(st.characters(categories=None, exclude_categories=())))
+@given(st.text(st.characters(categories=None, exclude_categories=())), st.floats(0, 1))
 @settings(deadline=None)
-def test_any_text_round_trips_as_one_utf8_line(text: str) -> None:
+def test_any_values_round_trip_as_one_utf8_line(text: str, p_yes: float) -> None:
     """Python's `splitlines` also breaks at U+2028 and U+0085."""
-    line = json_line({"text": text})
+    line = json_line({"text": text, "p_yes": p_yes})
     assert line.encode().decode().splitlines() == [line[:-1]]
-    assert json.loads(line) == {"text": text}
-
-
-@given(st.floats(0, 1))
-def test_a_probability_reads_back_exactly(p_yes: float) -> None:
-    assert json.loads(json_line({"p_yes": p_yes})) == {"p_yes": p_yes}
+    assert json.loads(line) == {"text": text, "p_yes": p_yes}

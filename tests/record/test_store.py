@@ -35,37 +35,26 @@ def store(path: Path) -> Iterator[Store]:
 
 
 def selected(path: Path, query: str) -> list[object]:
-    """Read through a second connection."""
     with closing(sqlite3.connect(path)) as other:
         return other.execute(query).fetchall()
 
 
-def test_an_answer_survives_reopening_exactly(path: Path) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because"),
+        NoAnswer(error="it does not fit"),
+        NoAnswer(error="it does not fit", legal_mass=0.25),
+    ],
+)
+def test_an_answer_survives_reopening_exactly(path: Path, store: Store, answer: Answer | NoAnswer) -> None:
+    """A second connection sees it while the first is open."""
     request = keyed("One.")
-    answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
-    with closing(Store(path)) as store:
-        store.add_requests({request.key: request}, [])
-        store.add_answers({request.key: answer})
+    store.add_requests({request.key: request}, [])
+    store.add_answers({request.key: answer})
     with closing(Store(path)) as again:
         assert again.answers_to([request.key, "another"]) == {request.key: answer}
         assert again.answer_count == 1
-
-
-@pytest.mark.parametrize("legal_mass", [None, 0.25])
-def test_the_reason_for_a_missing_answer_survives_reopening(path: Path, store: Store, legal_mass: float | None) -> None:
-    """It includes the probability of valid answers, for the median in the summary."""
-    request, none = keyed("One."), NoAnswer(error="it does not fit", legal_mass=legal_mass)
-    store.add_requests({request.key: request}, [])
-    store.add_answers({request.key: none})
-    assert store.answers_to([request.key]) == {request.key: none}
-
-
-def test_an_answer_survives_an_unclosed_process(path: Path, store: Store) -> None:
-    """A second connection sees it while the first is open, so it is committed."""
-    request = keyed("One.")
-    store.add_requests({request.key: request}, [])
-    store.add_answers({request.key: NoAnswer(error="it does not fit")})
-    assert selected(path, "SELECT error FROM answer") == [("it does not fit",)]
 
 
 def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, store: Store) -> None:
@@ -84,7 +73,6 @@ def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) 
 
 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
-    """Both differ from texts that look like their escapes."""
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
     store.add_requests(
@@ -93,7 +81,6 @@ def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
 
 
 def test_requests_that_differ_anywhere_have_different_keys() -> None:
-    """Engine, text, trust, cut points, grammar, entry."""
     path = ((Piece(text="ab", trusted=True),), (_user("c"),))
     request = VerdictRequest(path=path, grammar=GRAMMAR)
     others = [
@@ -126,7 +113,6 @@ def test_a_store_is_not_created_through_a_broken_link(path: Path) -> None:
 
 
 def test_many_answers_are_found_again(store: Store) -> None:
-    """More than one statement can name; repeated questions are stored once."""
     requests = {request.key: request for request in (keyed(f"Statement {number}.") for number in range(1201))}
     for _ in range(2):
         store.add_requests(requests, [])

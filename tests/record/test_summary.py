@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.record.files import MetricSummary, Summary, Totals, VerdictSummary
+from localjudge.record.files import MetricSummary, Totals, VerdictSummary
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.stats.interval import mean_interval
 from localjudge.types import Failed, JudgeCard, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
@@ -11,7 +11,6 @@ CARD = JudgeCard(name="scripted")
 
 
 def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
-    """Summarise one metric; `clusters` names each sample's group by a letter."""
     evaluations = [
         Evaluation(str(number), "m", Scored(value=outcome) if isinstance(outcome, float) else outcome)
         for number, outcome in enumerate(outcomes)
@@ -29,19 +28,15 @@ def test_mean_skips_failed_samples_and_bounds_count_them_as_0_and_1() -> None:
     assert summary.bounds == pytest.approx((0.5, 5 / 6))
 
 
-def test_the_summary_interval_equals_the_interval_of_the_scores() -> None:
+def test_intervals_and_clusters_are_those_of_the_scored_samples() -> None:
+    """Without the undefined sample, groups x, x, y remain. One group has no interval."""
     interval = mean_interval([1.0, 0.5, 0.25])
     assert metric(1.0, NO, 0.5, 0.25).ci95 == (interval.low, interval.high)
-
-
-def test_clusters_belong_to_the_scored_samples() -> None:
-    """Without the undefined sample, groups x, x, y remain. One group has no interval."""
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])
     summary = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
     assert (summary.ci95, summary.clusters, summary.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
     alone = metric(1.0, 0.5, clusters="xx")
     assert (alone.mean, alone.ci95, alone.clusters, alone.interval and alone.interval.limits) == (0.75, None, 1, None)
-    assert alone.interval is not None
 
 
 @pytest.mark.parametrize(("outcomes", "bounds"), [([], None), ([NO, NO], None), ([FAIL], (0.0, 1.0))])
@@ -49,12 +44,6 @@ def test_nothing_scored_has_no_mean(outcomes: list[Outcome], bounds: tuple[float
     summary = metric(*outcomes)
     assert (summary.mean, summary.ci95, summary.bounds) == (None, None, bounds)
     assert (summary.scored, summary.undefined, summary.failed) == (0, outcomes.count(NO), outcomes.count(FAIL))
-
-
-def test_too_many_failures_are_named() -> None:
-    metrics, verdicts = {"m": metric(1.0, FAIL, FAIL)}, decidedness()
-    summary = Summary(signature="", threshold=0.5, samples=3, judge=CARD, verdicts=verdicts, metrics=metrics)
-    assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
 
 
 def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
@@ -67,7 +56,7 @@ def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
 def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
     """.41, .5 and .6 of four are within .1 of .5; of the masses .002, .2, .8, .9 and 1 the median is .8.
 
-    An invalid answer has a mass. A label without a model has neither and is not counted.
+    An invalid answer has a mass. A label without a model has neither. Of two masses the lower counts.
     """
     verdicts = (
         Verdict(label=0, p_yes=0.41, legal_mass=0.2),
@@ -79,6 +68,10 @@ def test_near_threshold_verdicts_and_median_valid_mass_by_hand() -> None:
         Verdict(label=0),
     )
     assert decidedness(*verdicts) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
+    pair = (Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))
+    assert decidedness(*pair).median_legal_mass == 0.25
+    none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
+    assert decidedness(Verdict(label=0)) == none
 
 
 def test_rubric_levels_are_not_near_the_threshold() -> None:
@@ -89,13 +82,6 @@ def test_rubric_levels_are_not_near_the_threshold() -> None:
         judged = JudgedUnit(unit, Verdict(label=1, p_yes=p_yes, legal_mass=mass))
         totals.add([Evaluation("a", name, NO, (judged,))])
     assert totals.summary("", CARD).verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
-
-
-def test_median_valid_mass_is_the_lower_of_two_or_missing() -> None:
-    verdicts = (Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))
-    assert decidedness(*verdicts).median_legal_mass == 0.25
-    none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
-    assert decidedness(Verdict(label=0)) == none
 
 
 def test_a_summary_does_not_depend_on_the_order_of_evaluations() -> None:
@@ -110,6 +96,5 @@ def test_a_summary_does_not_depend_on_the_order_of_evaluations() -> None:
 
 
 def test_verdicts_on_windows_are_counted() -> None:
-    """Two of three depend on one window of contexts that do not fit."""
     verdicts = (Verdict(label=1, p_yes=0.9, window=number) for number in (0, None, 3))
     assert decidedness(*verdicts).windowed == 2

