@@ -28,11 +28,8 @@ EINSTEIN = Sample(
 
 def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:
     """Built 1889: yes. Paris: yes. Designed by Eiffel: no. (1 + 1 + 0) / 3."""
-    yes: dict[str, Label] = {
-        "The Eiffel Tower was built in 1889.": 1,
-        "It is located in Paris, France.": 1,
-        "Gustave Eiffel designed it.": 0,
-    }
+    yes: dict[str, Label] = {"The Eiffel Tower was built in 1889.": 1, "It is located in Paris, France.": 1}
+    yes["Gustave Eiffel designed it."] = 0
     assert score("context_recall", EIFFEL, yes) == Scored(value=2 / 3, numerator=2, denominator=3)
 
 
@@ -95,9 +92,7 @@ def test_context_precision_of_a_mixed_ranking() -> None:
     chunks = tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3, 4))
     sample = CAPITAL.model_copy(update={"retrieved_contexts": chunks})
     yes: dict[str, Label] = {"chunk 1": 1, "chunk 2": 0, "chunk 3": 1, "chunk 4": 1}
-    outcome = score("context_precision", sample, yes)
-    assert isinstance(outcome, Scored)
-    assert outcome.value == pytest.approx(29 / 36)
+    assert score("context_precision", sample, yes).model_dump()["value"] == pytest.approx(29 / 36)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +107,13 @@ def test_context_precision_of_a_mixed_ranking() -> None:
         ("context_precision", {"retrieved_contexts": ()}, "the contexts have no chunk"),
         ("context_precision", {"user_input": ""}, "there is no question"),
         ("context_precision", {"reference": ""}, "there is no reference"),
+        ("context_precision(against=response)", {"response": " "}, "there is no response"),
+        ("answer_relevancy", {"response": "Paris.", "user_input": " "}, "there is no question"),
+        ("answer_relevancy", {"response": " "}, "the response has no sentence"),
+        ("context_sufficiency", {"user_input": "\n"}, "there is no question"),
+        ("refusal", {"response": ""}, "the response has no sentence"),
+        ("abstention", {"response": "Paris.", "user_input": ""}, "there is no question"),
+        ("abstention", {"response": " "}, "the response has no sentence"),
         ("noise_sensitivity", {"response": "\n"}, "the response has no sentence"),
         ("noise_sensitivity", {"response": "Paris.", "reference": ""}, "the reference has no sentence"),
         ("noise_sensitivity", {"response": "Paris.", "retrieved_contexts": ()}, "the contexts have no chunk"),
@@ -126,17 +128,7 @@ MATRIX = Sample(
     reference="One. Two. Three.",
     retrieved_contexts=tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3)),
 )
-SUPPORTS: dict[str, Label] = {
-    "One. | chunk 1": 1,
-    "One. | chunk 2": 0,
-    "One. | chunk 3": 1,
-    "Two. | chunk 1": 0,
-    "Two. | chunk 2": 0,
-    "Two. | chunk 3": 1,
-    "Three. | chunk 1": 0,
-    "Three. | chunk 2": 0,
-    "Three. | chunk 3": 0,
-}
+SUPPORTS = table({"One.": "101", "Two.": "001", "Three.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
 
 
 @pytest.mark.parametrize(
@@ -179,17 +171,9 @@ NOISE_VERDICTS = table(
 
 
 def test_noise_sensitivity_counts_wrong_sentences_supported_by_a_relevant_chunk() -> None:
-    """Misled and Both, of six sentences, with 6 * 4 + 3 verdicts."""
+    """Misled and Both, of six sentences. None without a relevant chunk, or with a right response."""
     assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(value=2 / 6, numerator=2, denominator=6)
-    assert len(NOISE_VERDICTS) == 27
-
-
-def test_without_a_relevant_chunk_there_is_no_noise() -> None:
     irrelevant = NOISE_VERDICTS | table({"It opened in 1936.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
-    assert score("noise_sensitivity", NOISE, irrelevant) == Scored(value=0, numerator=0, denominator=6)
-
-
-def test_a_right_response_is_not_sensitive_to_noise() -> None:
-    """Every sentence is in the reference: 0 / 6."""
     right = NOISE_VERDICTS | {key: 1 for key in NOISE_VERDICTS if key.endswith("| reference")}
-    assert score("noise_sensitivity", NOISE, right) == Scored(value=0, numerator=0, denominator=6)
+    for verdicts in (irrelevant, right):
+        assert score("noise_sensitivity", NOISE, verdicts) == Scored(value=0, numerator=0, denominator=6)

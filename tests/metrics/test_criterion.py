@@ -84,8 +84,6 @@ def test_prompts_show_only_the_fields_of_the_criterion() -> None:
     ],
 )
 def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason: str) -> None:
-    """Runs ignore marks without a letter or digit; this test uses the segmenter directly."""
-
     def spoken(text: str) -> list[Any]:
         return [span for span in sentences(text) if any(map(str.isalnum, span.text))]
 
@@ -102,11 +100,8 @@ def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason:
         ({"question": "?" * 4_001}, "at most 4000"),
         ({"question": "Is it \ud800?"}, "valid string, unable to parse"),
         ({"colour": "red"}, "Extra inputs"),
-        ({"of": "word"}, "'response', 'sentence' or 'chunk'"),
-        ({"shows": ["id"]}, "Input should be"),
         ({"shows": ["response"]}, "what else is shown"),
         ({"levels": {1: "bad", 5: "good"}}, "each of the levels"),
-        ({"levels": LEVELS | {3: " "}}, "levels.3: String should have at least 1"),
         ({"levels": LEVELS | {6: "more"}}, "each of the levels"),
         ({"levels": LEVELS, "good": "no"}, "level 5 of a rubric is the best"),
         ({"examples": [{"text": "x", "answer": "maybe"}]}, "'yes', 'no'"),
@@ -114,7 +109,6 @@ def test_criteria_without_units_are_undefined(fields: Any, changed: Any, reason:
         ({"levels": LEVELS, "examples": [{"text": "x", "answer": "yes"}]}, "the answer of example 1 is a level"),
         ({"shows": ["user_input"], "examples": [{"text": "x", "answer": "yes"}]}, "example 1 gives nothing, and"),
         ({"examples": [{"text": "x", "answer": "yes", "reference": "y"}]}, "gives reference, and nothing is shown"),
-        ({"examples": [{"text": "x", "answer": "yes"}] * 17}, "at most 16"),
     ],
 )
 def test_an_invalid_criterion_is_refused(fields: dict[str, Any], complaint: str) -> None:
@@ -160,26 +154,17 @@ def test_file_and_python_criteria_are_equal(tmp_path: Path) -> None:
     assert criteria_of(None) == criteria_of([]) == ()
 
 
-@pytest.mark.parametrize(
-    ("criteria", "problem"),
-    [
-        *((wrong, r"must be TOML files or a localjudge\.Criterion, got (5|None)") for wrong in (5, [5], [None])),
-        ([own(), own(good="no")], "two different criteria are called 'kind'"),
-    ],
-)
-def test_invalid_lists_of_criteria_are_refused(criteria: object, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        criteria_of(criteria)
+def test_invalid_lists_of_criteria_are_refused() -> None:
+    for criteria in (5, [5], [None]):
+        with pytest.raises(InputError, match="must be TOML files or a localjudge"):
+            criteria_of(criteria)
+    with pytest.raises(InputError, match="two different criteria are called 'kind'"):
+        criteria_of([own(), own(good="no")])
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [
-        (b"name = ", "is not TOML"),
-        (b"\xff\xfe", "is not TOML"),
-        (b'name = "kind"', "cannot be made: question: Field required"),
-        (b'name = "kind"\nquestion = 5', "question: Input should be a valid string"),
-    ],
+    [(b"name = ", "is not TOML"), (b"\xff\xfe", "is not TOML"), (b'name = "kind"', "question: Field required")],
 )
 def test_a_file_without_criteria_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
     file = tmp_path / "kind.toml"

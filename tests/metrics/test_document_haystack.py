@@ -14,17 +14,12 @@ from hypothesis import strategies as st
 from localjudge.errors import SampleError
 from localjudge.metrics import Context
 from localjudge.metrics.documents import (
-    DOCUMENT_MAP,
-    DOCUMENT_MRR,
     DOCUMENT_NDCG,
-    DOCUMENT_RECALL_MULTI_HIT,
-    DOCUMENT_RECALL_SINGLE_HIT,
-    RankingMeasure,
     hit_rate_at,
     precision_at,
     recall_at,
 )
-from tests.metrics.conftest import score_lists
+from tests.metrics.conftest import OURS, score_lists
 
 if TYPE_CHECKING:
     from haystack import Document
@@ -33,13 +28,6 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is impo
 
 Questions = Sequence[Sequence[Context]]
 
-OURS: dict[str, RankingMeasure] = {
-    "single_hit": DOCUMENT_RECALL_SINGLE_HIT,
-    "multi_hit": DOCUMENT_RECALL_MULTI_HIT,
-    "mrr": DOCUMENT_MRR,
-    "map": DOCUMENT_MAP,
-    "ndcg": DOCUMENT_NDCG,
-}
 COMPARED_BY = ["content", "id", "meta.a", "meta.a.b", "meta.missing"]
 
 

@@ -68,16 +68,14 @@ def test_an_exception_fails_the_sample_with_file_and_line() -> None:
 
     bad, good = evaluate_samples([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask)
     line = divide.__code__.co_firstlineno + 2
-    assert bad.outcome == Failed(
-        reason="json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 "
-        f"(char 1) (test_foreign.py:{line})"
-    )
+    assert isinstance(bad.outcome, Failed)
+    assert bad.outcome.reason.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert bad.outcome.reason.endswith(f"(test_foreign.py:{line})")
     assert good.outcome == Scored(value=1)
 
 
 @pytest.mark.parametrize("tasks", ["x", [3]])
 def test_a_step_that_is_not_a_task_fails_the_sample(tasks: Any) -> None:
-    """It ended the run: a text has no `unit`."""
     assert reason(Judged(lambda: (yield tasks))) == f"the metric asked {tasks[0]!r}, which is no task"
 
 
