@@ -24,11 +24,8 @@ def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Pa
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("not JSON", "is not a manifest"),
-        ("null", "is not a manifest"),
-        ('{"layers": [5]}', "is not a manifest"),
+        *((content, "is not a manifest") for content in ("not JSON", "null", '{"layers": [5]}', "[" * 100_000)),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": 5}]}, "is not a manifest"),
-        ("[" * 100_000, "is not a manifest"),
         ('{"layers": []}', "names 0 GGUF files"),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}] * 2}, "names 2 GGUF files"),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:../../etc/passwd"}]}, "can be used with one"),
@@ -45,10 +42,8 @@ def test_a_manifest_that_names_no_model_is_skipped(tmp_path: Path, content: obje
 def test_an_ollama_model_with_an_adapter_is_another_model(tmp_path: Path, model: Path) -> None:
     pulled(tmp_path, "registry.ollama.ai/library/base/1b", model)
     (digest,) = (path.name.replace("-", ":") for path in (tmp_path / "blobs").iterdir())
-    layers = [
-        {"mediaType": MODEL_LAYER, "digest": digest},
-        {"mediaType": "application/vnd.ollama.image.adapter", "digest": digest},
-    ]
+    kinds = (MODEL_LAYER, "application/vnd.ollama.image.adapter")
+    layers = [{"mediaType": kind, "digest": digest} for kind in kinds]
     manifest(tmp_path, "registry.ollama.ai/library/tuned/1b", {"layers": layers})
     entries = list(layouts.models_in("ollama", tmp_path))
     assert set(models(entries)) == {"ollama:base:1b"}
@@ -56,7 +51,6 @@ def test_an_ollama_model_with_an_adapter_is_another_model(tmp_path: Path, model:
 
 
 def test_hub_models_are_named_by_repository_and_quantisation(tmp_path: Path, model: Path) -> None:
-    """Other files beside a model do not take its name."""
     for file in ("m-Q4_K_M.gguf", "m-UD-Q4_K_XL.gguf", "BF16/m-BF16.gguf", "mmproj-F16.gguf"):
         downloaded(tmp_path, "org/repo-GGUF", file, model)
     downloaded(tmp_path, "org/single", "weights.gguf", model)
@@ -64,18 +58,12 @@ def test_hub_models_are_named_by_repository_and_quantisation(tmp_path: Path, mod
         downloaded(tmp_path, "org/two", file, model)
     downloaded(tmp_path, "org/no-gguf", "model.safetensors", model)
     assert set(models(layouts.models_in("hf", tmp_path))) == {
-        "hf:org/repo-GGUF:Q4_K_M",
-        "hf:org/repo-GGUF:UD-Q4_K_XL",
-        "hf:org/repo-GGUF:BF16",
-        "hf:org/repo-GGUF/mmproj-F16.gguf",
-        "hf:org/single",
-        "hf:org/two/small-Q4_0.gguf",
-        "hf:org/two/large-Q4_0.gguf",
+        *(f"hf:org/repo-GGUF{name}" for name in (":Q4_K_M", ":UD-Q4_K_XL", ":BF16", "/mmproj-F16.gguf")),
+        *("hf:org/single", "hf:org/two/small-Q4_0.gguf", "hf:org/two/large-Q4_0.gguf"),
     }
 
 
 def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path) -> None:
-    """Files that exist only in an older commit are found too."""
     other = gguf(tmp_path / "other.gguf", template=False)
     downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", model, commit="f" * 40)
     downloaded(tmp_path, "org/repo", "m-Q8_0.gguf", model, commit="f" * 40)
@@ -145,9 +133,7 @@ def test_quantisation_is_read_from_the_end_of_a_name(file: str, named: str | Non
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    content=st.one_of(st.binary(max_size=80), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
-)
+@given(content=st.binary(max_size=80) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
 def test_any_ollama_manifest_is_listed_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))

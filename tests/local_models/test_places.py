@@ -105,27 +105,21 @@ def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> 
         places.named("ollama:short")
 
 
-@pytest.mark.parametrize("name", ["qwen3:8b", "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"])
-def test_names_without_a_program_prefix_are_not_program_models(user: Path, name: str) -> None:
-    assert places.named(name) is None
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        *((name, "ollama:qwen3:8b") for name in ("qwen3:8b", "library/qwen3:8b")),
-        *((f"{host}org/repo:Q4_K_M", "hf:org/repo:Q4_K_M") for host in ("", "hf.co/")),
+        *((name, ["ollama:qwen3:8b"]) for name in ("qwen3:8b", "library/qwen3:8b")),
+        *((f"{host}org/repo:Q4_K_M", ["hf:org/repo:Q4_K_M"]) for host in ("", "hf.co/")),
+        ("same", ["hf:org/other", "lmstudio:p/m"]),
     ],
 )
-def test_a_name_without_its_program_gets_a_hint(stores: Path, name: str, meant: str) -> None:
+def test_a_name_without_its_program_gets_a_hint(
+    user: Path, model: Path, stores: Path, name: str, meant: list[str]
+) -> None:
+    gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
+    downloaded(user / ".cache" / "huggingface" / "hub", "org/other", "same.gguf", model)
+    for other in (name, "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"):
+        assert places.named(other) is None
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
-    assert caught.value.hint == f"did you mean judge={meant!r}?"
-
-
-def test_hint_lists_every_program_that_knows_the_name(user: Path, model: Path) -> None:
-    gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
-    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "same.gguf", model)
-    with pytest.raises(ModelError) as caught:
-        model_registry.find("same")
-    assert caught.value.hint == "did you mean judge='hf:org/repo' or judge='lmstudio:p/m'?"
+    assert caught.value.hint == f"did you mean {' or '.join(f'judge={source!r}' for source in meant)}?"
