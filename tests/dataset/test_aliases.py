@@ -7,6 +7,8 @@ from localjudge.dataset import load
 from localjudge.errors import DataError, InputError
 from localjudge.types import Context, Sample
 
+X = (Context(text="x"),)
+
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
     return load([{"id": "1", **row}], mapping=mapping).samples[0]
@@ -15,17 +17,13 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
 @pytest.mark.parametrize(
     ("rows", "columns", "field"),
     [
-        ([{"answer": "a", "response": "b"}], "response and answer", "response"),
         ([{"answer": "a"}, {"response": "b"}], "response and answer", "response"),
         ([{"question": "a", "user_input": None}], "user_input and question", "user_input"),
-        ([{"contexts": [], "context": "c"}], "contexts and context", "retrieved_contexts"),
         ([{"ground_truth": "a", "ground_truths": ["a"]}], "ground_truth and ground_truths", "reference"),
         ([{"documents": ["Some text."], "chunks": ["Some text."]}], "documents and chunks", "retrieved_contexts"),
     ],
 )
-def test_two_columns_for_one_field_are_an_error_that_says_how_to_choose(
-    rows: list[dict[str, Any]], columns: str, field: str
-) -> None:
+def test_two_columns_for_one_field_are_refused(rows: list[dict[str, Any]], columns: str, field: str) -> None:
     with pytest.raises(DataError, match=f"the columns {columns} both give {field}") as caught:
         load(rows)
     assert f"mapping={{'{field}': '{columns.partition(' ')[0]}'}}" in str(caught.value.hint)
@@ -38,17 +36,8 @@ def test_two_columns_for_one_field_are_an_error_that_says_how_to_choose(
         ({"Frage": "q", "meta": {"gold": "r"}}, {"user_input": "Frage", "reference": "meta.gold"}, {"reference": "r"}),
         ({"answer": "r", "question": "q"}, {"reference": "answer"}, {"reference": "r", "response": None}),
         ({"a.b": "x", "a": {"b": "y"}}, {"user_input": "a.b"}, {"user_input": "x"}),
-        (
-            {"a,b": "t", "a": "x", "b": "y", "question": "q"},
-            {"retrieved_contexts": "a,b"},
-            {"retrieved_contexts": (Context(text="t"),)},
-        ),
-        # A mapping may use the ids as texts.
-        (
-            {"question": "q", "retrieved_context_ids": ["x"]},
-            {"retrieved_contexts": "retrieved_context_ids"},
-            {"retrieved_contexts": (Context(text="x"),)},
-        ),
+        ({"a,b": "x", "a": "t", "b": "t"}, {"retrieved_contexts": "a,b"}, {"retrieved_contexts": X}),
+        ({"retrieved_context_ids": ["x"]}, {"retrieved_contexts": "retrieved_context_ids"}, {"retrieved_contexts": X}),
     ],
 )
 def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], values: dict[str, Any]) -> None:
@@ -59,11 +48,10 @@ def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], 
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"quest": "q"}, "the mapping quest=q is not of one of our fields"),
-        ({"reference": "gold"}, "the mapping reference=gold names a column that no row of rows has"),
-        # A misspelt column must not be dropped silently; a text has one column.
-        ({"retrieved_contexts": "a,missing"}, "names a column that no row of rows has"),
-        ({"reference": "a,b"}, "names a column that no row of rows has"),
+        ({"quest": "q"}, "quest=q is not of one of our fields"),
+        ({"reference": "gold"}, "reference=gold names a column that no row"),
+        ({"retrieved_contexts": "a,missing"}, "names a column that no row"),
+        ({"reference": "a,b"}, "names a column that no row"),
     ],
 )
 def test_a_wrong_mapping_is_refused(mapping: dict[str, str], message: str) -> None:
@@ -104,23 +92,15 @@ def test_an_ambiguous_name_is_used_if_no_other_column_gives_the_field(field: str
     ],
 )
 def test_an_ambiguous_column_without_texts_is_ignored(column: str, value: Any) -> None:
-    """It may hold labels, scores, counts or ids."""
     assert load([{"question": "q", column: value}]).mapping == {"user_input": "question"}
 
 
 def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
-    """Texts, lists and objects in the order of the mapping; empty cells are no contexts."""
-    rows: list[dict[str, Any]] = [
-        {"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]},
-        {"a": None, "c": "t5"},
-        {"a": None},
-    ]
+    rows = [{"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]}, {"a": None, "c": "t5"}, {"a": None}]
     mapped = load(rows, mapping={"retrieved_contexts": "a,b,c"})
-    texts = [
-        sample.retrieved_contexts and [context.text for context in sample.retrieved_contexts]
-        for sample in mapped.samples
-    ]
-    assert texts == [["t1", "t2", "t3", "t4"], ["t5"], None]
+    read = [sample.retrieved_contexts for sample in mapped.samples]
+    assert [[context.text for context in contexts or ()] for contexts in read] == [["t1", "t2", "t3", "t4"], ["t5"], []]
+    assert read[2] is None
     assert mapped.extras == ({}, {}, {})
     (tmp_path / "a.csv").write_text('question,context_1,context_2\nq,t1,"[""t2"", ""t3""]"\nr,,t4\n')
     data = load(tmp_path / "a.csv", mapping={"retrieved_contexts": "context_1,context_2"})

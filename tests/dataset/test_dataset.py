@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -6,6 +7,10 @@ from localjudge.dataset import load
 from localjudge.errors import InputError
 
 CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page": 3}}
+ROW: dict[str, Any] = {
+    **{"question": "q", "contexts": [], "n": None, "l": ["x", "y"], "l.0": "a column"},
+    "a": {"b": [{"c": 1}, {"c": 2}], "0": "key", "": "nothing"},
+}
 
 
 @pytest.mark.parametrize(
@@ -21,7 +26,6 @@ CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page"
     ],
 )
 def test_any_change_of_a_sample_changes_the_fingerprint(changed: dict[str, Any]) -> None:
-    """Including the order of contexts, which determines context precision."""
     row: dict[str, Any] = {"id": "1", "user_input": "q", "reference": "r", "response": "a"}
     row |= {"retrieved_contexts": [CONTEXT, "d"], "reference_contexts": ["g"]}
     assert load([row]).fingerprint != load([{**row, **changed}]).fingerprint
@@ -29,11 +33,8 @@ def test_any_change_of_a_sample_changes_the_fingerprint(changed: dict[str, Any])
 
 def test_the_fingerprint_is_stable() -> None:
     """Another value here would make finished runs unusable."""
-    row = {
-        "id": "1",
-        "user_input": "qé",
-        "retrieved_contexts": [{"text": "c", "score": 0.1, "meta": {"b": 1, "a": []}}],
-    }
+    contexts = [{"text": "c", "score": 0.1, "meta": {"b": 1, "a": []}}]
+    row = {"id": "1", "user_input": "qé", "retrieved_contexts": contexts}
     assert load([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
 
 
@@ -59,15 +60,20 @@ def test_a_column_may_be_all_null_and_nan_is_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "value"),
     [
-        ("missing", "the data has no column missing"),
-        ("meta.missing", "the data has no column meta.missing"),
-        ("contexts", "the data has no column contexts"),
-        ("tags", "the column tags holds a list of 1, not a text or a number"),
+        *(("a.b.0.c", 1), ("a.b.1.c", 2), ("a.b.-1.c", 2), ("a.b.-2.c", 1), ("a.0", "key"), ("a.", "nothing")),
+        *(("l.1", "y"), ("l.0", "a column"), ("n", None)),
     ],
 )
-def test_a_missing_or_nested_column_is_refused(name: str, message: str) -> None:
-    row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
-    with pytest.raises(InputError, match=message):
-        load([row]).column(name)
+def test_a_name_with_dots_reaches_into_objects_and_lists(name: str, value: Any) -> None:
+    assert load([ROW]).column(name) == (value,)
+
+
+def test_a_missing_or_nested_column_is_refused() -> None:
+    nowhere = ("a.b.2.c", "a.b.-3.c", "a.b.c", "a.b.0.d", "a.b.+1.c", "a.b.٠.c", "l.1.0", "n.0", "z.0", "z", "contexts")
+    for name in nowhere:
+        with pytest.raises(InputError, match=rf"the data has no column {re.escape(name)}"):
+            load([ROW]).column(name)
+    with pytest.raises(InputError, match="the column l holds a list of 2"):
+        load([ROW]).column("l")

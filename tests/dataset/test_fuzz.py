@@ -19,6 +19,7 @@ from localjudge.types import Context, Sample
 
 pytestmark = pytest.mark.engine
 
+Form = Callable[[list[Sample]], bytes]
 FUZZ = settings(deadline=None, max_examples=150)
 NAMES = sorted({name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names})
 ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
@@ -28,16 +29,10 @@ any_scalar = st.none() | st.booleans() | st.integers() | st.floats() | any_text
 any_value = st.recursive(
     any_scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3), max_leaves=8
 )
-context_like = st.fixed_dictionaries(
-    {},
-    optional={
-        name: any_value
-        for name in ("text", "content", "page_content", "id", "doc_id", "meta", "metadata", "score", "x")
-    },
-)
-row_like = st.dictionaries(
-    st.sampled_from(NAMES) | any_text, any_value | any_text | st.lists(context_like | any_text, max_size=3), max_size=5
-)
+context_names = ("text", "content", "page_content", "id", "doc_id", "meta", "metadata", "score", "x")
+context_like = st.fixed_dictionaries({}, optional=dict.fromkeys(context_names, any_value))
+cells = any_value | any_text | st.lists(context_like | any_text, max_size=3)
+row_like = st.dictionaries(st.sampled_from(NAMES) | any_text, cells, max_size=5)
 row_or_value: st.SearchStrategy[Any] = row_like | any_value
 
 sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(lambda text: not says_nothing(text))
@@ -67,7 +62,6 @@ def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
 
 
 def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Dataset | None:
-    """Load a file with this content. Return None if it is refused with a localjudge error."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (f"data.{ending}" if ending else "data")
         path.write_bytes(content)
@@ -137,11 +131,7 @@ def test_any_bytes_are_read_or_refused(content: bytes, ending: str) -> None:
     share=st.just(1) | st.floats(0, 1),
 )
 def test_a_damaged_file_is_read_or_refused(
-    samples: list[Sample],
-    edits: list[tuple[float, bytes]],
-    form: Callable[[list[Sample]], bytes],
-    ending: str,
-    share: float,
+    samples: list[Sample], edits: list[tuple[float, bytes]], form: Form, ending: str, share: float
 ) -> None:
     content = form(samples)
     content = content[: int(share * len(content))]

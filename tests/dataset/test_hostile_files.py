@@ -32,23 +32,16 @@ def zipped() -> bytes:
     ("name", "content", "said"),
     [
         ("a.jsonl", b"", "a.jsonl has no rows"),
-        ("a.jsonl", b"\n \n", "a.jsonl has no rows"),
         ("a.json", b"[]", "a.json has no rows"),
         ("a.json", b'{"results": []}', "a.json has no rows"),
-        ("a.csv", b"", "a.csv has no rows"),
         ("a.csv", b"question,contexts\n", "a.csv has no rows"),
         ("a.jsonl.gz", gzip.compress(b"", mtime=0), "a.jsonl.gz has no rows"),
         ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is not valid JSON: Extra data"),
         ("a.json", b"[" * 100_000, "a.json is not valid JSON: values nested too deep"),
         ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
-        (
-            "a.json",
-            b'[\n\n{"question": "caf\xe9"}]',
-            "a.json, row 1: question: found the byte 0xE9, which is not UTF-8",
-        ),
+        ("a.json", b'[\n\n{"question": "caf\xe9"}]', "a.json, row 1: question: found the byte 0xE9"),
         ("a.json", b'{"question": ["a"],\n "answer": ["a", "b"]}', "not of the same rows (question: 1, answer: 2)"),
-        ("a.json", b'{"question": ["a"],\n "answer": "b"}', "not of the same rows (question: 1, answer: not a list)"),
         ("a.jsonl", b'{"question": ' * 100_000, "a.jsonl:1: found invalid JSON: values nested too deep"),
         ("a.jsonl", b'{"question": ' + b"9" * 5000 + b"}", "a.jsonl:1: found invalid JSON: Exceeds the limit"),
         ("a.jsonl", bytes(range(256)) * 9, "a.jsonl is not text: 261 of its first 2,304 bytes are control characters"),
@@ -85,39 +78,24 @@ def test_a_broken_file_is_refused_with_the_reason(tmp_path: Path, name: str, con
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("columns", "names", "said"),
-    [
-        ([["a"], ["b"]], ["question", "question"], r"a\.parquet has two columns question"),
-        ([[b"caf\xe9"]], ["question"], r"a\.parquet holds text that is not UTF-8"),
-    ],
-)
-def test_a_table_with_impossible_values_is_refused(
-    tmp_path: Path, columns: list[list[Any]], names: list[str], said: str
-) -> None:
+@pytest.mark.parametrize(("cells", "said"), [(["a", "b"], "two columns question"), ([b"caf\xe9"], "is not UTF-8")])
+def test_a_table_with_impossible_values_is_refused(tmp_path: Path, cells: list[Any], said: str) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    arrays = [pyarrow.array(cells, pyarrow.binary()).view(pyarrow.string()) for cells in columns]
-    parquet.write_table(pyarrow.table(arrays, names=names), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=said):
+    arrays = [pyarrow.array([cell], pyarrow.binary()).view(pyarrow.string()) for cell in cells]
+    parquet.write_table(pyarrow.table(arrays, names=["question"] * len(cells)), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=rf"a\.parquet .*{said}"):
         load(tmp_path / "a.parquet")
 
 
 def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
     text = "one\u2028two\u2029three\x85four\x0bfive"
-    (tmp_path / "a.jsonl").write_text(json.dumps({"question": text}, ensure_ascii=False).replace("\\u000b", "\\u000b"))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"question": text}, ensure_ascii=False))
     (tmp_path / "a.csv").write_text(f"question\n{text}\n", encoding="utf-8")
     assert load(tmp_path / "a.jsonl").samples == load(tmp_path / "a.csv").samples
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is a folder\n  hint: name the files in it"):
-        load(tmp_path)
-
-
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
-def test_a_device_and_a_socket_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_and_a_socket_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("s")
@@ -141,12 +119,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
         pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         parquet.write_table(pyarrow.table({"question": ["q"] * 10_000}), path)
     else:
-        rows = {
-            "jsonl": ROW * 10_000,
-            "json": b"[" + b",".join([ROW] * 10_000) + b"]",
-            "csv": b"question\n" + b"q\n" * 50_000,
-        }
-        path.write_bytes(rows[ending])
+        csv, array = b"question\n" + b"q\n" * 50_000, b"[" + b",".join([ROW] * 10_000) + b"]"
+        path.write_bytes({"jsonl": ROW * 10_000, "json": array, "csv": csv}[ending])
     reading = read(Source(str(path)), {})
     next(reading)
     size = path.stat().st_size

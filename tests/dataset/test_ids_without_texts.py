@@ -49,11 +49,7 @@ def test_an_id_column_gives_contexts_without_texts(ids: list[Any]) -> None:
 
 def test_a_sample_without_texts_is_stored_and_read_back() -> None:
     sample = Sample(id="1", retrieved_contexts=contexts("a"), reference_contexts=(Context(text="t"),))
-    assert load([sample]).samples == (sample,)
-    assert load([json.loads(sample.model_dump_json())]).samples == (sample,)
-
-
-def test_a_context_without_text_and_id_is_refused() -> None:
+    assert load([sample]).samples == load([json.loads(sample.model_dump_json())]).samples == (sample,)
     with pytest.raises(InputError, match="a context has a text, an id or both"):
         Context(score=1)
 
@@ -67,16 +63,11 @@ def test_a_context_without_text_and_id_is_refused() -> None:
         ({"contexts": [], "retrieved_context_ids": ["a"]}, "found 1 for 0 contexts, expected one id for each context"),
         ({"contexts": TWO, "retrieved_context_ids": "x"}, "_context_ids: found text 'x', expected a list of ids"),
         ({"contexts": TWO, "retrieved_context_ids": ["x"]}, "found 1 for 2 contexts, expected one id for each context"),
-        (
-            {"contexts": TWO, "retrieved_context_ids": ["x", 1.5]},
-            "_context_ids[1]: found a number (1.5), expected",
-        ),
         ({"contexts": ["t", {"id": "a"}]}, "contexts[1]: found an id without a text, unlike the others"),
         ({"contexts": [{"id": "a", "body": "t"}]}, "contexts[0]: found an object with the keys id, body, expected"),
     ],
 )
 def test_incomplete_texts_are_not_taken_for_ids(row: dict[str, Any], said: str) -> None:
-    """A missing text among others, or a text under an unknown name."""
     with pytest.raises(DataError) as caught:
         load([row])
     assert said in str(caught.value)
@@ -86,13 +77,12 @@ def test_contexts_without_texts_are_compared_by_id_and_not_judged(tmp_path: Path
     """Row 1: b of (b), second of three; row 2: none of (e, f). Mean recall 1/2, mean reciprocal rank 1/4."""
     stream = io.StringIO()
     result = run(tmp_path, RAGAS, progress=Lines(stream))
-    compared = [f"document_{name}(compare_by=id)" for name in ("recall_single_hit", "recall_multi_hit", "mrr", "map")]
-    assert list(result.summary.metrics) == [*compared, "document_ndcg(compare_by=id)", "answer_relevancy"]
+    names = ("recall_single_hit", "recall_multi_hit", "mrr", "map", "ndcg")
+    assert [*result.summary.metrics] == [*(f"document_{name}(compare_by=id)" for name in names), "answer_relevancy"]
     assert result.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}
-    assert "reference_contexts, retrieved_contexts: ids and no texts, documents are compared by id" in stream.getvalue()
-    assert result.manifest.judge.metrics["document_mrr(compare_by=id)"].as_json == {"version": 1, "compare_by": "id"}
+    assert "documents are compared by id" in stream.getvalue()
     assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
@@ -104,7 +94,7 @@ def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path)
     ]
     stream = io.StringIO()
     result = run(tmp_path, rows, progress=Lines(stream))
-    assert "1 samples have contexts with ids and no texts: what reads texts is undefined for them" in stream.getvalue()
+    assert "1 samples have contexts with ids and no texts" in stream.getvalue()
     assert {(row.sample_id, row.status, row.detail) for row in result.scores if row.metric == "faithfulness"} == {
         ("ids", "undefined", "retrieved_contexts has ids and no texts"),
         ("texts", "scored", None),
@@ -137,6 +127,5 @@ DOCUMENT_METRICS = [name for name in catalog.our_names() if name.startswith("doc
 def test_incomparable_contexts_are_undefined(
     name: str, compare_by: str, retrieved: tuple[Context, ...], reason: str
 ) -> None:
-    """Two documents without texts do not have equal texts."""
     sample = Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a"))
     assert outcome_of(f"{name}(compare_by={compare_by})", sample) == Undefined(reason=reason)

@@ -51,17 +51,12 @@ def test_a_missing_element_is_left_out_with_its_id() -> None:
     rows = [{"question": "q", "contexts": ["a", "NaN", {"text": "-"}, "b"], "retrieved_context_ids": [*"wxyz"]}]
     data = load([*rows, {"question": "q", "contexts": ["nan"]}, {"question": "q", "contexts": []}])
     read = [sample.retrieved_contexts for sample in data.samples]
-    assert [[(context.text, context.id) for context in contexts or ()] for contexts in read] == [
-        [("a", "w"), ("b", "z")],
-        [],
-        [],
-    ]
+    assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
     assert read[1:] == [None, ()]
     assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: taken as missing"]
 
 
 def test_a_sample_keeps_missing_words_as_text() -> None:
-    """In a Sample, only None is missing."""
     assert load([Sample(id="1", response="None")]).samples[0].response == "None"
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,34 +10,26 @@ from localjudge.errors import DataError
 SOUND = {"question": "q"}
 
 
-def test_a_repeated_problem_is_one_line_with_count_and_three_places() -> None:
-    rows = [{"question": number} for number in range(50)]
+def test_problems_are_counted_and_shown_by_cause() -> None:
+    """A repeated problem is one line with three places; 20 causes are shown."""
     with pytest.raises(DataError) as caught:
-        load([*rows, SOUND])
+        load([*({"question": number} for number in range(50)), SOUND])
     lines = str(caught.value).splitlines()
-    assert lines[0] == "50 of 51 rows cannot be used, nothing was judged (problems: 50)"
-    where = "rows, row 1; rows, row 2; rows, row 3 and 47 more rows"
-    assert lines[1] == f"  {where}: question: found a number (0), expected text or null"
+    assert lines[0].startswith("50 of 51 rows cannot be used")
+    assert lines[1].startswith("  rows, row 1; rows, row 2; rows, row 3 and 47 more rows: question: found a number (0)")
     assert len(lines) == 3
-
-
-def test_the_first_twenty_causes_are_shown_and_all_problems_are_counted() -> None:
     with pytest.raises(DataError) as caught:
         load([{"question": {chr(ord("A") + number): 1}} for number in range(25)])
     lines = str(caught.value).splitlines()
-    assert len(lines) == 23
-    assert lines[21] == "  ... and 5 more"
+    assert (len(lines), lines[21]) == (23, "  ... and 5 more")
 
 
 def test_skipped_bad_rows_are_reported() -> None:
     data = load([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
     assert len(data.samples) == 2
     assert (data.skipped, data.problem_count) == (2, 3)
-    assert [str(problem) for problem in data.problems] == [
-        "rows, row 2: question: found a number (1), expected text or null",
-        "rows, row 2: answer: found a number (2), expected text or null",
-        "rows, row 3: found a number (7), expected an object with columns",
-    ]
+    places = ["rows, row 2: question", "rows, row 2: answer", "rows, row 3"]
+    assert [problem.partition(": found")[0] for problem in data.problems] == places
 
 
 def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
@@ -49,24 +42,20 @@ def test_a_broken_line_loses_only_its_own_row(tmp_path: Path) -> None:
 
 def test_an_object_in_place_of_a_text_is_refused_with_the_path_to_use() -> None:
     """Langfuse and MLflow store texts in objects with user-defined keys."""
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"keys frage(?s:.*)mapping={'user_input': 'input\.NAME'}"):
         load([{"input": {"frage": "q"}}])
-    assert "input: found an object with the keys frage, expected text or null" in str(caught.value)
-    assert "mapping={'user_input': 'input.NAME'}" in str(caught.value)
     assert load([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples
 
 
 def test_infinity_in_a_file_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": NaN, "answer": Infinity}\n')
-    with pytest.raises(DataError, match="problems: 1") as caught:
+    with pytest.raises(DataError, match=r"problems: 1(?s:.*)answer: found Infinity"):
         load(tmp_path / "a.jsonl")
-    assert "answer: found Infinity, expected text or null" in str(caught.value)
 
 
 def test_control_characters_in_column_names_are_escaped() -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=re.escape(r"(found: \x1b[2J\ud800)")):
         load([{"\x1b[2J\ud800": "x"}])
-    assert r"(found: \x1b[2J\ud800)" in str(caught.value)
 
 
 def test_unreadable_rows_are_reported_before_missing_columns(tmp_path: Path) -> None:

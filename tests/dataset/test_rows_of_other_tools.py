@@ -47,13 +47,11 @@ WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
     "autoevals": {"input": "q", "context": TWO, "expected": "r", "output": "a"},
     "Opik": {"input": "q", "context": TWO, "expected_output": "r", "output": "a"},
     "MLflow": {
-        "inputs": QUESTION,
-        "outputs": {"response": "a", "documents": TWO},
+        **{"inputs": QUESTION, "outputs": {"response": "a", "documents": TWO}},
         "expectations": {"expected_response": "r"},
     },
     "MLflow, with texts as outputs": {
-        "inputs": {"query": "q", "context": TWO},
-        "outputs": "a",
+        **{"inputs": {"query": "q", "context": TWO}, "outputs": "a"},
         "expectations": {"expected_response": "r", "guidelines": ["Be kind."]},
     },
     "LangSmith": {
