@@ -122,8 +122,13 @@ def test_an_invalid_label_row_is_refused_in_one_line(tmp_path: Path, change: dic
 def test_only_regular_label_files_are_written(tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("important")
-    make = {"link": Path.symlink_to, "hard link": Path.hardlink_to, "pipe": lambda path, _: os.mkfifo(path)}
-    make.get(kind, lambda path, _: path.mkdir())(tmp_path / LABELS, victim)
+    make: dict[str, Callable[[Path], object]] = {
+        "link": lambda path: path.symlink_to(victim),
+        "hard link": lambda path: path.hardlink_to(victim),
+        "pipe": os.mkfifo,
+        "directory": Path.mkdir,
+    }
+    make[kind](tmp_path / LABELS)
     with pytest.raises(InputError, match=r"labels\.jsonl"):
         append_labels(tmp_path, [row()])
     assert victim.read_text() == "important"
