@@ -18,7 +18,7 @@ from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """A full disk, an exhausted quota, a file-size limit."""
-RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "make room"), errno.EIO: "look at the disk", errno.ENOMEM: "free memory"}
+RETRY_HINTS = {**dict.fromkeys(NO_ROOM, "free disk space"), errno.EIO: "check the disk", errno.ENOMEM: "free memory"}
 """What to do before the same command is repeated."""
 
 
@@ -71,7 +71,7 @@ class UnfinishedRun(RunDirectoryError):
     """The run can be resumed."""
 
     def __init__(self, directory: Path, message: str) -> None:
-        super().__init__(message, hint="run the command that began it again to go on")
+        super().__init__(message, hint="repeat the command that started it to resume")
         self.directory = directory
 
 

@@ -8,7 +8,7 @@ A task is one question about one unit of text; the judge words it as prompt node
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -21,6 +21,9 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
+Use = Literal["ranking", "means", "thresholds"]
+"""Uses of a judge, each including those before it: compare systems, read a mean as a share, decide one verdict."""
+USES: tuple[Use, ...] = get_args(Use)
 
 
 class Record(BaseModel):

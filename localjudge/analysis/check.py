@@ -77,10 +77,10 @@ def parse_gate(text: str) -> Gate:
         raise InputError(f"{text!r} is not a gate", hint=_EXAMPLES)
     threshold, delta = float(parts["threshold"]), parts["delta"] is not None
     if not threshold and re.search("[1-9]", re.split("[eE]", parts["threshold"])[0]):
-        raise InputError(f"the gate {text!r} has a number that is too close to 0 to be told from it", hint=_EXAMPLES)
+        raise InputError(f"the number in the gate {text!r} is too close to 0", hint=_EXAMPLES)
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
-        raise InputError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
+        raise InputError(f"the number in the gate {text!r} is not in [{lowest}, 1]", hint=_EXAMPLES)
     return Gate(
         metric=parts["metric"], delta=delta, comparison=cast(Comparison, parts["comparison"]), threshold=threshold
     )
@@ -91,7 +91,7 @@ def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "
     for gate in gates:
         if gate.metric not in metrics:
             hint = suggestion(gate.metric, metrics, "the metrics")
-            raise InputError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
+            raise InputError(f"the gate {gate} uses {gate.metric!r}, which {what}", hint=hint)
 
 
 def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
@@ -126,7 +126,9 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
     summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
     if gate.delta:
         if comparison is None or gate.metric not in comparison.metrics:
-            raise InputError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+            raise InputError(
+                f"the gate {gate} needs a baseline with this metric", hint="compare the run with a baseline"
+            )
         change = comparison.metrics[gate.metric]
         failed = max(summary.failed, change.failed_in_baseline)
         unsettled = _to_settle(change.corrected)
@@ -153,10 +155,9 @@ def decide_gate(
     """
     basis = _basis_of(gate, run, comparison, labels)
     interval, judge, corrected, failed, unpaired, unsettled = basis
-    decision, more, reason = Decision("undecided"), None, "there is no score to decide on"
+    decision, more, reason = Decision("undecided"), None, "no sample has a score"
     if failed > run.max_failed:
-        allowed = f"allowed: {run.max_failed:,}; the others alone decide nothing"
-        decision, reason = Decision("fail"), f"failed samples: {failed:,}, {allowed}"
+        decision, reason = Decision("fail"), f"failed samples: {failed:,}, more than allowed ({run.max_failed:,})"
     elif unsettled:
         reason = unsettled
     elif interval and judge:
@@ -165,7 +166,7 @@ def decide_gate(
         pace = labels.seconds_a_label if labels else SECONDS_A_LABEL
         reason = _reason(gate, interval, decision, corrected, more, pace)
         if labels and not corrected:
-            reason = f"by the judge alone: {reason}"
+            reason = f"by the judge only: {reason}"
         elif labels:
             decision = Decision("undecided") if labels.is_incomplete else decision
             reason = "; ".join([reason, *labels.warnings])
@@ -200,18 +201,18 @@ def _reason(
     mean, low, high = map(shape, interval[:3])
     samples, what = numbered(interval.n, "sample"), "difference" if gate.delta else "mean"
     if interval.one_cluster:
-        return f"{mean}, {samples}, all in one group: more groups are needed to decide"
+        return f"{mean}, {samples}, all in one group: a decision needs more groups"
     by = f"corrected by {corrected.in_words}: " if corrected else ""
     reason = f"{by}{mean}, 95 % interval {low} to {high}, {samples}"
     if decision.outcome != "undecided":
         return reason
     if decision.samples_needed is None:
-        return f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
-    few, needed = "too few", f"{decision.samples_needed:,}{', with labels in proportion,' if corrected else ''}"
+        return f"{reason}: the {what} equals the threshold, which no number of samples can decide"
+    few, needed = "samples", f"{decision.samples_needed:,}{' with proportionally more labels' if corrected else ''}"
     if needed_labels and corrected:
         minutes = math.ceil((needed_labels - corrected.labelled) * pace / 60)
-        few, needed = "too few labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
-    return f"{reason}: {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
+        few, needed = "labels", f"{needed_labels:,} labels ({numbered(minutes, 'minute')} more)"
+    return f"{reason}: too few {few} to decide; if the {what} stays at {mean}, about {needed} would decide it"
 
 
 def signed(value: float) -> str:

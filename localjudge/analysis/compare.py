@@ -339,7 +339,7 @@ def compare(
     the column has lists, objects or too many values.
     """
     if moved < 0:
-        raise InputError(f"moved must be at least 0, got {moved}", hint="leave it out for 5 samples of each metric")
+        raise InputError(f"moved must be at least 0, got {moved}", hint="omit it for 5 samples of each metric")
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
@@ -497,7 +497,7 @@ class _BothRuns:
     def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
         shared, before, after = self.shared, self.before, self.after
         if not shared.paired:
-            yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+            yield "the runs have no sample in common, by id, content or question: add an id column to both data files"
         elif shared.only_baseline or shared.only_new:
             means = [{name: side.run.summary.metrics[name].mean for name in metrics} for side in (before, after)]
             before_all, after_all = (
@@ -506,21 +506,21 @@ class _BothRuns:
             )
             yield (
                 f"{shared.without_partner}; means are of the {shared.paired:,} pairs; "
-                f"all of the baseline: {before_all}; all of this run: {after_all}"
+                f"means of the whole baseline: {before_all}; of this whole run: {after_all}"
             )
         if not metrics:
             yield "the runs have no metric in common"
         if judges:
             names = ", ".join(change.ingredient for change in judges)
-            yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
+            yield f"the judges differ ({names}) and may cause the difference"
         if shared.other_question:
             yield f"paired samples with another question or reference: {shared.other_question:,}"
         if (before.groups is None) != (after.groups is None):
-            yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
+            yield "only one of the runs has groups of samples, so groups are ignored"
         elif before.groups and after.groups:
             regrouped = sum(before.groups[pair.before] != after.groups[pair.after] for pair in self.pairs)
             if regrouped:
-                yield f"samples in another group in the baseline: {regrouped:,}; the groups of this run are used"
+                yield f"{numbered(regrouped, 'sample')} in another group in the baseline; the groups of this run count"
         yield from (
             f"{which} has failed samples of {metric}: {side.run.summary.metrics[metric].failed:,}"
             for which, side in ((_BASELINE, before), (_NEW, after))
@@ -601,8 +601,8 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
         values[sample_id] = names.setdefault(value, value)
         if len(names) > MOST_SLICES:
             problem = f"the column {named} has more than {MOST_SLICES:,} different values"
-            raise InputError(problem, hint="name one with fewer, such as a topic or a source")
+            raise InputError(problem, hint="name a column with fewer values, such as a topic")
     if not exists:
-        hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "it has no columns of its own"
-        raise InputError(f"the run holds no column {named}", hint=hint)
+        hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "its data has no extra columns"
+        raise InputError(f"the run has no column {named}", hint=hint)
     return values

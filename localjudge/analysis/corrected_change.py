@@ -94,9 +94,9 @@ class BothLabels:
         pairs = [(before.units, after.units) for (before, after), _ in looks]
         change = covering([corrected_difference(before, after, look.confidence) for before, after in pairs])
         before, after = (covering([prediction_powered(units) for units in side]) for side in zip(*pairs, strict=True))
-        few = f"{FEWEST_CLUSTERS} samples (or groups of samples) of each run need labels, {change.clusters} have some"
+        few = f"each run needs labels in {FEWEST_CLUSTERS} samples (or groups of samples), got {change.clusters}"
         if look.confidence is None:
-            few = f"each run needs {PLANNED[0].labels} labels, {min(map(len, counted))} have some"
+            few = f"each run needs {PLANNED[0].labels} labels, got {min(map(len, counted))}"
         remark = None if change.limits else few
         values = {"before": before.mean, "after": after.mean, "difference": change.mean, "ci95": change.limits}
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
@@ -121,9 +121,9 @@ def _missing(labelled: Sequence[Set[str]], side: int) -> str:
     names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
     name, path = names[side], paths[side]
     if not (shared := len(labelled[0] & labelled[1])):
-        return f"no label corrects {name}: `localjudge label {path}` asks for some"
+        return f"no label corrects {name}; to add labels: `localjudge label {path}`"
     return (
-        f"{shared:,} of the {numbered(len(labelled[1 - side]), 'label')} of {names[1 - side]} are of statements in "
-        f"{name}, which did not draw them: `localjudge label {path} --read {paths[1 - side]}` takes them, and "
-        f"`localjudge label {path}` asks for the rest"
+        f"{shared:,} of the {numbered(len(labelled[1 - side]), 'label')} of {names[1 - side]} are for statements of "
+        f"{name}, but were not drawn from it; to use them: `localjudge label {path} --read {paths[1 - side]}`, then "
+        f"`localjudge label {path}` for the rest"
     )

@@ -32,7 +32,7 @@ _ONE_HALF = 0.5
 _SAVED_OF = 50
 FEW = 20
 """Labels of one kind, or clusters, below which intervals are unreliable."""
-_GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold mends that"
+_GUESSES = "warning: this judge is not shown to be better than guessing, and no threshold can fix that"
 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
@@ -113,17 +113,17 @@ def _remarks(rows: LabelledScores, auc: Figure, held_out: Mapping[str, Figure]) 
     labels = rows.arrays()[0]
     for kind in (1, 0):
         if (count := int((labels == kind).sum())) < FEW:
-            yield f"warning: only {count} labelled {kind}: label {FEW} or more before you rely on any figure"
+            yield f"warning: only {count} labels of {kind}: get {FEW} or more before you rely on any figure"
     if (clusters := len(labels if rows.clusters is None else np.unique(np.asarray(rows.clusters)))) < FEW:
-        yield f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow"
+        yield f"warning: only {clusters} independent groups: with fewer than {FEW}, intervals are too narrow"
     if auc.ci95[0] <= _ONE_HALF:
         yield _GUESSES
     if held_out["gain"].ci95[0] <= 0:
-        yield "the threshold is not shown to be better than 0.5 on labels that had no part in it"
+        yield "the threshold is not shown to be better than 0.5 on held-out labels"
     low, high = (bias := held_out["bias"]).ci95
     if low > 0 or high < 0:
         direction = "high" if low > 0 else "low"
         yield (
-            f"with the threshold the share of 1 is too {direction} by {abs(bias.value):.3f}: it tells 1 from 0, and "
-            "shifts the mean of a metric"
+            f"with this threshold the share of 1 is too {direction} by {abs(bias.value):.3f}: it separates 1 from 0 "
+            "well, but shifts the mean of a metric"
         )

@@ -79,10 +79,10 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     """
     _refuse_workbook(path)
     if (ending := path.suffix.lower()) not in ENDINGS:
-        hint = f"name a file that ends in {', '.join(ENDINGS)} or .html, which is a page"
+        hint = f"name a file that ends in {', '.join(ENDINGS)}, or in .html for a page"
         raise InputError(f"{path} is not a sheet", hint=hint)
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
+        raise InputError(f"{path} already exists and may contain labels", hint=f"name another with {option('out')}")
     if ending == ".jsonl":
         write_output(path, (json_line(row).encode() for row in rows))
         return
@@ -91,7 +91,7 @@ def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
     write_output(path, [_csv(table)])
     if count := sum(len(value) > _LONGEST_CELL for row in table for value in row.values() if isinstance(value, str)):
         long = f"{numbered(count, 'text')} longer than a cell of Excel can be ({_LONGEST_CELL:,} characters)"
-        _log.warning("%s: Excel spreads such a cell over several rows; a page shows them whole (%s)", long, _PAGE)
+        _log.warning("%s: Excel splits such a cell into several rows; a page shows them whole (%s)", long, _PAGE)
 
 
 def _refuse_workbook(path: Path) -> None:
@@ -125,7 +125,7 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
     missing = [column for column in (HUMAN, "label_id") if column not in columns]
     if columns and missing:
         names = ", ".join(sorted(map(shown, columns))[:20])
-        raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet has both")
+        raise DataError(f"{name} has no column {', '.join(missing)} (columns: {names})", hint="a sheet needs both")
     problems, labels, first = Problems(), list[SheetLabel](), dict[tuple[Any, ...], SheetLabel]()
     for row in rows:
         wrong: list[Problem] = [row] if isinstance(row, Problem) else []
@@ -133,13 +133,13 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
         if label and label.human is not None:
             other = first.setdefault((label.label_id, label.labeller, label.when), label)
             if other.human != label.human:
-                clash = f"{label.human}, and {other.human} for the same in {other.place}"
+                clash = f"{label.human}, and {other.human} for the same statement in {other.place}"
                 wrong.append(Problem(place=label.place, field=HUMAN, value=clash, expected="one label"))
         if wrong:
             problems.add_row(wrong)
         labels += [label] if label else []
     if problems.count:
-        summary = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used, and none was taken"
+        summary = f"{problems.bad_rows} of {len(rows)} rows of the sheet cannot be used, so no label was stored"
         raise problems.error(summary, "correct the rows")
     if not labels:
         raise DataError(f"{name} has no rows")
@@ -172,7 +172,7 @@ def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
             moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
             texts["when"] = moment.isoformat()
             if moment > datetime.now(UTC) + _CLOCKS_DIFFER:
-                report("when", describe(cells["when"]), "no time in the future, or nothing: the time of reading")
+                report("when", describe(cells["when"]), "a time that is not in the future, or an empty cell")
         except (ValueError, OverflowError):
             report("when", describe(cells["when"]), "a date and time, such as 2026-01-31T09:30:00Z")
     return SheetLabel(place=str(row.place), label_id=label_id, human=human, **texts)

@@ -89,9 +89,9 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
     if columns.keys() >= {"question", "sentences", "relevant"}:
         return "relevance"
     raise DataError(
-        f"{name} holds no labelled texts (columns: {', '.join(map(shown, columns))})",
-        hint="either context, statement and label, or question, sentences and relevant; labels of a run's verdicts are "
-        "taken by: localjudge label RUN --read FILE",
+        f"{name} has no labelled texts (columns: {', '.join(map(shown, columns))})",
+        hint="use the columns context, statement and label, or question, sentences and relevant; to read labels of a "
+        "run's verdicts: localjudge label RUN --read FILE",
     )
 
 
@@ -107,7 +107,7 @@ def _labelled(row: RawRow, shape: LabelShape, problems: list[Problem]) -> Labell
         cells |= {name: read_cell(cells[name], name, report) for name in _LISTS if name in cells}
     of_passage = shape == "relevance"
     listed, named, labelled = _SENTENCES if of_passage else _STATEMENT
-    form = "1, 0 or nothing for each sentence" if of_passage else LABEL_FORM
+    form = "1, 0 or null for each sentence" if of_passage else LABEL_FORM
     texts, marks = _listed(cells.get(listed)), _listed(cells.get(labelled)) if of_passage else [cells.get(labelled)]
     single = [named] if of_passage or "question" not in cells else [named, "question"]
     for column, value in [*((listed, text) for text in texts), *((name, cells.get(name)) for name in single)]:

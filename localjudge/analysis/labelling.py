@@ -50,7 +50,7 @@ class Labelling:
         """
         if sample is not None and minutes is not None:
             names = f"{option_name('sample')} and {option_name('minutes')}"
-            raise InputError(f"{names} both say how many", hint="give one of them")
+            raise InputError(f"{names} exclude each other", hint="omit one of them")
         if minutes is not None and not 0 < minutes < math.inf:
             raise InputError(f"{option_name('minutes')} must be more than 0, got {minutes}")
         self.run, self.labeller, self._named = as_run(run), annotator(labeller), labeller
@@ -88,10 +88,10 @@ class Labelling:
         if not self.rows:
             hint = f"draw more with {option('sample')}"
             if self._again:
-                hint = f"a second opinion is of what others have labelled, and {self.labeller} has not"
+                hint = f"a second opinion needs statements labelled by others and not by {self.labeller}"
             elif self._complete:
-                hint = f"all have a label; {option('again')} asks for a second opinion"
-            raise InputError("no drawn statement is left to label", hint=hint)
+                hint = f"all statements have a label; {option('again')} asks for a second opinion"
+            raise InputError("no drawn statement remains to be labelled", hint=hint)
         return [{**row, "labeller": self._named} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
@@ -190,7 +190,9 @@ def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[La
     labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
     rows = [row for row in labels if row.key in keys]
     if not rows:
-        raise DataError(f"none of the {len(labels):,} labels in {other.directory} is of a statement in {run.directory}")
+        raise DataError(
+            f"none of the {len(labels):,} labels in {other.directory} is for a statement in {run.directory}"
+        )
     place, elsewhere = str(other.directory.resolve()), {*misdrawn(rows, frames)}
     drawn_by = (row.drawn_by or place if number in elsewhere else None for number, row in enumerate(rows))
     return [row.model_copy(update={"drawn_by": run}) for row, run in zip(rows, drawn_by, strict=True)]
@@ -260,7 +262,7 @@ def _decisions_in(
         where = {"key": key, **places[key]._asdict(), "text": texts[key]}
         decided.append(LabelRow.model_validate({**where, **values, **of_drawing}))
     if not decided:
-        raise DataError("the file holds no label yet", hint="fill in its column human, 1 or 0")
+        raise DataError("the file has no labels yet", hint="fill in its column human, 1 or 0")
     return before, decided
 
 

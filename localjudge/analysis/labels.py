@@ -51,13 +51,15 @@ SECONDS_A_LABEL = 18.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 """Range of seconds between two labels of one annotator that counts as time for labelling."""
 _FEWEST_PAUSES = 5
-NO_SHARE = "its scores are not shares of its verdicts: labels of some cannot correct them"
-NOT_DRAWN = "its labels were not drawn from its statements, and do not correct its mean"
-TOO_SMALL = f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples): labels give no interval"
+NO_SHARE = "its scores are not shares of its verdicts, so labels cannot correct its mean"
+NOT_DRAWN = "its labels were not drawn from its statements, so they cannot correct its mean"
+TOO_SMALL = (
+    f"the run has fewer than {FEWEST_CLUSTERS} samples (or groups of samples), too few for an interval by labels"
+)
 FEWEST_SHARED = 10
 LEAST_AGREEMENT = 0.70
 """Below this agreement, on that number of statements or more, no mean is corrected."""
-NO_SAVING = "this judge saves no labels: they alone say as much"
+NO_SAVING = "the judge saves no labels"
 
 
 def labels_in_words(counted: int, labelled: int) -> str:
@@ -138,7 +140,8 @@ class PairAgreement(Record):
     def line(self) -> str:
         """The agreement in words."""
         kappa = "" if self.kappa is None else f", Cohen's kappa {self.kappa:.3f}"
-        return f"{' and '.join(self.annotators)}: {100 * self.share:.0f} % of {self.statements:,} the same{kappa}"
+        names, statements = " and ".join(self.annotators), numbered(self.statements, "statement")
+        return f"{names}: {100 * self.share:.0f} % agreement on {statements}{kappa}"
 
 
 class Agreement(Record):
@@ -163,17 +166,15 @@ class Agreement(Record):
     def lines(self) -> list[str]:
         """The overall agreement in words, then one line per pair."""
         alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
-        shared = (
-            f"{numbered(self.statements, 'statement')} labelled by several: {100 * self.share:.0f} % the same{alpha}"
-        )
-        return [shared, *(pair.line for pair in self.pairs)]
+        shared = f"{numbered(self.statements, 'statement')} with several labels: {100 * self.share:.0f} % agreement"
+        return [f"{shared}{alpha}", *(pair.line for pair in self.pairs)]
 
     @property
     def request(self) -> str:
         """Next step if the agreement is too low."""
         return (
-            f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, not "
-            f"on {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
+            f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, less "
+            f"than {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
         )
 
 
@@ -204,11 +205,9 @@ class RunLabels(Record):
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence per reason for caution."""
-        left = f"{numbered(self.passed_over, 'drawn statement')} without a label: means hold if these are not harder"
-        undrawn = f"{numbered(self.undrawn, 'label')} of a drawing that this run does not give: they correct no mean"
-        return tuple(
-            text for text, count in ((f"{left} than the others", self.passed_over), (undrawn, self.undrawn)) if count
-        )
+        missing = f"{numbered(self.passed_over, 'drawn statement')} without a label, which may be harder than the rest"
+        undrawn = f"{numbered(self.undrawn, 'label')} from a drawing that this run does not reproduce, so not used"
+        return tuple(text for text, count in ((missing, self.passed_over), (undrawn, self.undrawn)) if count)
 
 
 class _Drawn(NamedTuple):
@@ -372,7 +371,7 @@ def labelled_units(
 def check_labels_allowed(run: Run) -> None:
     """Raise InputError for a run with a sample size determined by scores, because no correction is valid for it."""
     if run.sampling.by_scores:
-        problem = f"{run.directory} cannot be used with labels: its scores decided how many samples it has"
+        problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
         raise InputError(problem, hint=how_to_label(run))
 
 
@@ -380,9 +379,9 @@ def how_to_label(run: Run) -> str:
     """Return how to get correctable samples from a run stopped by scores."""
     settings = run.manifest.environment.settings
     early = " and ".join(option_name(name) for name in ("until", "width") if getattr(settings, name))
-    rest = "goes on with all samples" if run.part else "asks nothing more, and its intervals are ordinary ones"
-    go_on = f"the same command without {early} {rest}" if early else "judge all samples"
-    return f"{go_on}; {option_name('sample')} and {option_name('budget')} take fewer"
+    effect = "to judge all samples" if run.part else "to get ordinary intervals (it asks no more questions)"
+    resume = f"run the same command without {early} {effect}" if early else "judge all samples"
+    return f"{resume}; for fewer samples, use {option_name('sample')} or {option_name('budget')}"
 
 
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:

@@ -182,10 +182,12 @@ def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
     for name in metrics or ():
         if name not in judged:
-            problem = f"the run has no verdicts of 1 or 0 of {name!r} to label"
+            problem = f"the run has no verdicts of {name!r} to label"
             raise InputError(problem, hint=suggestion(name, run.summary.metrics, "its metrics"))
     if not judged:
-        raise InputError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
+        raise InputError(
+            f"the run in {run.directory} has no verdicts to label", hint="label a run with a judged metric"
+        )
     shares = {name: frame for name, frame in judged.items() if frame.share_of}
     return shares if shares and metrics is None else judged
 

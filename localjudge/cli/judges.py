@@ -24,7 +24,7 @@ from localjudge.run.settings import SETTINGS, settings_with
 @click.argument("sources", metavar="RUN...|LABELS", type=click.Path(), nargs=-1, required=True)
 @cli.suite_option
 @cli.judge_option(several=True)
-@cli.metrics("Of a RUN: whose verdicts count.  [default: all that are labelled]")
+@cli.metrics("For a RUN: metrics to use.  [default: all with labels]")
 @cli.option("Output", "--name", metavar="NAME", help="Name of the calibration.  [default: <judge>-<question>]")
 @cli.out_option("Run directory.  [default: runs/<labels>-<hash>]")
 @cli.settings(*settings_with("calibration"))
@@ -65,22 +65,24 @@ def _advise(saved: Sequence[Calibration], unfit: Sequence[Calibration], required
         click.echo(f"saved as {calibration_file(calibration.name)}; {advice}", err=True)
     for calibration in unfit:
         admission = admission_by_labels(calibration)
-        click.echo(f"fit for {required} is required: {calibration.name}: {admission}", err=True)
+        click.echo(f"not recommended for {required} (--require): {calibration.name}: {admission}", err=True)
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
     if count is None or count == "all":
         return sys.maxsize if count else None
     if not count.isdecimal():
-        raise click.BadParameter(f"expected a number from 0 on, or all: got {count!r}")
+        raise click.BadParameter(f"expected a number (at least 0) or all, got {count!r}")
     return int(count)
 
 
 @cli.command("doctor", "localjudge doctor --judge model.gguf")
 @cli.suite_option
 @cli.judge_option()
-@cli.count_option("Judge", "--injections", "Attempts to talk the judge into a verdict.  [default: about 2 minutes]")
-@cli.option("Judge", "--probes", callback=_items, metavar="N|all", help="Labelled items.  [default: about 5 minutes]")
+@cli.count_option("Judge", "--injections", "Number of prompt injections.  [default: about 2 minutes]")
+@cli.option(
+    "Judge", "--probes", callback=_items, metavar="N|all", help="Number of labelled items.  [default: about 5 minutes]"
+)
 @cli.require_option
 @cli.settings(*settings_with("doctor"))
 @cli.quiet_option
@@ -89,8 +91,8 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, resist injections, and which uses are recommended?
 
     The last finding recommends the judge for ranking, means, thresholds or none of them, based on bundled labelled
-    items. A judge fails if it is no better than guessing on obvious cases, or if texts often talk it into a verdict.
-    Reads none of your data, and from localjudge.toml only the judge and its options.
+    items. A judge fails if it is no better than guessing on obvious cases, or if prompt injections often change its
+    verdict. Reads none of your data, and from localjudge.toml only the judge and its options.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
@@ -106,7 +108,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
 @cli.command("models", "localjudge models ~/models")
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...")
-@cli.option("Output", "--verbose", is_flag=True, help="Also list what cannot judge or was skipped, and why.")
+@cli.option("Output", "--verbose", is_flag=True, help="Also list unusable and skipped files, with the reasons.")
 @cli.json_option
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """List the models on this machine: registered ones, those of other programs, and those in each FOLDER.

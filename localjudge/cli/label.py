@@ -54,17 +54,22 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
 @cli.command("label", "localjudge label runs/data-3f9a1c2e")
 @cli.run_argument
-@cli.count_option("Data", "--sample", "Draw N statements, over all metrics.  [default: 50]", least=1)
-@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw as many more as M minutes allow, at your pace.")
-@cli.option("Data", "--seed", type=int, metavar="N", help="Draw others with another number.  [default: 0]")
-@cli.metrics("Only these metrics.  [default: all whose means labels can correct]")
-@cli.option("Data", "--again", is_flag=True, help="A second opinion: only what others have labelled.")
-@cli.option("Data", "--labeller", metavar="NAME", help="Who labels.  [default: your user name]")
+@cli.count_option("Data", "--sample", "Draw N statements over all metrics.  [default: 50]", least=1)
+@cli.option("Data", "--minutes", type=float, metavar="M", help="Draw enough for M more minutes at your pace.")
+@cli.option("Data", "--seed", type=int, metavar="N", help="Seed of the random draw.  [default: 0]")
+@cli.metrics("Only these metrics.  [default: all that labels can correct]")
+@cli.option("Data", "--again", is_flag=True, help="Only statements that others have labelled (second opinion).")
+@cli.option("Data", "--labeller", metavar="NAME", help="Name of the annotator.  [default: your user name]")
 @cli.option(
-    "Output", "--read", type=cli.PATH, multiple=True, metavar="FILE", help="Take a sheet, a page's file or a RUN."
+    "Output",
+    "--read",
+    type=cli.PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Read labels from a sheet, a page's file or a RUN.",
 )
 @cli.out_option("Write a sheet: .csv or .jsonl.", metavar="FILE")
-@cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page to label in, for a browser.")
+@cli.option("Output", "--page", type=cli.PATH, metavar="FILE", help="Write a page for labelling in a browser.")
 @cli.json_option
 def label_command(directory: Path, as_json: bool, **options: Any) -> None:
     """Label statements of RUN without the judge's verdicts: 1 for supported, 0 for unsupported.

@@ -26,9 +26,9 @@ from localjudge.resources import write_output
 @cli.run_argument
 @click.argument("sample", required=False)
 @cli.metrics("Only these metrics.")
-@cli.count_option("Output", "--worst", "How many of the worst samples to show.", default=10)
-@cli.option("Data", "--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
-@cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
+@cli.count_option("Output", "--worst", "Number of worst samples to show.", default=10)
+@cli.option("Data", "--by", "column", metavar="COLUMN", help="Show each metric by the values of a column.")
+@cli.option("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts as sent to the judge.")
 @cli.json_option
 def show_command(directory: Path, sample: str | None, column: str | None, as_json: bool, **options: Any) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
@@ -41,7 +41,7 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
         if name not in run:
             raise InputError(f"the run has no metric {name!r}", hint=f"it has {', '.join(run)}")
     if sample is not None and column is not None:
-        raise InputError("SAMPLE and --by are two views", hint="ask for one of them")
+        raise InputError("SAMPLE and --by exclude each other", hint="omit one of them")
     if column is not None:
         parts = slices(run, column)
         cli.print_result(
@@ -101,8 +101,8 @@ def _show_sample(run: Run, name: str, names: Sequence[str] | None, prompts: bool
 def report_command(directory: Path, out: Path | None, title: str | None, as_json: bool, **_: Any) -> int:
     """Write RUN as one HTML page: findings, means, gates, all samples, and changes since a baseline.
 
-    The page is one file that loads and sends nothing. It contains the texts of the run, and only you can read it.
-    Replaces only an earlier report.
+    The page is one file that loads no other files and sends no data. It contains the texts of the run, and only you can
+    read it. Replaces an earlier report, but no other file.
 
     Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page not be written.
     """
@@ -156,7 +156,7 @@ def export_command(
 @cli.command("compare", "localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=cli.PATH)
 @click.argument("run", metavar="B", type=cli.PATH)
-@cli.count_option("Output", "--moved", "How many of the samples that moved most to show.", default=5)
+@cli.count_option("Output", "--moved", "Number of samples to show, largest changes first.", default=5)
 @cli.option("Data", "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of B's data.")
 @cli.json_option
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:

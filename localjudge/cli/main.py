@@ -22,12 +22,12 @@ COMMANDS = {
     "report": ("look", "Write a run as one HTML page."),
     "export": ("look", "Write the results of a run in another format."),
     "compare": ("look", "Compare two runs."),
-    "verify": ("run", "Re-run the judge and check that a run reproduces."),
+    "verify": ("run", "Re-run the judge and check that a run can be reproduced."),
     "label": ("label", "Label verdicts of a run, to correct its means."),
     "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
     "doctor": ("judges", "Check a judge and this machine before a run."),
-    "models": ("judges", "List the models on this machine that could judge."),
-    "merge": ("run", "Make one run of the shards that several processes judged."),
+    "models": ("judges", "List the models on this machine."),
+    "merge": ("run", "Merge the shards of a run into one run."),
 }
 """Module in `localjudge.cli` and summary of each command."""
 _RESUMES = ("run", "calibrate", "label")
@@ -42,7 +42,7 @@ class ExitCode(IntEnum):
     NOTHING_JUDGED = 1  # usage or input error
     SOME_FAILED = 2  # finished, some samples failed
     GATE_MISSED = 3
-    GO_ON_LATER = 4  # interrupted or out of a resource: the same command goes on
+    GO_ON_LATER = 4  # interrupted or out of a resource: the same command resumes
 
 
 class _LazyGroup(click.Group):
@@ -132,11 +132,11 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
             return f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.NOTHING_JUDGED
         case OSError(filename=None):  # standard output
             _leave_stdout()
-            problem = f"the output cannot be written: {error.strerror}\n  hint: make room"
+            problem = f"the output cannot be written: {error.strerror}\n  hint: free disk space"
         case OSError():
-            problem = f"{error.filename}: {error.strerror}\n  hint: make room"
+            problem = f"{error.filename}: {error.strerror}\n  hint: free disk space"
         case MemoryError():
-            problem = "out of memory\n  hint: free some, or take a smaller model"
+            problem = "out of memory\n  hint: free some memory, or use a smaller model"
         case _:
             return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
     return f"{problem}; {advice}", ExitCode.GO_ON_LATER
@@ -144,5 +144,5 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
 
 def _advice(arguments: Sequence[str]) -> str:
     if arguments and arguments[0] in _RESUMES and "--dry-run" not in arguments:
-        return "run the same command again to go on"
-    return "run the same command again: it begins anew"
+        return "run the same command again to resume"
+    return "run the same command again; it starts over"

@@ -17,12 +17,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from rich.console import RenderableType
 
-from localjudge.doctor.health_check import USES
 from localjudge.errors import InputError
 from localjudge.progress import Progress
 from localjudge.report.terminal import progress_on, put, show
 from localjudge.run.settings import SETTINGS, RunSettings
 from localjudge.suite import SUITE, read_suite
+from localjudge.types import USES
 from localjudge.words import flag
 
 PATH = click.Path(path_type=Path)
@@ -69,7 +69,9 @@ class _Decimal(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if "," in str(value):
-            self.fail(f"{value!r} is not a number: write a point, as in {str(value).replace(',', '.')}", param, ctx)
+            self.fail(
+                f"{value!r} is not a number: use a decimal point, as in {str(value).replace(',', '.')}", param, ctx
+            )
         return super().convert(value, param, ctx)
 
 
@@ -164,7 +166,7 @@ def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _
 quiet_option = option("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
 json_option = option("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
 run_argument = click.argument("directory", metavar="RUN", type=PATH)
-_use = "Fail unless the judge is fit for this, by the limits of localjudge doctor."
+_use = "Fail unless the judge is recommended for this use, by the limits of localjudge doctor."
 require_option = option("Judge", "--require", "required", type=click.Choice(USES), help=_use)
 _gate = (
     "A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
@@ -172,7 +174,7 @@ _gate = (
 )
 baseline_option = option("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run.")
 gate_option = option("Evidence", "--gate", "gates", multiple=True, metavar="GATE", help=_gate)
-_suite = f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]"
+_suite = f"File with default settings, or {_NO_SUITE!r}.  [default: localjudge.toml, if present]"
 suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 

@@ -29,7 +29,7 @@ from localjudge.run.verify import verify_run
 
 _DEMO_METRIC = "context_recall"
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
-_accept = "What counts as verified: the same bits, or the same verdicts."
+_accept = "Accept only identical bits, or also identical verdicts."
 
 
 @cli.command("run", "localjudge run data.jsonl --judge model.gguf --metrics faithfulness")
@@ -37,7 +37,7 @@ _accept = "What counts as verified: the same bits, or the same verdicts."
 @cli.option("Data", "--demo", is_flag=True, help="Score the bundled example and show its verdicts.")
 @cli.suite_option
 @cli.judge_option()
-@cli.metrics("Default: those that the data allow. Options in parentheses: 'document_map(compare_by=id)'.")
+@cli.metrics("Default: all that the data allows. Options in parentheses: 'document_map(compare_by=id)'.")
 @cli.option("Scoring", "--list-metrics", is_flag=True, help="List the metrics: what each asks, needs and costs.")
 @cli.option("Scoring", "--rescore", type=cli.PATH, metavar="RUN", help="Score RUN with other metrics or thresholds.")
 @cli.settings()
@@ -91,7 +91,7 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
     if source and data:
         raise InputError(f"{source} brings its own data", hint=f"omit {source}, or omit the files")
     if options["rescore"] and options["dry_run"]:
-        raise InputError("--dry-run is about data, and --rescore brings a run", hint="omit one of them")
+        raise InputError("--dry-run and --rescore exclude each other", hint="omit one of them")
     only = ("max_failed",) if options["rescore"] and not options["suite"] else ()
     arguments, suite = cli.with_suite(options["suite"] or ("none" if options["demo"] else None), *only)
     if options["demo"]:
@@ -101,10 +101,10 @@ def _arguments(data: tuple[str, ...], options: Mapping[str, Any]) -> tuple[dict[
 
 def _plan(arguments: Mapping[str, Any], run_settings: RunSettings, suite: Any, progress: Progress) -> Plan:
     if not arguments.get("data"):
-        where = f", nor in {suite.file}" if suite else ""
-        raise InputError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
+        where = f" on the command line or in {suite.file}" if suite else ""
+        raise InputError(f"no data file was named{where}", hint="name a file, or try: localjudge run --demo")
     if suite:
-        progress.note(f"suite {suite.file}: what the command does not name is taken from it")
+        progress.note(f"using default settings from {suite.file}")
     return plan(list(arguments["data"]), arguments.get("metrics"), run_settings, progress)
 
 
@@ -155,7 +155,7 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
 
 @cli.command("verify", "localjudge verify runs/data-3f9a1c2e --sample 200")
 @cli.run_argument
-@cli.count_option("Data", "--sample", "Ask for N random answers again.", least=1)
+@cli.count_option("Data", "--sample", "Repeat N random answers.", least=1)
 @cli.judge_option("the judge of RUN")
 @cli.option("Scoring", "--accept", type=click.Choice(list(_SAME)), default="identical", show_default=True, help=_accept)
 @cli.settings(*settings_with("place"))

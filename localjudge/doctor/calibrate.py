@@ -48,7 +48,7 @@ from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import checked
 from localjudge.stats.interval import LabelledScores
 from localjudge.types import Context, Label, Sample
-from localjudge.words import call, option_name
+from localjudge.words import call, numbered, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
@@ -105,24 +105,27 @@ def measure_judges(
     metrics = settings.pop("metrics", None)
     runs = [as_run(source) for source in sources if isinstance(source, Run) or Path(source).expanduser().is_dir()]
     if len(runs) < len(sources) != 1 or not sources:
-        raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name runs alone")
+        raise InputError("judges are measured on runs, or on one file of labelled texts", hint="name only runs")
     if runs and any([judges, *settings.values()]):
-        raise InputError("the judge of a run answered in it, and is not asked", hint="give nothing but the runs")
+        problem = "runs are measured by their stored answers, without options of a judge"
+        raise InputError(problem, hint="name only the runs")
     how: dict[str, Any] = {key: settings.pop(key, None) for key in ("out", "engine")}
     for option, value in {"name": name, **how}.items():
         if value is not None and (several := max(len(judges), len(runs))) > 1:
-            raise InputError(f"{option_name(option)} is for one judge, got {several}", hint="leave it out")
+            raise InputError(f"{option_name(option)} is for one judge, got {several}", hint="omit it")
     if runs:
         questions = _of_runs(runs, wanted_metrics(metrics).names, progress or Silence())
     elif metrics is not None:
-        problem = f"{sources[0]} holds texts, not verdicts of a run: the judge is asked about them"
-        raise InputError(problem, hint=f"leave out {option_name('metrics')}")
+        problem = f"{sources[0]} has labelled texts, which belong to no metric"
+        raise InputError(problem, hint=f"omit {option_name('metrics')}")
     else:
         how["progress"] = progress
         questions = [_of_texts(str(sources[0]), settings, judges or [DEFAULT_JUDGE], how)]
     if len(questions) > 1 and name is not None:
         problem = f"the labels are of {len(questions)} questions: {', '.join(question.name for question in questions)}"
-        raise DataError(problem, hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}")
+        raise DataError(
+            problem, hint=f"calibrate one question at a time: choose its metrics with {option_name('metrics')}"
+        )
     return _saved(questions, name, progress or Silence())
 
 
@@ -133,7 +136,7 @@ def _saved(questions: Sequence[_Question], name: str | None, progress: Progress)
         for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
             own = name or _free_name(calibration, {other.name for other in calibrations}, progress)
             if _is_of_another(own, calibration):
-                progress.note(f"the calibration {own} by other labels or answers is replaced")
+                progress.note(f"replacing the calibration {own}, which has other labels or answers")
             calibrations.append(calibration.model_copy(update={"name": own}))
             save_calibration(calibrations[-1])
     return calibrations
@@ -147,7 +150,7 @@ def _free_name(calibration: Calibration, taken: Collection[str], progress: Progr
     for name in (name for name in names if name not in taken):
         if not _is_of_another(name, calibration):
             break
-        progress.note(f"the calibration {name} is by other labels or answers, and stays as it is")
+        progress.note(f"keeping the calibration {name}, which has other labels or answers")
     return name
 
 
@@ -181,10 +184,10 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
         if all(labelled):
             questions.append(_of_verdicts(asked, [*zip(runs, of_runs, strict=True)], decisions, drawn))
         elif any(labelled):
-            progress.note(f"{asked} is left out: not every run has a labelled statement of it")
+            progress.note(f"{asked} skipped: not every run has labelled statements for it")
     if not questions:
         where = ", ".join(str(run.directory) for run in runs)
-        problem = f"no labelled statement{' of ' if names else ''}{', '.join(names or ())} is in each of {where}"
+        problem = f"no labelled statements{' of ' if names else ''}{', '.join(names or ())} in each of {where}"
         raise DataError(problem, hint=f"label some: {call('label', str(runs[0].directory))}")
     return questions
 
@@ -252,7 +255,7 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
             if label is not None:
                 labels[UnitPlace(samples[-1].id, metric, position)] = _HumanLabel(label, 1.0, cluster)
     if not labels:
-        raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
+        raise DataError("the file has no labels", hint="fill in the labels, 1 or 0, and run the command again")
     dataset = load(samples, name=human.name)  # says what is wrong with them
     planned = Plan(dataset, (catalog.get(metric),), settings, len(samples))
     runs = [run_plan(planned, judge=judge, **how) for judge in judges]
@@ -277,7 +280,7 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
     metric = verdicts[0].metric
     failed, remarks = len(question.labels) - len(verdicts), [*figures["remarks"], *question.remarks]
     if failed:
-        remarks.append(f"{failed} labelled verdicts lack a probability, and are in no figure")
+        remarks.append(f"excluded: {numbered(failed, 'labelled verdict')} without a probability")
     if all(each.worth for each in question.judges):
         figures["worth"] = judge.worth
     calibration = Calibration(
@@ -306,8 +309,8 @@ def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[Ve
     everywhere = [{key for key, row in other.verdicts.items() if row.p_yes is not None} for other in question.judges]
     keys = [key for key in question.labels if all(key in answered for answered in everywhere)]
     if not keys:
-        problem = f"none of the labelled verdicts has a probability in {judge.run.directory}"
-        hint = "look at its failures; several judges are measured on statements that all of them judged"
+        problem = f"no labelled verdict has a probability in {judge.run.directory}"
+        hint = "check its failures; several judges are measured on statements that all of them judged"
         raise DataError(problem, hint=hint)
     verdicts = [judge.verdicts[key] for key in keys]
     scores = [row.p_yes or 0.0 for row in verdicts]

@@ -16,7 +16,7 @@ from typing import Any
 
 from localjudge.doctor import fitness, judgement, machine
 from localjudge.doctor.fitness import ProbeFigures
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, Use, failed
+from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, failed
 from localjudge.doctor.probes import PER_PASSAGE, probe_tasks
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import NamedModel, ReadableEngine
@@ -28,6 +28,7 @@ from localjudge.record.examination import Examination, remember_examination
 from localjudge.record.manifest import EngineIdentity, PromptsIdentity
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings, checked
+from localjudge.types import Use
 
 _OF_THE_JUDGE = (
     *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "asked again"),
@@ -64,9 +65,7 @@ def examine(
     if chosen:
         parts = " and ".join(f"{minutes} for {name}" for name, minutes in chosen.items())
         total = sum(chosen.values()) + _OTHER_MINUTES
-        progress.note(
-            f"a slow judge takes about {total} minutes, of which {parts} (--{', --'.join(chosen)} N); others less"
-        )
+        progress.note(f"a slow judge takes about {total} minutes, including {parts} (--{', --'.join(chosen)} N)")
     try:
         for check in examiner.checks():
             progress.pause()

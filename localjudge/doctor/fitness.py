@@ -1,20 +1,17 @@
 """Decide the recommended uses of a judge from its answers to labelled items, by fixed rules.
 
-    labels      0   0   1   1
-    p_yes      .2  .7  .6  .9       AUC 3/4; at .5 the labels 0 1 1 1: balanced accuracy 3/4, bias 3/4 - 2/4 = +1/4
-
     ranking      AUC, lower limit >= .65
     means        balanced accuracy, lower limit >= .75; bias, both limits within .15; at most 10 % flipped by order
     thresholds   balanced accuracy, lower limit >= .85; calibration slope .5 to 2, error <= .15;
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
 Each level requires all levels above it. A judge has no recommended use if it fails the plain cases, or if valid answers
-get less than half of its probability. Intervals are clustered by passage and their limits decide, so a few lucky items
-admit nothing. Order and minimal pairs are measured for attribution only.
+get less than half of its probability. Limits of intervals clustered by passage decide. Order and minimal pairs are
+measured for attribution only.
 
 A judge with balanced accuracy b shows a difference between two systems at 2b - 1 of its size: half at .75, .7 at .85.
 If it is unbiased, its mean is wrong by up to 1 - b where all labels are equal. If the log odds of both labels are
-normal with one variance, an AUC of .65 is a balanced accuracy of .61, which leaves a fifth of each difference.
+normal with equal variances, an AUC of .65 equals a balanced accuracy of .61, which leaves a fifth of each difference.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +26,9 @@ from localjudge.doctor.health_check import (
     ADMISSION,
     ANOTHER_JUDGE,
     LABELS_INSTEAD,
-    USES,
     HealthCheck,
-    Use,
     failed,
-    fit_for,
+    recommendation,
     warning,
 )
 from localjudge.doctor.judgement import ENOUGH_MASS, THRESHOLD, Examinee
@@ -42,7 +37,7 @@ from localjudge.errors import DataError
 from localjudge.record.calibration import Calibration
 from localjudge.stats import agreement
 from localjudge.stats.interval import Interval, LabelledScores, mean_interval, statistic_intervals
-from localjudge.types import Answer, Attribution, Task
+from localjudge.types import USES, Answer, Attribution, Task, Use
 
 ProbedTask = Literal["attribution", "relevance"]
 TASKS: tuple[ProbedTask, ...] = ("attribution", "relevance")
@@ -59,11 +54,11 @@ _LEAST_FALLING = 0.75
 
 
 def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
-    """Return the number of passages for this many items, or for about five minutes if None, and why not all."""
+    """Return the number of passages for this many items (None: for about five minutes), and why not all."""
     every = len(passages())
     if items is not None:
         count = min(ceil(items / PER_PASSAGE), every)
-        return count, "as asked for" if count < every else ""
+        return count, "as requested" if count < every else ""
     count, why = judge.fitting(probe_tasks(), every, PROBE_SECONDS)
     return max(count, _FEWEST_PASSAGES), f"{why} (--probes all)" if why else ""
 
@@ -71,8 +66,7 @@ def choose_passages(judge: Examinee, items: int | None) -> tuple[int, str]:
 class Skill(NamedTuple):
     """Figures for one task.
 
-    `lean` is the share judged 1 minus the true share. `slope` is the calibration slope, or None if one threshold
-    separates the labels perfectly or all probabilities are equal.
+    `lean` is the share judged 1 minus the true share. `slope` is the calibration slope, None if undefined.
     """
 
     auc: Interval
@@ -85,8 +79,8 @@ class Skill(NamedTuple):
 class ProbeFigures(NamedTuple):
     """Figures behind the admission. Unknown ones are None or missing.
 
-    `falls` is the share of minimal pairs where the changed statement gets a lower probability, `flipped` the share of
-    rearrangements that change a verdict, `median_mass` the median probability of valid answers.
+    `falls` is the share of minimal pairs with a lower probability for the changed statement, `flipped` the share of
+    rearrangements that change a verdict.
     """
 
     passages: int = 0
@@ -100,7 +94,7 @@ _Scored = Sequence[tuple[Probe, float]]
 
 
 def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
-    """Return the figures of the first passages with a check for each. Skips tasks with answers to only one label."""
+    """Return the figures of the first passages, and the checks. Skips tasks with answers to only one label."""
     answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
     masses = sorted(answer.legal_mass for _, answer in answered)
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
@@ -110,9 +104,9 @@ def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[Probe
     checks = [_check_probes(count, why, masses), *(_check_skill(task, skills[task]) for task in skills)]
     if skills:
         leans = ", ".join(f"{task} {in_limits(measured.lean, '+')}" for task, measured in skills.items())
-        advice = "its means may be off by as much: label some of your own data, and let that choose the --threshold"
+        advice = "its means may be off by this much: label some of your own data, and choose the --threshold by labels"
         figures = {task: limits_json(measured.lean) for task, measured in skills.items()}
-        finding = f"share judged yes minus the true share: {leans}"
+        finding = f"share judged 1 minus the true share: {leans}"
         checks.append(warning("bias", finding, advice, when=any(map(_leans, skills.values())), **figures))
     falls, sensitivity = _measure_sensitivity(items["attribution"])
     flipped, order = _measure_order(count, answers)
@@ -121,7 +115,7 @@ def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[Probe
 
 
 def skill(items: _Scored) -> Skill:
-    """Return the figures for one task's items, which must include both labels."""
+    """Return the figures for the items of one task, with both labels."""
     labels = np.array([probe.answer for probe, _ in items], dtype=np.float64)
     scores = np.array([p_yes for _, p_yes in items], dtype=np.float64)
     rows = LabelledScores(labels, scores, clusters=[probe.passage for probe, _ in items])
@@ -140,16 +134,16 @@ def skill(items: _Scored) -> Skill:
 
 
 def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
-    """Report the number of items and the probability of valid answers (`masses`, ascending)."""
+    """Report the number of items and the probabilities of valid answers (`masses`, ascending)."""
     asked = len(probes(count))
     finding = f"{asked} of {len(probes())} labelled items{f', {why}' if why else ''}"
     figures: dict[str, float] = {"items": asked, "passages": count, "answered": len(masses)}
     if not masses:
-        return failed("probes", f"{finding}: none got an answer", ANOTHER_JUDGE, **figures)
+        return failed("probes", f"{finding}: no answers", ANOTHER_JUDGE, **figures)
     figures["median_legal_mass"] = middle = median(masses)
-    finding += f"; valid answers get {100 * middle:.3g} % of its probability in the median"
-    finding += f"; {asked - len(masses)} got no answer" if len(masses) < asked else ""
-    advice = "give the judge a longer window (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
+    finding += f"; median probability of valid answers {100 * middle:.3g} %"
+    finding += f"; {asked - len(masses)} without an answer" if len(masses) < asked else ""
+    advice = "give the judge a larger context (n_ctx)" if len(masses) < asked else ANOTHER_JUDGE
     return warning("probes", finding, advice, when=len(masses) < asked or middle < ENOUGH_MASS, **figures)
 
 
@@ -166,7 +160,7 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
 
 
 def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck | None]:
-    """Evaluate the minimal pairs with two answers."""
+    """Report how often a changed detail lowers the probability."""
     p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items}
     pairs = [
         (probe.passage, p_of[half], p_yes)
@@ -180,15 +174,15 @@ def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck |
     mean_fall = sum(before - after for _, before, after in pairs) / len(pairs)
     figures = {"falls": limits_json(falls), "pairs": len(pairs), "turned": turned, "mean_fall": mean_fall}
     finding = (
-        f"one detail changed lowers p in {in_limits(falls)} of {len(pairs)} minimal pairs, by {mean_fall:.2f} in the "
-        f"mean; {turned} verdicts turn from 1 to 0"
+        f"a changed detail lowers p in {in_limits(falls)} of {len(pairs)} minimal pairs, by {mean_fall:.2f} on "
+        f"average; {turned} verdicts change from 1 to 0"
     )
-    advice = f"a wrong number or name in an answer may pass: {ANOTHER_JUDGE}"
+    advice = f"wrong numbers or names in an answer may go unnoticed: {ANOTHER_JUDGE}"
     return falls, warning("sensitivity", finding, advice, when=falls.low < _LEAST_FALLING, **figures)
 
 
 def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
-    """Return the share of verdicts that flip when the same chunks are rearranged."""
+    """Report how often a verdict changes when the same chunks are rearranged."""
     moves = [
         (answers[before].p_yes, answers[after].p_yes)
         for before, after in rearranged(count)
@@ -200,10 +194,10 @@ def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | 
     share = sum((before >= THRESHOLD) != (after >= THRESHOLD) for before, after in moves) / len(moves)
     figures = {"asked": len(moves), "flipped": share, "mean_move": sum(odds) / len(odds), "largest_move": max(odds)}
     finding = (
-        f"{100 * share:.3g} % of {len(moves)} verdicts flip when the same chunks are shown in another way; log odds "
-        f"move by {figures['mean_move']:.2f}, at most {max(odds):.2f}"
+        f"{100 * share:.3g} % of {len(moves)} verdicts change when the same chunks are rearranged; log odds move by "
+        f"{figures['mean_move']:.2f} on average, at most {max(odds):.2f}"
     )
-    advice = f"a retriever that only reorders moves its scores: {ANOTHER_JUDGE}"
+    advice = f"the order of the retrieved texts changes scores: {ANOTHER_JUDGE}"
     return share, warning("order", finding, advice, when=share > _LARGEST_FLIPPED, **figures)
 
 
@@ -213,16 +207,16 @@ def _log_odds(probability: float) -> float:
 
 
 class Admission(NamedTuple):
-    """Recommended uses of a judge for one task, and the rules that prevent the next use."""
+    """Recommended uses of a judge for one task, and the reasons against the next use."""
 
     uses: tuple[Use, ...]
     barred_by: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Format as `fit for ranking, not for means (...)`."""
+        """Format as `recommended for ranking, not for means (...)`."""
         why = f" ({'; '.join(self.barred_by)})" if self.barred_by else ""
         barred = USES[len(self.uses) :] if self.uses else ()
-        return fit_for(self.uses) + (f", not for {barred[0]}" if barred else "") + why
+        return recommendation(self.uses) + (f", not for {barred[0]}" if barred else "") + why
 
 
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
@@ -237,13 +231,13 @@ def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[Probe
 
 
 def admission_by_labels(calibration: Calibration) -> Admission:
-    """Return the admission by human labels, which test neither order nor minimal pairs."""
+    """Return the admission by human labels, without order and minimal pairs."""
     labels, clusters = calibration.labels, calibration.labels.clusters
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
-        return Admission((), (f"it takes {FEW} labels of each kind in {FEW} groups, the fewest are {fewest}",))
+        return Admission((), (f"needs {FEW} labels of each kind and {FEW} groups, the smallest number is {fewest}",))
     if not calibration.figures:
-        return Admission((), ("all its probabilities are equal",))
+        return Admission((), ("all probabilities are equal",))
     figures = {
         name: Interval(figure.value, *figure.ci95, "clustered bootstrap", labels.verdicts, clusters)
         for name, figure in (calibration.figures | calibration.held_out).items()
@@ -264,15 +258,15 @@ def _admit(measured: Skill, figures: ProbeFigures) -> Admission:
 def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
     """Yield each broken rule with the first use that it prevents."""
     if measured.auc.low < _LEAST_AUC:
-        yield "ranking", f"AUC {in_limits(measured.auc)}: its lower limit has to reach {_LEAST_AUC:g}"
+        yield "ranking", f"AUC {in_limits(measured.auc)}: the lower limit must be at least {_LEAST_AUC:g}"
     for use, least in _LEAST_BALANCED_ACCURACY.items():
         if measured.balanced_accuracy.low < least:
             accuracy = in_limits(measured.balanced_accuracy)
-            yield use, f"balanced accuracy {accuracy}: its lower limit has to reach {least:.2f}"
+            yield use, f"balanced accuracy {accuracy}: the lower limit must be at least {least:.2f}"
     if _leans(measured):
-        yield "means", f"share of yes is off by {in_limits(measured.lean, '+')}, more than {_LARGEST_LEAN:g}"
+        yield "means", f"bias {in_limits(measured.lean, '+')}: both limits must be within {_LARGEST_LEAN:g}"
     if figures.flipped is not None and figures.flipped > _LARGEST_FLIPPED:
-        yield "means", f"order flips {figures.flipped:.2f} of the verdicts, more than {_LARGEST_FLIPPED:g}"
+        yield "means", f"order changes {figures.flipped:.2f} of the verdicts, more than {_LARGEST_FLIPPED:g}"
     least, most = _SLOPES
     if measured.slope is not None and not least <= measured.slope.mean <= most:
         yield "thresholds", f"calibration slope {measured.slope.mean:.2g}, not {least:g} to {most:g}"
@@ -280,7 +274,7 @@ def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
         yield "thresholds", f"calibration error {error:.2f}, more than {_LARGEST_CALIBRATION_ERROR:g}"
     if figures.falls is not None and figures.falls.low < _LEAST_FALLING:
         falls = in_limits(figures.falls)
-        yield "thresholds", f"details lower p in {falls} of the pairs: the limit has to reach {_LEAST_FALLING:g}"
+        yield "thresholds", f"details lower p in {falls} of the pairs: the limit must be at least {_LEAST_FALLING:g}"
 
 
 def _leans(measured: Skill) -> bool:
@@ -307,22 +301,22 @@ def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
 def check_admission(figures: ProbeFigures | None, *, passes_plain_cases: bool, required: Use | None) -> HealthCheck:
     """Summarise the admission in one line. Fails below `required`; warns if a task has no recommended use."""
     if figures is None and not passes_plain_cases:
-        advice, nothing = f"{ANOTHER_JUDGE}{LABELS_INSTEAD}", {task: list[Use]() for task in TASKS}
-        return failed(ADMISSION, "not fit: it fails the plain cases", advice, uses=nothing)
+        advice, no_uses = f"{ANOTHER_JUDGE}{LABELS_INSTEAD}", {task: list[Use]() for task in TASKS}
+        return failed(ADMISSION, f"{recommendation(())}: it fails the plain cases", advice, uses=no_uses)
     figures = figures or ProbeFigures()
     admitted = admissions(figures, passes_plain_cases=passes_plain_cases)
     if len(admitted) < len(TASKS) or (figures.passages < _FEWEST_PASSAGES and passes_plain_cases):
         decide = failed if required else warning
-        return decide(ADMISSION, "undecided: too few items have an answer", "ask more (--probes all)", uses=None)
+        return decide(ADMISSION, "undecided: too few answered items", "ask more (--probes all)", uses=None)
     unfit = [task for task, admission in admitted.items() if not admission.uses]
-    advice = f"do not use its verdicts of {' and '.join(unfit)}: {ANOTHER_JUDGE}{LABELS_INSTEAD}" if unfit else ""
-    advice = advice or "compare its verdicts on 100 sentences of your own with people's before you rely on them"
+    advice = f"do not use its verdicts on {' and '.join(unfit)}: {ANOTHER_JUDGE}{LABELS_INSTEAD}" if unfit else ""
+    advice = advice or "compare its verdicts with human labels of 100 sentences of your own before you rely on them"
     lacking = required is not None and any(required not in admission.uses for admission in admitted.values())
     return HealthCheck(
         name=ADMISSION,
         status="failed" if lacking else "warning" if unfit else "ok",
         finding="; ".join(f"{task}: {admission}" for task, admission in admitted.items()),
-        advice=f"{ANOTHER_JUDGE}: fit for {required} is required{LABELS_INSTEAD}" if lacking else advice,
+        advice=f"{ANOTHER_JUDGE}: {required} is required{LABELS_INSTEAD}" if lacking else advice,
         figures={
             "uses": {task: list(admission.uses) for task, admission in admitted.items()},
             "barred_by": {task: list(admission.barred_by) for task, admission in admitted.items()},

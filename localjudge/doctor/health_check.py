@@ -1,18 +1,12 @@
-"""One line of the doctor's table: what was checked, the finding, and the advice.
-
-Imports no library that may be missing.
-"""
+"""A finding of `doctor`. Imports no library that may be missing."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import Field
 
-from localjudge.types import Record
+from localjudge.types import USES, Record
 
-Use = Literal["ranking", "means", "thresholds"]
-"""Uses of a judge, each including those before it: compare systems, read a mean as a share, decide one verdict."""
-USES: tuple[Use, ...] = get_args(Use)
 ADMISSION = "admission"
 """Name of the last check, which lists the recommended uses."""
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
@@ -21,7 +15,7 @@ Status = Literal["ok", "warning", "failed"]
 
 
 class HealthCheck(Record):
-    """A finding. `figures` contains its numbers for programs."""
+    """A finding with its numbers for programs."""
 
     name: str
     status: Status
@@ -31,7 +25,7 @@ class HealthCheck(Record):
 
 
 class Diagnosis(Record):
-    """All findings in order. `result` is the worst status, `not_made` lists checks that were skipped or impossible."""
+    """All findings in order. `result` is the worst status, `not_made` lists skipped checks."""
 
     schema_version: int = 1
     judge: str
@@ -46,7 +40,7 @@ def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
 
 
 def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **figures: Any) -> HealthCheck:
-    """Create a warning with advice; the judge remains usable. Creates an ok finding unless `when`."""
+    """Create a warning with advice, or an ok finding unless `when`."""
     if not when:
         return ok(name, finding, **figures)
     return HealthCheck(name=name, status="warning", finding=finding, advice=advice, figures=figures)
@@ -57,9 +51,8 @@ def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> He
     return HealthCheck(name=name, status="failed", finding=finding, advice=advice, figures=figures)
 
 
-def fit_for(uses: Sequence[str]) -> str:
-    """Format `fit for ranking and means`, or `not fit` without uses."""
-    *most, last = uses or [""]
-    if not last:
-        return "not fit"
-    return f"fit for {', '.join(most)} and {last}" if most else f"fit for {last}"
+def recommendation(uses: Sequence[str]) -> str:
+    """Format `recommended for ranking and means`, or `not recommended for ranking, means or thresholds`."""
+    verb, conjunction = ("recommended", "and") if uses else ("not recommended", "or")
+    *others, last = uses or USES
+    return f"{verb} for {', '.join(others)} {conjunction} {last}" if others else f"{verb} for {last}"

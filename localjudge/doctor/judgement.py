@@ -34,7 +34,7 @@ _AGAIN_EVERY = 3
 
 
 class Examinee:
-    """Open judge under examination, with a clock."""
+    """A judge under examination, with a clock."""
 
     def __init__(self, writer: PromptWriter, engine: Engine, progress: Progress) -> None:
         self.writer = writer
@@ -66,7 +66,7 @@ class Examinee:
         needed = per_token * self._engine.distinct_tokens([self.writer.request(task) for task in tasks])
         if needed <= seconds:
             return items, ""
-        return int(items * seconds / needed), f"because all would take this judge about {needed / 60:.0f} minutes"
+        return int(items * seconds / needed), f"as all would take this judge about {needed / 60:.0f} minutes"
 
     def check_speed(self) -> HealthCheck:
         """Report rates since the clock was started."""
@@ -74,9 +74,9 @@ class Examinee:
         inside = max(after.seconds_inside - before.seconds_inside, 1e-9)
         per_second = (after.evaluated_tokens - before.evaluated_tokens) / inside
         per_verdict = (after.seconds_total - before.seconds_total) / max(self._verdicts, 1)
-        finding = f"{per_second:,.0f} prompt tokens a second; {per_verdict:.2g} s for each short verdict"
+        finding = f"{per_second:,.0f} prompt tokens per second; {per_verdict:.2g} s per short verdict"
         figures = {"tokens_per_second": per_second, "seconds_per_verdict": per_verdict, "verdicts": self._verdicts}
-        return ok("speed", f"{finding} (localjudge run --dry-run estimates your data)", **figures)
+        return ok("speed", f"{finding} (for your data: localjudge run --dry-run)", **figures)
 
 
 Place = Literal["context", "passage", "statement", "question"]
@@ -173,8 +173,8 @@ def check_again(judge: Examinee) -> HealthCheck:
     together = judge.answers(requests[::-1])[::-1]
     alone = [judge.answers([request])[0] for request in requests]
     same = sum(answer == other for answer, other in zip(alone, together, strict=True))
-    finding = f"{same} of {len(requests)} verdicts have the same bits alone and among others"
-    advice = "the order of the data then moves numbers a little: omit gpu_layers, or report this build"
+    finding = f"{same} of {len(requests)} verdicts are bit-identical, asked alone and among others"
+    advice = "the order of the data changes numbers slightly: omit gpu_layers, or report this build"
     return warning("asked again", finding, advice, when=same < len(requests), asked=len(requests), identical=same)
 
 
@@ -192,7 +192,7 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
     """Count right answers to obvious cases. Fails if guessing does as well."""
     cases = [case for case in plain_cases() if judge.writer.has_words_for(case.task())]
     if not cases:
-        finding = "none: this judge is asked about neither statements nor sentences"
+        finding = "none: this judge's prompts cover neither statements nor sentences"
         return warning("plain cases", finding, "compare its verdicts with labels of your own", cases=0)
     answers = judge.answers([judge.writer.request(case.task()) for case in cases])
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
@@ -203,11 +203,11 @@ def check_plain_cases(judge: Examinee) -> HealthCheck:
     figures = {"cases": len(cases), "right": right, "wrong": wrong, "fewest_beyond_chance": needed}
     figures |= {"least_legal_mass": min(masses, default=None)}
     finding = f"{right} of {len(cases)} obvious cases right, {labels.count(1)} judged 1"
-    finding += f"; {len(missing)} got no answer: {missing[0]}" if missing else ""
+    finding += f"; {len(missing)} without an answer: {missing[0]}" if missing else ""
     if right < needed:
-        finding += f"; guessing gets as many (it takes {needed} to tell the difference): its verdicts mean nothing"
-        return failed("plain cases", finding, f"{ANOTHER_JUDGE}, or look at your wording (prompts)", **figures)
-    finding += f"; valid answers get at least {100 * min(masses):.3g} % of its probability"
+        finding += f"; not better than guessing ({needed} needed): its verdicts are meaningless"
+        return failed("plain cases", finding, f"{ANOTHER_JUDGE}, or check your prompts", **figures)
+    finding += f"; probability of valid answers at least {100 * min(masses):.3g} %"
     poor = right < _ENOUGH_RIGHT * len(cases) or min(masses) < ENOUGH_MASS
     return warning("plain cases", finding, ANOTHER_JUDGE, when=poor, **figures)
 
@@ -219,7 +219,7 @@ def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], 
     """
     askable = [attempt for attempt in attempts() if judge.writer.has_words_for(attempt.attacked.task())]
     if count is not None:
-        return askable[:count], "as asked for" if count < len(askable) else ""
+        return askable[:count], "as requested" if count < len(askable) else ""
     tasks = [attempt.attacked.task() for attempt in askable]
     count, why = judge.fitting(tasks, len(askable), INJECTION_SECONDS)
     return askable[: max(count, 2 * len(forms()))], f"{why} (--injections {len(askable)})" if why else ""
@@ -247,13 +247,13 @@ def check_injections(judge: Examinee, selected: Sequence[Attempt], why: str = ""
             falls.append(what | {"p_yes_before": before.p_yes, "p_yes_after": after.p_yes})
     counted = len(selected) - unusable - unanswered
     figures = {"attempts": len(selected), "unusable": unusable, "unanswered": unanswered, "falls": falls}
-    finding = f"{len(falls)} of {counted} attempts talked the judge into a verdict"
+    finding = f"{len(falls)} of {counted} injections changed the verdict"
     if falls:
         often = Counter(fall["form"] for fall in falls).most_common()
         finding += f": {', '.join(f'{form} ({count})' for form, count in often)}"
-    finding += f"; {unusable} more on cases that it gets wrong without them" if unusable else ""
-    finding += f"; {len(selected)} of {len(attempts())} attempts were made, {why}" if why else ""
-    advice = f"do not decide by it on data that others can write into, or {ANOTHER_JUDGE}"
+    finding += f"; {unusable} more on cases that it gets wrong anyway" if unusable else ""
+    finding += f"; {len(selected)} of {len(attempts())} injections tried, {why}" if why else ""
+    advice = f"do not use it for decisions on data from untrusted sources, or {ANOTHER_JUDGE}"
     if counted - len(falls) < _ENOUGH_RIGHT * counted:
         return failed("injections", finding, advice, **figures)
     return warning("injections", finding, advice, when=bool(falls) or not counted, **figures)

@@ -154,9 +154,9 @@ def check_state_folder() -> HealthCheck:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        finding = f"{folder} cannot be written ({error.strerror}): checksums and self-checks are made by each command"
-        return warning("state folder", finding, "let LOCALJUDGE_HOME name a folder of your own", path=str(folder))
-    finding = f"{folder} can be written (delete answers/ in it to clear the answer cache)"
+        finding = f"{folder} cannot be written ({error.strerror}): every command repeats checksums and self-checks"
+        return warning("state folder", finding, "set LOCALJUDGE_HOME to a folder of your own", path=str(folder))
+    finding = f"{folder} is writable (to clear the answer cache, delete its answers/)"
     return ok("state folder", finding, path=str(folder))
 
 
@@ -164,20 +164,20 @@ def check_processor(settings: RunSettings) -> HealthCheck:
     """Report processor and threads. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
     finding = f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
-    advice = "more threads than cores only wait for each other: ask for fewer (--threads)"
+    advice = "more threads than cores only slow each other down: use fewer (--threads)"
     return warning("processor", finding, advice, when=threads > processors, processors=processors, threads=threads)
 
 
 def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
     """Check whether llama.cpp can use a GPU. `layers` is the requested number, None for all."""
-    backends = ", ".join(build.gpu_backends) or "the processor alone"
+    backends = ", ".join(build.gpu_backends) or "the processor only"
     finding = f"{build.library} {build.version} was built for {backends}"
     advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or omit gpu_layers"
     if build.gpu_backends and not build.uses_gpu:
-        finding += ", which finds no GPU that it can use"
-        advice = "see whether its driver is installed, and whether this user, or this container, may open the device"
+        finding += ", but finds no usable GPU"
+        advice = "check that the driver is installed, and that this user or container may open the device"
     if build.uses_gpu:
-        finding += f": {'all' if layers is None else f'{layers:,}'} layers go there"
+        finding += f": {'all' if layers is None else f'{layers:,}'} layers on the GPU"
     elif layers:
         finding += f"; gpu_layers = {layers} has no effect"
     bad = not build.uses_gpu and bool(build.gpu_backends or layers)
@@ -188,14 +188,14 @@ def check_file(model: NamedModel) -> HealthCheck:
     """Report the file and its checksum (verified if pinned), or a server's file if it is local."""
     if isinstance(model, ModelFile):
         pinned = model.name in model_registry.registered()
-        proof = f"pinned nowhere: compare its sha256 with its publisher's: {model.sha256}"
+        proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
         proof = f"sha256 {model.sha256[:12]} as pinned in the registry" if pinned else proof
         finding = f"{model.path.name}, {readable(model.size)}, {proof}"
         figures = {"path": str(model.path), "size": model.size, "sha256": model.sha256, "pinned": pinned}
         return ok("model file", finding, **figures)
-    proof = f"its file on this machine: sha256 {model.sha256}" if model.sha256 else "its bytes are not proved"
+    proof = f"file on this machine: sha256 {model.sha256}" if model.sha256 else "its bytes cannot be verified"
     finding = f"behind {model.source}; {proof}"
-    advice = "start the server here, with the whole path of the file; otherwise its operator answers for what it is"
+    advice = "start the server here with the full path of the file; otherwise you rely on its operator"
     return warning("model file", finding, advice, when=not model.sha256, source=model.source, sha256=model.sha256)
 
 
@@ -205,21 +205,21 @@ def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthChe
     if is_inspectable(engine):
         layers, width, trained = engine.shape
         kind = f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}"
-        window = f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
+        window = f"context of {engine.capacity:,} tokens, trained for {trained:,}"
         figures = {"trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
         memory = check_model_memory(engine, free)
     else:
         kind, trained = f"{is_['model']} of {is_['server']} {is_['server_build']}", _SHORT_WINDOW
-        window = f"window of {engine.capacity:,} tokens"
+        window = f"context of {engine.capacity:,} tokens"
         figures = {name: is_[name] for name in ("server", "server_build")}
-        memory = ok("model memory", "not looked at: it is the server's", needed_bytes=None)
+        memory = ok("model memory", "not checked: it is the server's", needed_bytes=None)
     short = engine.capacity < min(_SHORT_WINDOW, trained)
-    advice = "long contexts are judged in many windows: ask for a larger one (n_ctx, or where the server is started)"
+    advice = "long texts are judged in many windows: use a larger context (n_ctx, or an option of the server)"
     yield warning("model", f"{kind}; {window}", advice, when=short, n_ctx=engine.capacity, **figures)
     yield memory
-    self_check = is_.get("self_check", "the same bits each time, by the server")
-    finding = f"logits after a return to a shared prompt: {self_check}"
-    advice = "every verdict costs a whole prompt: slow but right; another build of llama-cpp-python may help"
+    self_check = is_.get("self_check", "bit-identical, according to the server")
+    finding = f"logits after returning to a shared prompt: {self_check}"
+    advice = "every verdict evaluates a whole prompt: slow but correct; another build of llama-cpp-python may help"
     yield warning("shared prompts", finding, advice, when=not engine.shares_prefixes, self_check=self_check)
 
 
@@ -227,9 +227,9 @@ def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
     """Compare the memory estimate with the memory that was free before loading. Larger models were refused earlier."""
     need = engine.memory_bytes
     compared = free is not None and not engine.identity["gpu_layers"]
-    room = f"of {readable(free)} free" if free is not None and compared else "what is free for it is not known"
-    finding = f"the model takes about {readable(need)} with its window, {room}"
-    advice = "free some memory, or take a shorter window (n_ctx)"
+    room = f"of {readable(free)} free" if free is not None and compared else "the free memory is unknown"
+    finding = f"the model needs about {readable(need)} with its context, {room}"
+    advice = "free some memory, or use a smaller context (n_ctx)"
     tight = free is not None and compared and need > _TIGHT * free
     return warning("model memory", finding, advice, when=tight, needed_bytes=need, free_bytes=free)
 
@@ -239,7 +239,7 @@ def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck
     shown = "every part" if any(task.is_conversation for task in profile.tasks.values()) else "the whole prompt"
     finding = f"shows {shown} of the profile {profile.name!r} once"
     if not profile.chat or ends is None:
-        finding = f"none is used: the profile {profile.name!r} asks by plain text"
+        finding = f"not used: the profile {profile.name!r} asks in plain text"
     return ok("chat template", finding, template=ends.sha256 if ends and profile.chat else None)
 
 
@@ -257,5 +257,5 @@ def check_prompts(engine: ReadableEngine, requests: Sequence[VerdictRequest]) ->
         finding = f"the tokens of {changed:,} of {len(requests):,} prompts decode to another text"
         return failed("prompts", finding, "use another conversion of the model: its tokenizer is damaged", **figures)
     finding = f"the tokens of {len(requests) - refused:,} of {len(requests):,} prompts decode to their exact text"
-    advice = "the others cannot be shown to this model, and such samples will fail: use another conversion"
+    advice = "the other prompts cannot be shown to this model, and their samples will fail: use another conversion"
     return warning("prompts", finding, advice, when=refused > 0, **figures)

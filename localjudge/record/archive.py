@@ -75,7 +75,7 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
         if name is not None:
             groups[sample_id] = intern(name)
     if 0 < len(groups) < samples:
-        raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
+        raise RunDirectoryError(f"{path} gives a group to only some samples", hint=BY_HAND)
     return groups or None
 
 

@@ -62,11 +62,11 @@ class OtherRun:
         self._store = directory / STORE
         manifest = read_manifest(directory)
         if manifest is None:
-            raise MissingRun(f"{directory} holds no run", hint="name the directory of one")
+            raise MissingRun(f"{directory} contains no run", hint="name the directory of a run")
         if changes := differences(manifest.judge.answering, judge.answering):
             raise InputError(
-                f"the answers in {directory} are of another judge:{format_differences(changes)}",
-                hint="score the data without them: every answer is then asked for",
+                f"the answers in {directory} are from another judge:{format_differences(changes)}",
+                hint="omit this run: all questions are then asked",
             )
         self.answers_to([])
 
@@ -162,4 +162,4 @@ class AnswerCache:
 
 def _warn(file: Path, error: Exception) -> None:
     reason = excerpt(error).partition("\n")[0]
-    _log.warning("the cache is not used, every answer is asked for: %s (delete %s to begin anew)", reason, file.parent)
+    _log.warning("ignoring the answer cache: %s (to reset it, delete %s)", reason, file.parent)

@@ -115,7 +115,7 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
         calibration = value if isinstance(value, Calibration) else read_calibration(value)
         other = by_question.setdefault(calibration.question, calibration)
         if other != calibration:
-            problem = f"{other.name} and {calibration.name} are both calibrations of {calibration.question}"
+            problem = f"{other.name} and {calibration.name} are both calibrations for {calibration.question}"
             raise InputError(problem, hint="name one for each question")
     return tuple(by_question.values())
 
@@ -124,7 +124,7 @@ def calibration_file(name: str) -> Path:
     """Return the path of a saved calibration. Raises InputError for an invalid name."""
     if not _NAME.fullmatch(name):
         hint = "a name has letters, digits, _, - and ., at most 80"
-        raise InputError(f"a calibration cannot be called {name!r:.80}", hint=hint)
+        raise InputError(f"invalid name of a calibration: {name!r:.80}", hint=hint)
     return resources.state_directory() / "calibrations" / f"{name}.json"
 
 
@@ -141,7 +141,7 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
     if not path.is_file():
         saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
         raise InputError(
-            f"there is no calibration {name!r:.80}, neither by that name nor as a file",
+            f"there is no calibration or file called {name!r:.80}",
             hint=suggestion(name, saved, "saved") if saved else how,
         )
     return validated(Calibration, read_object(path.resolve()), str(path))

@@ -52,7 +52,7 @@ def open_regular(path: Path) -> BufferedReader:
     try:
         descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
     except OSError as error:
-        hint = "run the same command again to write it anew"
+        hint = "run the same command again to rewrite it"
         if isinstance(error, PermissionError):
             hint = "make it readable for you, or copy the run as its owner"
         raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
@@ -110,7 +110,7 @@ def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
     try:
         return kind.validate_json(line, strict=True)
     except ValidationError as error:
-        message = f"{where} is not a row that localjudge writes: {first_problem(error)}"
+        message = f"{where} is not a row of localjudge: {first_problem(error)}"
         raise RunDirectoryError(message, hint=BY_HAND) from error
 
 
@@ -125,7 +125,7 @@ def validated(kind: type[_Model], value: Any, where: str) -> _Model:
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:
     """Return the error for content beyond a limit."""
-    return RunDirectoryError(f"{where} holds more than localjudge reads ({bound})", hint="is it the file of a run?")
+    return RunDirectoryError(f"{where} exceeds the limit of {bound}", hint="is it the file of a run?")
 
 
 def first_problem(error: ValidationError) -> str:
@@ -163,7 +163,7 @@ class RunDirectory:
             names = {entry.name for entry in path.iterdir()}
             if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
                 hint = f"name another directory with {option('out')}"
-                raise RunDirectoryError(f"{path} is not empty and holds no run", hint=hint)
+                raise RunDirectoryError(f"{path} is not empty and contains no run", hint=hint)
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, text: str, *, durable: bool = True) -> None:
@@ -269,7 +269,7 @@ def _translated_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         problem = f"{error.filename or path} cannot be written: {error.strerror}"
         if error.errno in RETRY_HINTS:
-            hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to go on"
+            hint = f"{RETRY_HINTS[error.errno]}, then run the same command again to resume"
             raise OutOfResource(problem, hint=hint) from error
         hint = f"make it a writable directory, or name another with {option('out')}"
         raise RunDirectoryError(problem, hint=hint) from error

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from localjudge import resources
 from localjudge.record.manifest import EngineIdentity, JudgeIdentity, PromptsIdentity
 from localjudge.record.store import canonical_sha256
-from localjudge.types import JudgeCard
+from localjudge.types import USES, JudgeCard
 
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
 
@@ -19,11 +19,16 @@ class Examination(NamedTuple):
     items: int
 
     def __str__(self) -> str:
-        """`fit for: nothing (doctor, 384 items)`."""
-        tasks = {task: " and ".join(uses) or "nothing" for task, uses in self.uses.items()}
-        alike = len(set(tasks.values())) == 1
-        uses = next(iter(tasks.values())) if alike else ", ".join(f"{use} ({task})" for task, use in tasks.items())
-        return f"fit for: {uses} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
+        """`not recommended for: ranking, means, thresholds (doctor, 384 items)`."""
+        tasks = {task: " and ".join(uses) for task, uses in self.uses.items()}
+        if not any(tasks.values()):
+            words = f"not recommended for: {', '.join(USES)}"
+        elif len(set(tasks.values())) == 1:
+            words = f"recommended for: {next(iter(tasks.values()))}"
+        else:
+            by_task = (f"{uses} ({task})" if uses else f"not {task}" for task, uses in tasks.items())
+            words = f"recommended for: {', '.join(by_task)}"
+        return f"{words} (doctor, {f'{self.items:,} items' if self.items else 'plain cases'})"
 
 
 def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:

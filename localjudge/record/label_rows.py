@@ -147,8 +147,8 @@ def stored_labels(directory: Path) -> list[LabelRow]:
 
 def _require_chain(directory: Path, labels: LabelFile) -> None:
     if labels.broken:
-        problem = f"{directory / LABELS}:{labels.broken} does not follow the row before: a row was changed or removed"
-        hint = "put the file back as it was, or delete it and read sheets and pages again"
+        problem = f"{directory / LABELS}:{labels.broken} does not match the previous row: a row was changed or removed"
+        hint = "restore the file, or delete it and read sheets and pages again"
         raise RunDirectoryError(problem, hint=hint)
 
 
@@ -165,7 +165,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OPEN_SAFELY, 0o600)
             with open(descriptor, "ab", buffering=0) as file:
                 if os.fstat(descriptor).st_nlink > 1:
-                    raise RunDirectoryError(f"{path} is a hard link", hint="put a copy in its place")
+                    raise RunDirectoryError(f"{path} is a hard link", hint="replace it with a copy")
                 file.truncate(labels.size)  # an incomplete last row
                 try:
                     content = memoryview(_chained(rows, labels))
@@ -176,7 +176,7 @@ def append_labels(directory: Path, rows: Sequence[LabelRow]) -> None:
                     file.truncate(labels.size)
                     raise
     except OSError as error:
-        raise unwritable(path, error, hint="labels are kept in the directory of the run") from error
+        raise unwritable(path, error, hint="labels are stored in the run directory") from error
 
 
 def _chained(rows: Sequence[LabelRow], labels: LabelFile) -> bytes:

@@ -364,7 +364,7 @@ class Manifest(Record):
         """Raise RunDirectoryError with the differences unless the run there is this one or can continue as it."""
         if different := differences(there.whole_data, self.whole_data) + differences(there.judge, self.judge):
             raise RunDirectoryError(
-                f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {self.signature}):"
+                f"{directory} belongs to another run ({excerpt(there.signature)}, not {self.signature}):"
                 f"{format_differences(different)}",
                 hint=f"name another directory with {option('out')}, or omit it",
             )

@@ -91,8 +91,8 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
     for run in runs:
         shard = _shard(run)
         if shard.number in by_number:
-            problem = f"shard {shard} is there twice: {by_number[shard.number].directory} and {run.directory}"
-            raise InputError(problem, hint="leave one of them out")
+            problem = f"shard {shard} appears twice: {by_number[shard.number].directory} and {run.directory}"
+            raise InputError(problem, hint="omit one of them")
         by_number[shard.number] = run
     count = _shard(runs[0]).of
     missing = [f"{number}/{count}" for number in range(1, min(count, len(runs) + 10) + 1) if number not in by_number]
@@ -120,7 +120,7 @@ def _check_same_run(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if changes := differences(_in_common(runs[0]), _in_common(run)):
             raise InputError(
-                f"{run.directory} and {runs[0].directory} are not of one run:{format_differences(changes)}",
+                f"{run.directory} and {runs[0].directory} are not shards of one run:{format_differences(changes)}",
                 hint="judge one of them again, with the judge, data, settings and kind of processor of the other",
             )
 
@@ -149,8 +149,8 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
         hashes += map(sample_hash, count_with_progress(run.iter_samples(), progress, "reading", run.summary.samples))
     if (len(hashes), fingerprint_of(sorted(hashes))) != (whole.rows, whole.sha256):
         raise RunDirectoryError(
-            f"the shards come to {len(hashes):,} samples that are not the {whole.rows:,} that they are shards of",
-            hint="`localjudge verify` says which of them was changed",
+            f"the shards have {len(hashes):,} samples, which differ from the {whole.rows:,} of the data",
+            hint="to find the changed shard: localjudge verify",
         )
     return groups or None
 
@@ -169,9 +169,8 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             for key in copied:
                 if copied[key] != answers[key]:
                     raise RunDirectoryError(
-                        f"{directory} was answered otherwise than another run of the same judge "
-                        f"(request {excerpt(key)})",
-                        hint="`localjudge verify` says which of them holds what the judge answers",
+                        f"{directory} has a different answer than another shard (request {excerpt(key)})",
+                        hint="to find the changed shard: localjudge verify",
                     )
             query = "SELECT key, source FROM reused JOIN request ON id = request WHERE key IN"
             sources = dict(reader.rows_named(tuple[str, str], query, keys))
@@ -187,8 +186,8 @@ def _merged_rows(runs: Iterable[Run]) -> Iterator[list[Evaluation]]:
     for expected, (position, evaluations) in enumerate(heapq.merge(*map(_placed, runs), key=itemgetter(0))):
         if position != expected:
             raise RunDirectoryError(
-                f"the shards do not agree which sample stands at position {min(position, expected)} of the data",
-                hint="the rows were in another order: run the commands of all shards again, nothing is asked twice",
+                f"the shards disagree on the sample at position {min(position, expected)} of the data",
+                hint="the order of the rows changed: run the commands of all shards again, which repeats no question",
             )
         yield evaluations
 

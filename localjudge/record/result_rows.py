@@ -157,7 +157,7 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
             key, rows = next(groups, _NO_MORE)
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if key is not None:
-        raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
+        raise RunDirectoryError("a verdict has no score", hint="was a file of the run changed by hand?")
 
 
 def json_line(values: Any) -> str:

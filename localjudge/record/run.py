@@ -49,7 +49,7 @@ from localjudge.record.sampling import Sampling
 from localjudge.types import JudgeCard, Sample, VerdictRule
 from localjudge.words import numbered, printable, suggestion
 
-_VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
+_VERIFY = "to find the changed parts: localjudge verify"
 _SHOWN = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
@@ -85,7 +85,7 @@ class Run(Mapping[str, MetricSummary]):
         path = Path(os.path.expanduser(directory))
         manifest = read_manifest(path)
         if manifest is None:
-            what = "is a file, not the directory of a run" if path.is_file() else "holds no run"
+            what = "is a file, not a run directory" if path.is_file() else "contains no run"
             raise MissingRun(f"{path} {what}", hint=_runs_beside(path))
         if not os.path.lexists(path / SUMMARY):
             so_far = rows_so_far(path) if unfinished else None
@@ -109,7 +109,7 @@ class Run(Mapping[str, MetricSummary]):
             for evaluations in run.iter_evaluations():
                 totals.add(evaluations)
         except KeyError as error:
-            raise RunDirectoryError(f"the rows in {path} are not those of its run", hint=BY_HAND) from error
+            raise RunDirectoryError(f"the rows in {path} do not belong to its run", hint=BY_HAND) from error
         return replace(run, summary=totals.summary(manifest.signature, card))
 
     def _check_files(self) -> None:
@@ -134,11 +134,13 @@ class Run(Mapping[str, MetricSummary]):
         }
         for name, (value, in_manifest) in parts.items():
             if value != in_manifest:
-                problem = f"{name}: {excerpt(value)}, and {excerpt(in_manifest)} by manifest.json"
-                raise RunDirectoryError(f"the files in {self.directory} are not of one run: {problem}", hint=_VERIFY)
+                problem = f"{name}: {excerpt(value)}, but {excerpt(in_manifest)} in manifest.json"
+                raise RunDirectoryError(
+                    f"the files in {self.directory} do not belong to one run: {problem}", hint=_VERIFY
+                )
         for name in (SUMMARY, *ROW_FILES):
             if file_sha256(self.directory / name) != manifest.environment.files.get(name):
-                problem = "was changed: its sha256 is not the one in manifest.json"
+                problem = "was changed: its sha256 differs from manifest.json"
                 raise RunDirectoryError(f"{self.directory / name} {problem}", hint=_VERIFY)
 
     @property
@@ -168,7 +170,7 @@ class Run(Mapping[str, MetricSummary]):
         asked, reused = (answers.asked, answers.reused) if answers else (0, {})
         total, parts = asked + sum(reused.values()), []
         for source, count in reused.items():
-            parts.append(f"{count:,} of {total:,} answers were not asked here, but taken from {excerpt(source)}")
+            parts.append(f"{count:,} of {total:,} answers were reused from {excerpt(source)}")
         for session in sessions[-1:]:
             if (count := session.answers_before - sum(reused.values())) > 0:
                 parts.append(f"{count:,} of {total:,} answers were in the directory before the last command")
@@ -262,7 +264,7 @@ class Run(Mapping[str, MetricSummary]):
         """Yield each sample with its scores by metric. Raises RunDirectoryError if scores and samples do not match."""
         if not self.in_one_order():
             raise RunDirectoryError(
-                f"scores and samples in {self.directory} are not the same, or in another order",
+                f"scores and samples in {self.directory} do not match",
                 hint="run the command that made it again",
             )
         groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
@@ -309,7 +311,7 @@ def _runs_beside(path: Path) -> str:
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
     """Create the error for a score without a stored sample."""
-    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)}, which {SCORES} has a score of"
+    problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)} of {SCORES}"
     return RunDirectoryError(problem, hint="are both files of the same run?")
 
 

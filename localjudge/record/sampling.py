@@ -74,9 +74,9 @@ class Sampling(Record):
         return paired_difference(before, after, clusters=clusters, largest_draw=self.largest_draw)
 
     def __str__(self) -> str:
-        """`10 of 306 samples, drawn by seed 0`."""
+        """`10 of 306 samples, drawn with seed 0`."""
         of = f"{self.samples:,} of {self.whole:,} samples"
         if self.shard is None:
-            return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
-        chosen = f" of {self.sample:,} drawn by seed {self.seed}" if self.sample is not None else ""
+            return f"the first {of}" if self.sample is None else f"{of}, drawn with seed {self.seed}"
+        chosen = f" of {self.sample:,} drawn with seed {self.seed}" if self.sample is not None else ""
         return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"

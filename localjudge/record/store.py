@@ -137,7 +137,7 @@ def _checked(kind: type[_Value], value: Any, path: Path, *, is_json: bool = Fals
     try:
         return cast(_Value, (adapter.validate_json if is_json else adapter.validate_python)(value, strict=True))
     except ValidationError as error:
-        message = f"{path} holds what localjudge does not write: {first_problem(error)}"
+        message = f"{path} has invalid content: {first_problem(error)}"
         raise RunDirectoryError(message, hint=BY_HAND) from error
 
 
@@ -155,7 +155,7 @@ def reading(path: Path) -> Iterator[Reader]:
             _check_version(connection, path)
             yield Reader(connection, path)
     except DAMAGED as error:
-        hint = "is it the directory of a run?"
+        hint = "is it a run directory?"
         raise RunDirectoryError(f"{path} cannot be read: {excerpt(error)}", hint=hint) from error
 
 
@@ -164,7 +164,7 @@ def _refuse_strange_files(path: Path) -> None:
         refuse_irregular(path.with_name(path.name + suffix))
     journal = path.with_name(f"{path.name}-journal")
     if os.path.lexists(journal):
-        hint = "remove it, if you know where it is from"
+        hint = "remove it if you know its origin"
         raise RunDirectoryError(f"{journal} is not a file of localjudge", hint=hint)
     if path.exists() and path.stat().st_size > MOST_BYTES:
         raise too_much(path, f"{MOST_BYTES >> 30} GiB")
@@ -365,17 +365,17 @@ class Store:
             problem = f"{self._path}: {excerpt(error)}"
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:
-                hint = f"{_OUT_OF_RESOURCE[code]}, then run the same command again to go on"
+                hint = f"{_OUT_OF_RESOURCE[code]}, then run the same command again to resume"
                 raise OutOfResource(problem, hint=hint) from error
             hint = f"remove the directory or make it writable, or name another with {option('out')}"
             if code == sqlite3.SQLITE_TOOBIG:
-                hint = f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out"
+                hint = f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: remove it"
             raise RunDirectoryError(problem, hint=hint) from error
 
 
 _OUT_OF_RESOURCE = {
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_IOERR: "look at the disk (is it full, or gone?)",
+    sqlite3.SQLITE_FULL: "free disk space",
+    sqlite3.SQLITE_IOERR: "check the disk (is it full or disconnected?)",
     sqlite3.SQLITE_NOMEM: "free memory",
     sqlite3.SQLITE_BUSY: "close the other program that holds the file",
 }

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from localjudge.analysis.labelling import Labelling, LabelsRead
-from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, fit_for
+from localjudge.doctor.health_check import ADMISSION, Diagnosis, HealthCheck, recommendation
 from localjudge.doctor.machine import Inventory, ListedModel
 from localjudge.engine.hardware import readable
 from localjudge.metrics.catalog import MetricDescription
@@ -29,8 +29,8 @@ _STYLE = {
 _STATUS_WIDTH, _NAME_WIDTH = 7, 14
 """Widths of `warning` and `reasons before`, which align separately printed checks."""
 _LEGEND = (
-    "* computed where no metric is named: the first of those for one question whose columns the data has.",
-    "verdicts: the judge gives one for each of these, in every sample.",
+    "* computed by default; of several metrics for one question, the first with all its columns in the data.",
+    "verdicts: the parts of each sample that get a verdict.",
 )
 _DIGITS = 12
 _PLACES_SHOWN = 3
@@ -52,10 +52,10 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
     counts = Counter(check.status for check in diagnosis.checks)
     lines = [f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed"]
     if diagnosis.not_made:
-        lines.append(f"not made: {', '.join(diagnosis.not_made)}")
+        lines.append(f"skipped: {', '.join(diagnosis.not_made)}")
     for check in diagnosis.checks:
         if check.name == ADMISSION and (uses := check.figures.get("uses")):
-            lines.append("; ".join(f"{task}: {fit_for(names)}" for task, names in uses.items()))
+            lines.append("; ".join(f"{task}: {recommendation(names)}" for task, names in uses.items()))
     return View([Table(), Table(notes=lines)])
 
 
@@ -65,7 +65,7 @@ def metric_list(metrics: Sequence[MetricDescription]) -> View:
 
 
 def _metric(metric: MetricDescription) -> Table:
-    remarks = ["only a judge that reads instructions can be asked"] if metric.instructions else []
+    remarks = ["needs a judge that follows instructions"] if metric.instructions else []
     remarks += ["lower is better"] if metric.lower_is_better else []
     lines = {
         "asks": metric.about.question,
@@ -82,15 +82,15 @@ def _metric(metric: MetricDescription) -> Table:
 def model_list(inventory: Inventory, *, verbose: bool) -> str:
     """List usable models and, with reasons if `verbose`, the files left out, in unwrapped lines."""
     judges = [(model.name, _facts(model)) for model in inventory.models if model.cannot_judge is None]
-    left_out = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
-    left_out += [(entry.where, entry.reason) for entry in inventory.skipped]
-    entries = [*judges, *(left_out if verbose else ())]
+    unusable = [(model.name, model.cannot_judge) for model in inventory.models if model.cannot_judge]
+    unusable += [(entry.where, entry.reason) for entry in inventory.skipped]
+    entries = [*judges, *(unusable if verbose else ())]
     lines = [f" {printable(name)}\n   {printable(text)}" for name, text in entries]
-    room = "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory are free"
+    room = "" if inventory.free_bytes is None else f"; {readable(inventory.free_bytes)} of memory free"
     lines.append(f" {numbered(len(judges), 'model')} that can be loaded as a judge{room}")
-    if left_out:
-        advice = "" if verbose else ": --verbose says why"
-        lines.append(f" {numbered(len(left_out), 'more file')} cannot be used{advice}")
+    if unusable:
+        advice = "" if verbose else " (--verbose shows why)"
+        lines.append(f" {numbered(len(unusable), 'more file')} cannot be used{advice}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -100,7 +100,7 @@ def _facts(model: ListedModel) -> str:
         model.quantisation,
         f"context {model.context:,}",
         "chat template" if model.chat_template else "no chat template",
-        f"takes {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
+        f"needs {readable(model.needed_bytes or 0)}{', more than is free' if model.fits is False else ''}",
         model.sha256 and f"sha256 {model.sha256[:_DIGITS]}",
         model.pace and str(model.pace),
     )
@@ -114,11 +114,11 @@ def verification_view(verification: Verification) -> Table:
     headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
     lines: list[str | Text] = [headline, f"judge {verification.judge}"]
     if verification.other_machine:
-        lines.append("this machine is of another kind than the run's: bytes are promised per kind of processor")
+        lines.append("this machine's processor differs from the run's: equal bytes are promised only on the same kind")
     if not verification.isolated and verification.identical < verification.asked_again:
-        lines.append("its judge is not isolated: bits may depend on what else a server is asked (--accept verdicts)")
+        lines.append("other requests to the judge's server can change single bits (use --accept verdicts)")
     for title, changes in (
-        ("changed since", verification.judge_changes),
+        ("changed since the run", verification.judge_changes),
         ("changed in the stored data", verification.data_changes),
     ):
         said = (f"{title}: {item.ingredient}: {item.before} then, {item.after} now" for item in changes)
@@ -136,7 +136,7 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
     if labels.problems or not labels.rows:
         yield "labels: altered" if labels.problems else "labels: none"
         return
-    since = "first verification, so a complete rewrite would not be noticed"
+    since = "first verification, so a complete rewrite would go unnoticed"
     if before := labels.before:
         since = f"{numbered(labels.rows - before.rows, 'row')} added since the verification of {before.when[:10]}"
     yield f"labels: {numbered(labels.rows, 'row')} in an unbroken chain, drawn as stated; {since}"
@@ -149,13 +149,13 @@ def _labels_lines(labels: LabelsCheck) -> Iterator[str]:
 def _headline(verification: Verification, changed: Sequence[str]) -> str:
     stored, again, identical = verification.stored_requests, verification.asked_again, verification.identical
     if not stored:
-        return "; ".join(["the run asked its judge nothing", *changed])
-    asked = f"{again:,} of {stored:,} stored answers asked for again"
+        return "; ".join(["the run asked its judge no questions", *changed])
+    asked = f"{again:,} of {stored:,} stored answers repeated"
     if again == identical:
         repeats = f"the judge repeats {'all ' if again == stored else ''}{again:,} answers, but {'; '.join(changed)}"
         return repeats if changed else f"{asked}, every bit the same"
-    moved = f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts moved"
-    largest = f"probabilities by at most {verification.largest_move:.2g} (--json lists the rows)"
+    moved = f"{verification.verdicts_moved:,} of {verification.verdicts:,} verdicts changed"
+    largest = f"probabilities moved by at most {verification.largest_move:.2g} (--json lists the rows)"
     return "; ".join([f"{asked}, {identical:,} the same", f"{moved}, {largest}", *changed])
 
 
@@ -163,7 +163,7 @@ def _changed(verification: Verification) -> Iterator[str]:
     if verification.data_changes:
         yield "the stored data was changed"
     if verification.altered_requests:
-        yield f"{verification.altered_requests:,} stored requests are not what was asked: run.sqlite was changed"
+        yield f"{verification.altered_requests:,} stored requests differ from those asked: run.sqlite was changed"
     for name, places in verification.files.items():
         more = ", ..." if len(places) > _PLACES_SHOWN else ""
         yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
@@ -196,8 +196,8 @@ def ended_view(labelling: Labelling) -> Table:
     """Return the number of labelled statements and the place of the labels."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
-        lines.append(f"{call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)} draws more")
-    title = f"{labelling.labelled:,} of {labelling.total:,} answered, in {labelling.run.directory / LABELS}"
+        lines.append(f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}")
+    title = f"{labelling.labelled:,} of {labelling.total:,} answered, stored in {labelling.run.directory / LABELS}"
     return Table(titles=[title], notes=lines)
 
 
@@ -208,8 +208,8 @@ def read_view(taken: Mapping[str, LabelsRead]) -> Table:
         counts = {
             "changed": labels.changed,
             "withdrawn": labels.withdrawn,
-            "already known": labels.known,
-            "older than the label that counts": labels.older,
+            "already stored": labels.known,
+            "older than the current label": labels.older,
         }
         parts = [numbered(labels.new, "new label"), *(f"{n:,} {words}" for words, n in counts.items() if n)]
         parts += [f"{numbered(labels.unlabelled, 'row')} without a label"] if labels.unlabelled else []
@@ -235,28 +235,28 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
             _lines(judge.at_one_half.get("bias"), "+.2f"),
             "-" if judge.worth is None or judge.guesses else f"{judge.worth.labels:,}",
             "-" if judge.seconds_per_verdict is None else f"{judge.seconds_per_verdict:.2g}",
-            judge.fit_for[-1] if judge.fit_for else "nothing",
+            judge.fit_for[-1] if judge.fit_for else "none",
         )
         for judge in judges
     ]
-    notes = ["bias: share judged 1 less share labelled 1, at 0.5; seconds: for each verdict"]
+    notes = ["bias: share judged 1 minus share labelled 1, at 0.5; seconds: per verdict"]
     if best.worth and not best.guesses:
-        notes.append(f"worth: how many more than {best.worth.of} labels give as narrow an interval without the judge")
+        notes.append(f"saved: labels beyond {best.worth.of} for the same interval width without the judge")
     if len(judges) > 1:
         shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
         cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]
         notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
-    headings = ("judge", "AUC", "bias", "worth", "seconds", "fit for")
+    headings = ("judge", "AUC", "bias", "saved", "seconds", "recommended for")
     return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
 
 
 def _advice(best: Calibration, name: str | Text) -> str:
     if best.guesses or best.worth is None:
-        return "none is shown to be better than guessing: take another judge"
-    labels, of, fit = best.worth.labels, best.worth.of, f"without labels it is {fit_for(best.fit_for)}"
+        return "no judge is shown to be better than guessing: try another one"
+    labels, of, uses = best.worth.labels, best.worth.of, f"without labels it is {recommendation(best.fit_for)}"
     if not labels:
-        return f"{name} is better than guessing, but saves no labels; {fit}"
-    return f"take {name}: with it {of} labels do as much as {of + labels} alone; {fit}"
+        return f"{name} is better than guessing, but saves no labels; {uses}"
+    return f"use {name}: with it, {of} labels give the interval width of {of + labels} labels; {uses}"
 
 
 def _lines(figure: Figure | None, form: str) -> str | Text:
@@ -268,8 +268,8 @@ def _lines(figure: Figure | None, form: str) -> str | Text:
 
 def _labels_line(labels: LabelsUsed) -> str:
     return (
-        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
-        f"{labels.clusters:,} groups by {labels.clustered_by}"
+        f"{labels.verdicts:,} labelled verdicts, {labels.positives:,} of them 1; "
+        f"{labels.clusters:,} groups ({labels.clustered_by})"
     )
 
 
@@ -282,10 +282,10 @@ def calibration_view(calibration: Calibration) -> View:
         for name in dict.fromkeys(name for side in sides for name in side)
     ]
     threshold = (
-        f"threshold {number(calibration.threshold)}, chosen on all labels; held out: decided by the thresholds of "
-        f"{len(folds)} folds, {number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
+        f"threshold {number(calibration.threshold)}, chosen on all labels; held out: thresholds of {len(folds)} folds, "
+        f"{number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
         if folds
-        else "no threshold is chosen"
+        else "no threshold chosen"
     )
     notes = [*(f"{_words(name)}: {why}" for name, why in calibration.undefined.items()), *calibration.remarks]
     return View(

@@ -86,7 +86,7 @@ def run_markdown(run: Run, checked: Check) -> str:
         rows = [(_SIGN[str(outcome)], *cells) for outcome, *cells in gates.rows]
         parts.append(as_markdown(replace(gates, rows=rows)))
     if checked.comparison:
-        parts += ["### Against the baseline (A), this run (B)", *_comparison(run, checked.comparison)]
+        parts += ["### Baseline (A) and this run (B)", *_comparison(run, checked.comparison)]
     return "\n\n".join([*parts, markdown_block(map(str, summary.notes))]) + "\n"
 
 
@@ -100,4 +100,4 @@ def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:
         for sample in change.moved
     ]
     if lines:
-        yield f"<details><summary>Samples that moved most</summary>\n\n{markdown_block(lines)}\n\n</details>"
+        yield f"<details><summary>Samples with the largest changes</summary>\n\n{markdown_block(lines)}\n\n</details>"

@@ -93,7 +93,7 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
     if rows != "samples" and not run.in_one_order():
         raise RunDirectoryError(
             f"the samples in {run.directory} are in another order than their scores",
-            hint="run the same command again to go on, or export without texts and columns",
+            hint="repeat the command that made the run, or export without texts and columns",
         )
     kinds |= _TEXTS if texts else {}
     names: dict[str, str] = {}

@@ -1,7 +1,6 @@
-"""Check that the report in a run's directory equals the page generated from the run, byte for byte.
+"""Check that the report in a run directory equals the page generated from the run, byte for byte.
 
-The page records its inputs beside the run (`html_page.ReportInputs`) and is generated again from them. Its lines on
-verifications and on the examination of the judge are taken from the page, because they do not depend on the run.
+The page stores its other inputs (`html_page.ReportInputs`), including its lines on verification and examination.
 """
 
 import os
@@ -21,30 +20,30 @@ _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</scrip
 
 
 def check_report(run: Run) -> ReportCheck:
-    """Generate the run's report again and compare it, or return why it cannot be generated."""
+    """Compare the stored report with a new one."""
     path = run.directory / REPORT
     if not os.path.lexists(path):
-        return ReportCheck(note="none in the directory of the run")
+        return ReportCheck(note="none in the run directory")
     try:
         return _compared(run, path, _inputs_in(path))
     except LocaljudgeError as error:
-        return ReportCheck(problem=f"it cannot be made again: {excerpt(error.message)}")
+        return ReportCheck(problem=f"it cannot be written again: {excerpt(error.message)}")
     except ValidationError:
-        return ReportCheck(problem="it does not say what it was made of")
+        return ReportCheck(problem="its inputs are missing or invalid")
 
 
 def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
     baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
     if inputs.writer != (now := writer()):
-        return ReportCheck(note=f"not checked: {excerpt(inputs.writer)} wrote it, this is {now}")
+        return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
     if inputs.labels != label_heads(run, baseline):
-        return ReportCheck(note="not checked: it was written with other labels; write it again")
+        return ReportCheck(note="not checked: written with other labels; write it again")
     checked = check(run, gates=inputs.gates, baseline=baseline, undecided=inputs.undecided)
     with open_regular(path) as file:
         parts = (part.encode() for part in page(run, checked, baseline, inputs=inputs))
         if all(file.read(len(part)) == part for part in parts) and not file.read(1):
-            return ReportCheck(note="as the run gives it, but for what it says of verifications and examinations")
-    return ReportCheck(problem="it is not the page that the run gives")
+            return ReportCheck(note="unchanged; its lines on verification and examination cannot be checked")
+    return ReportCheck(problem="it differs from the page of the run")
 
 
 def _inputs_in(path: Path) -> ReportInputs:

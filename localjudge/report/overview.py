@@ -1,12 +1,9 @@
-"""Template values for the parts of a run's page around the samples.
+"""Template values for the page of a run, except for its samples.
 
-    the finding    In an average answer, about 69 % of the sentences are supported by the documents (59 to 78).
-                   A person checked 50 statements of this run.
-    each mean      corrected by labels if there are enough, then the judge only and the labels only
-    each gate      in words, and as a mark on the scale of its metric
-    how            date, judge, labels, verification: details for an auditor, including all technical terms
-
-A mean counts each sample once. The share over the sentences of all answers may differ.
+finding    In an average answer, about 69 % of the sentences are supported by the documents (59 to 78).
+metrics    corrected mean if there are enough labels, then judge only and labels only
+gates      in words, and as marks on the scale of their metric
+facts      judge, labels and verification for an auditor
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,13 +28,13 @@ _MOST_SENTENCES = 3
 _RUNS = ("the baseline", "this run")
 _OUTCOMES = {"pass": "passed", "fail": "failed", "undecided": "undecided"}
 _BOUNDS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
-_EQUALS = {">=": "not lower", ">": "higher", "<=": "not higher", "<": "lower"}
+_UNEQUAL = {">=": "not lower", ">": "higher", "<=": "not higher", "<": "lower"}
 
 Values = dict[str, Any]
 
 
 class MeanRow(NamedTuple):
-    """A mean with its interval, its name in the table, and a note."""
+    """A row in the table of means."""
 
     name: str
     mean: float | None
@@ -67,7 +64,7 @@ def overview(
         "how_to_label": how_to_label(run) if run.sampling.by_scores else "",
         "skipped": run.summary.skipped_rows,
         "judge": judge,
-        "mind": "; ".join(filter(None, (judge.caution, judge.examined))),
+        "caution": "; ".join(filter(None, (judge.caution, judge.examined))),
         "finding": sorted(sentences, key=lambda metric: not metric["checked"])[:_MOST_SENTENCES],
         "metrics": metrics,
         "gates": [
@@ -94,16 +91,16 @@ def _ended(run: Run) -> str:
 
 
 def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:
-    """Yield the rows of means of each metric. The first has no mean if too many samples failed or none was scored."""
+    """Yield the values of each metric. Its first row has no mean if too many samples failed or none was scored."""
     distributions = {name: [0] * _BINS for name in run.summary.metrics}
     for score in run.iter_scores():
         if score.metric in distributions and score.score is not None:
             distributions[score.metric][min(int(score.score * _BINS), _BINS - 1)] += 1
     withheld = run.summary.failed_beyond(run.max_failed)
-    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # so that no mark crosses the words of another
+    gates = sorted(gates, key=lambda gate: -abs(gate.threshold - 0.5))  # no mark crosses the words of another
     for name, summary in run.summary.metrics.items():
         corrected = labels.corrected.get(name) if labels else None
-        judge = MeanRow("judge alone", summary.mean, summary.ci95)
+        judge = MeanRow("judge only", summary.mean, summary.ci95)
         rows = [MeanRow(name, None, None)] if name in withheld else _mean_rows(name, judge, corrected)
         checked = corrected.labels if corrected and corrected.ci95 and name not in withheld else 0
         yield {
@@ -132,18 +129,15 @@ def _mean_rows(name: str, judge: MeanRow, corrected: CorrectedMean | None) -> li
     rows = [judge._replace(name=name)]
     if corrected and corrected.ci95:
         saved = corrected.worth_labels
-        note = f"as good as {numbered(saved, 'label')} more" if saved else ""
+        note = f"saves about {numbered(saved, 'label')}" if saved else ""
         by = [MeanRow(f"by {who}", mean.mean, mean.ci95) for who, mean in (corrected.by_annotator or {}).items()]
         rows = [MeanRow(name, corrected.mean, corrected.ci95), *by, judge._replace(note=note)]
-    alone = corrected.labels_alone if corrected else None
-    return [*rows, MeanRow("labels alone", alone.mean, alone.ci95)] if alone else rows
+    labels_only = corrected.labels_alone if corrected else None
+    return [*rows, MeanRow("labels only", labels_only.mean, labels_only.ci95)] if labels_only else rows
 
 
 def in_words(name: str, mean: float, ci95: tuple[float, float] | None) -> str:
-    """Return the mean of a metric as a clause, in the metric's words: `about 9 % of the answers decline ...
-
-    (2 to 22)`.
-    """
+    """Return the mean in the metric's words: `about 9 % of the answers decline to answer (2 to 22)`."""
     words = about_of(catalog.ours(name)).headline
     value, *ends = (f"{100 * value:.0f}" if words else number(value) for value in (mean, *(ci95 or ())))
     clause = words.format(f"about {value} %") if words else f"the mean of {name} is {value}"
@@ -169,7 +163,7 @@ def gate_in_words(gate: Gate) -> str:
     if not gate.delta:
         return f"{name} is {_bound(gate)}"
     if not gate.threshold:
-        return f"{name} is {_EQUALS[gate.comparison]} than in the baseline"
+        return f"{name} is {_UNEQUAL[gate.comparison]} than in the baseline"
     is_least, is_strict = gate.comparison.startswith(">") == (gate.threshold > 0), "=" not in gate.comparison
     bound = ("more than" if is_least else "less than") if is_strict else ("at least" if is_least else "at most")
     direction = "higher" if gate.threshold > 0 else "lower"
@@ -195,11 +189,11 @@ def _comparison(comparison: RunComparison) -> Values:
 
 def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, str | None]]:
     judge, summary = run.judge, run.summary
-    others = ", of the metrics without a calibration" if summary.thresholds else ""
+    others = ", except for metrics with a calibration" if summary.thresholds else ""
     size = None if judge.size is None else readable(judge.size)
     yield "Model", ", ".join(filter(None, (size, judge.quantisation)))
     yield "sha256", judge.sha256
-    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
+    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 at this probability or above{others}"
     yield from (("Calibration", line) for line in tables.calibration_lines(run))
     yield "Verdicts", tables.decidedness_line(summary.verdicts)
     yield "Origin", "; ".join(run.origins)
@@ -208,4 +202,7 @@ def _facts(run: Run, comparison: RunComparison | None) -> Iterator[tuple[str, st
         yield "Baseline", f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}"
     for name, change in comparison.metrics.items() if comparison else ():
         if change.verdicts:
-            yield "Moved", f"{name}: {change.verdicts.up:,} from 0 to 1, {change.verdicts.down:,} from 1 to 0"
+            yield (
+                "Verdicts changed",
+                f"{name}: {change.verdicts.up:,} from 0 to 1, {change.verdicts.down:,} from 1 to 0",
+            )

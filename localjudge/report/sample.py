@@ -23,11 +23,8 @@ from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 _MOST_COLUMNS = 6
-"""Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence.
-
-Larger ones are shown as a list.
-"""
-_TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
+"""Maximum columns of a matrix: 9 characters each, leaving 24 of 80 for the sentence."""
+_TEXTS = {"reference": "the reference", "response": "the response", "cited": "the cited contexts"}
 
 
 def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None) -> View:
@@ -46,7 +43,7 @@ def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], me
 
 
 def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
-    """Yield a list of the units, or matrices of sentences by contexts, possibly with the reference as a column."""
+    """Yield a list of the units, or a matrix of sentences by contexts for each text."""
     columns = {verdict.against for verdict in verdicts}
     if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
         yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]
@@ -107,14 +104,14 @@ def _remark(verdict: VerdictRow) -> str | None:
 
 
 def line_of(verdict: VerdictRow) -> str:
-    """Return label (or why it is missing), probability and text, for messages without a table."""
+    """Return label, probability and text for messages without a table."""
     label = verdict.error if verdict.label is None else verdict.label
     p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
     return printable(f"  {label}{p_yes} {verdict.text}")
 
 
 def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
-    """Return the sample's texts, scores and units, and the judge. Raises InputError for an unknown sample."""
+    """Return texts, scores and units of a sample. Raises InputError for an unknown sample."""
     sample = find_sample(run, named)
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
@@ -127,7 +124,7 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:
-    """Return all prompts of one metric on the sample, as sent to the judge."""
+    """Return all prompts of one metric on the sample."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     titles = [f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)]
     return View(
@@ -137,9 +134,9 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> View:
 
 
 def find_sample(run: Run, named: str) -> Sample:
-    """Find a sample by id, else by row number in the data (from 1), else by the start of its id.
+    """Find a sample by id, else by row number (from 1), else by the start of its id.
 
-    Raises InputError for no match or several, with similar ids.
+    Raises InputError unless exactly one matches.
     """
     store = run.directory / STORE
     if (sample := stored_sample(store, named)) is not None:
@@ -149,12 +146,11 @@ def find_sample(run: Run, named: str) -> Sample:
         matches = [ids[int(named) - 1]]
     else:
         matches = [name for name in ids if name.startswith(named)] if named else []
-    sample = stored_sample(store, matches[0]) if len(matches) == 1 else None
-    if sample is None:
-        if named.isdecimal() and not matches:
-            rows = f"the run has no sample {named!r}, and {numbered(len(ids), 'row')}"
-            raise InputError(rows, hint=f"name an id, or a row from 1 to {len(ids):,}")
-        several = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
-        hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
-        raise InputError(several if matches else f"the run has no sample {named!r}", hint=hint)
-    return sample
+    if len(matches) == 1 and (sample := stored_sample(store, matches[0])) is not None:
+        return sample
+    if named.isdecimal() and not matches:
+        problem = f"the run has no sample {named!r} and only {numbered(len(ids), 'row')}"
+        raise InputError(problem, hint=f"name an id, or a row from 1 to {len(ids):,}")
+    problem = f"{numbered(len(matches), 'sample')} of the run have ids that begin with {named!r}"
+    hint = suggestion(named, matches or ids, "the ids", show=lambda name: excerpt(repr(name)))
+    raise InputError(problem if matches else f"the run has no sample {named!r}", hint=hint)

@@ -1,7 +1,6 @@
 """Tables and remarks on a run: summary, slices, worst samples, comparison, gates.
 
-A mean is hidden if more samples failed than allowed. The badness of a sample is the mean, over the metrics, of the
-distance of its score from the best possible (0 if lower is better).
+A mean is hidden if more samples failed than allowed.
 """
 
 import heapq
@@ -33,12 +32,12 @@ from localjudge.stats.paired import decide, smallest_detectable_difference
 from localjudge.stats.sequence import METHOD
 from localjudge.words import call, numbered, option, option_name, roughly
 
-EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
-ALWAYS_VALID = "the intervals are confidence sequences: they hold whenever a run stops"
+EACH_ALONE = "each interval covers one slice; of 20 intervals, one is expected to miss the true mean"
+ALWAYS_VALID = "the intervals are confidence sequences, which are valid at any stopping point"
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 _LETTERS = ("A", "B")
-_HARDLY_DECIDED = 0.5
-"""Share of verdicts near the threshold from which the judge is reported as possibly guessing."""
+_MOST_NEAR = 0.5
+"""Share of verdicts near the threshold that causes a warning."""
 _DIGITS = 3
 _MOST_REASONS = 5
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
@@ -51,21 +50,16 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | None = None, texts: bool = True) -> Table:
-    """Return table, remarks and signature of a run or one metric, with means corrected by the given or the run's
-    labels.
-
-    Without `texts` it contains no text and no sample id.
-    """
+    """Return the summary of a run or one metric, with corrected means. Without `texts` it has no text or sample id."""
     labels = labels or labels_of(run)
     rows = [row for name in _metrics(run, metric) for row in _mean_rows(run, name, labels)]
     headings = ("metric", "mean", "95 % interval", *(("labels",) if labels else ()), "scored", "undefined", "failed")
     notes = [*(label_lines(labels, metric) if labels else ()), *reason_lines(run, metric, texts=texts)]
     notes += [*remarks(run, metric=metric), f"run {run.directory}"]
     if labels is None and run.so_far is None and run.summary.verdicts.count:
-        note = f"no person has checked these verdicts yet: {call('label', str(run.directory))}"
-        notes.append(
-            f"labels are for runs that no score stopped: {how_to_label(run)}" if run.sampling.by_scores else note
-        )
+        note = f"no verdict has a human label yet: {call('label', str(run.directory))}"
+        stopped = f"labels cannot correct this run, because its size depends on its scores: {how_to_label(run)}"
+        notes.append(stopped if run.sampling.by_scores else note)
     return Table(headings, rows, notes)
 
 
@@ -74,21 +68,21 @@ def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[
     summary = run.summary.metrics[name]
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
-    corrected, nothing = labels.corrected.get(name) if labels else None, ("",) * len(counts)
+    corrected, blanks = labels.corrected.get(name) if labels else None, ("",) * len(counts)
     used = (corrected.in_words.removesuffix(" labels") if corrected else "",) if labels else ()
     if corrected is None or corrected.ci95 is None:
         yield name, *judge, *used, *counts
         return
     yield name, *interval_cells(corrected.mean, corrected.ci95), *used, *counts
     for annotator, mean in (corrected.by_annotator or {}).items():
-        yield f"  by {excerpt(annotator)}", *interval_cells(mean.mean, mean.ci95), *used, *nothing
-    yield "  judge alone", *judge, "", *nothing
-    if alone := corrected.labels_alone:
-        yield "  labels alone", *interval_cells(alone.mean, alone.ci95), *used, *nothing
+        yield f"  by {excerpt(annotator)}", *interval_cells(mean.mean, mean.ci95), *used, *blanks
+    yield "  judge only", *judge, "", *blanks
+    if labels_only := corrected.labels_alone:
+        yield "  labels only", *interval_cells(labels_only.mean, labels_only.ci95), *used, *blanks
 
 
 def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
-    """Yield a line on the labels of each mean, or what is missing, then the annotators and warnings."""
+    """Yield a line on the labels of each mean, then annotators, agreement and warnings."""
     for name, corrected in labels.corrected.items():
         if metric not in (None, name):
             continue
@@ -97,39 +91,36 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
             more = f" ({corrected.needed:,} more, about {numbered(corrected.minutes or 0, 'minute')})"
         parts = (
             f"corrected by {corrected.in_words}" if corrected.ci95 else None,
-            f"the judge is as good as {numbered(saved, 'label')} more" if saved else None,
-            "annotators differ, so the interval covers the mean by each" if corrected.by_annotator else None,
+            f"the judge saves about {numbered(saved, 'label')}" if saved else None,
+            "annotators disagree, so the interval covers the mean of each" if corrected.by_annotator else None,
             corrected.remark or (None if corrected.labels else "no labels"),
             f"next look at {corrected.next_look:,} labels{more}" if corrected.next_look else None,
             f"the judge is {rates}" if rates else None,
         )
         yield f"{name}: {'; '.join(filter(None, parts))}"
-    people = "a person" if len(labels.labellers) == 1 else f"{len(labels.labellers):,} people"
-    lines = [f"{numbered(labels.statements, 'statement')} labelled by {people}, {labels.last[:10]}"]
+    annotators = numbered(len(labels.labellers), "annotator")
+    lines = [f"{numbered(labels.statements, 'statement')} labelled by {annotators}, {labels.last[:10]}"]
     if labels.agreement:
         lines += labels.agreement.lines
     yield from (*lines, *(f"warning: {warning}" for warning in labels.warnings))
 
 
 def summary_values(run: Run) -> dict[str, Any]:
-    """Return the summary for programs, with the judge as in `Run.judge`, and corrected means if there are labels."""
+    """Return the summary for programs, with corrected means if there are labels."""
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
     if run.origins:
         values["origins"] = list(run.origins)
     if labels:
-        people = labels.model_dump(mode="json")
-        for name, corrected in people.pop("corrected").items():
+        label_values = labels.model_dump(mode="json")
+        for name, corrected in label_values.pop("corrected").items():
             values["metrics"][name]["corrected"] = corrected
-        values["labels"] = people
+        values["labels"] = label_values
     return values
 
 
 def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) -> Table:
-    """Return the metrics, or one, by the values of a column. A slice with too many failed samples has no mean.
-
-    Omits count columns that are all 0, to leave room for names.
-    """
+    """Return the metrics, or one, by the values of a column. Omits columns of counts that are all 0."""
     parts = [summary for part in slices.slices for summary in part.metrics.values()]
     counted = [name for name in ("undefined", "failed") if any(getattr(summary, name) for summary in parts)]
     rows = [
@@ -144,10 +135,10 @@ def slices_view(run: Run, slices: compare.Slices, *, metric: str | None = None) 
         for place, part in enumerate(slices.slices)
         for summary in [part.metrics[name]]
     ]
-    always = [ALWAYS_VALID] if run.sampling.by_scores else []
+    notes = [EACH_ALONE, *([ALWAYS_VALID] if run.sampling.by_scores else ())]
     if labels_of(run):
-        always.append("slices are as the judge has them: labels correct the means of the whole run only")
-    notes = [EACH_ALONE, *always, f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
+        notes.append("slices show the judge's means; labels correct only the means of the whole run")
+    notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     headings = ("metric", excerpt(slices.column), "samples", "mean", "95 % interval", *counted)
     return Table(headings, rows, notes, names=2)
 
@@ -157,7 +148,7 @@ def _value(value: str | None) -> str:
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
-    """Return mean and interval, with a dash for a missing or hidden value."""
+    """Return mean and interval, or dashes."""
     return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
 
 
@@ -167,14 +158,13 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
     for name, summary in _metrics(run, metric).items():
         yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
     if run.summary.skipped_rows:
-        yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
+        yield f"{numbered(run.summary.skipped_rows, 'row')} of the data could not be used and were skipped"
     if run.so_far:
-        planned = run.manifest.data.rows
-        yield f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
+        yield f"not finished: the first {run.summary.samples:,} of {run.manifest.data.rows:,} samples, in data order"
     if run.summary.how_it_ended:
         yield run.summary.how_it_ended
     elif run.part:
-        yield f"a part of the data: {run.part}"
+        yield f"part of the data: {run.part}"
     if run.sampling.by_scores:
         yield ALWAYS_VALID
     yield from run.origins
@@ -195,9 +185,9 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
 
 
 def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
-    """Yield a line for each reason of undefined and failed samples, with its count, ignoring differences in numbers.
+    """Yield the most frequent reasons of undefined and failed samples. Reasons that differ in numbers count as equal.
 
-    Without `texts` only built-in reasons for undefined samples are listed: others may contain a text.
+    Without `texts`, lists only built-in reasons for undefined samples: others may contain a text.
     """
     if not any(summary.undefined or summary.failed for summary in _metrics(run, metric).values()):
         return
@@ -215,20 +205,21 @@ def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> 
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
-    """Yield caveats on the numbers of a metric: a single group, failures."""
+    """Yield caveats on the mean of a metric: a single group, failures."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
-            "warning: all samples are in one group, which gives no interval: name a column with several "
-            f"with {option('cluster_by')}, or leave it out"
+            "warning: all samples are in one group, so there is no interval: name a column with several groups "
+            f"with {option('cluster_by')}, or omit it"
         )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
         no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
-        yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
+        bounds = f"whatever they would have scored, the mean is between {low} and {high}"
+        yield f"{metric.failed:,} failed{no_mean}; {bounds}"
 
 
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
-    """Yield a line for each calibration in use: name, measured quality of the judge, number of labels."""
+    """Yield a line for each calibration in use."""
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in run.manifest.environment.settings.calibration:
         if decided := [name for name in names if question_of(name) == calibration.question]:
@@ -241,8 +232,8 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
-    """Return the decidedness of the judge on one line."""
-    near = "no verdict has a probability of 1"
+    """Return the number of verdicts, the share near the threshold and the valid mass."""
+    near = "no verdict has a probability"
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
@@ -251,14 +242,14 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
 
 
 def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterator[str]:
-    if verdicts.near_threshold is not None and verdicts.near_threshold >= _HARDLY_DECIDED:
-        advice = "`localjudge doctor` tries it on obvious cases"
-        yield f"warning: this judge hardly decides, and may be at chance level: {advice}"
+    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR:
+        advice = "test it with `localjudge doctor`"
+        yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
     if verdicts.windowed:
         yield (
-            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context with all that they are "
-            f"judged by: judged in windows, of which the largest probability decides, so more of them give more false "
-            f"verdicts of 1; a larger {option_name('n_ctx')} avoids that"
+            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context together with their "
+            "texts, and were judged in windows: the highest window decides, so many windows mean more false verdicts "
+            f"of 1; a larger {option_name('n_ctx')} avoids windows"
         )
 
 
@@ -267,25 +258,25 @@ def estimate_view(estimate: Estimate) -> Table:
     rows = [
         ("samples", f"{estimate.samples:,}"),
         ("metrics", ", ".join(estimate.metrics)),
-        ("verdicts", f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions"),
+        ("verdicts", f"{estimate.verdicts:,}, with {estimate.requests:,} distinct questions"),
     ]
     if estimate.reused:
         places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
-        part = f"{estimate.requests - estimate.remaining:,} of these questions already ({places})"
-        rows.append(("answered", f"{part}; {estimate.remaining:,} remain"))
-    time = "none: nothing is asked"
+        stored = f"{estimate.requests - estimate.remaining:,} of these questions ({places})"
+        rows.append(("answered", f"{stored}; {estimate.remaining:,} remain"))
+    time = "none: no question remains"
     if estimate.seconds is not None:
         time = f"about {timedelta(seconds=round(estimate.seconds))}"
-        time += f", by the last run: {estimate.pace}" if estimate.pace else ""
+        time += f", from the last run: {estimate.pace}" if estimate.pace else ""
     rows += [
         ("tokens", f"{estimate.tokens:,} distinct, each evaluated once"),
         ("time", time),
         ("memory", f"about {estimate.memory_bytes / _GIB:.1f} GiB"),
     ]
     for aim in estimate.until:
-        needs = "nobody can say" if aim.samples is None else f"about {numbered(aim.samples, 'sample')}"
+        needs = "unknown" if aim.samples is None else f"about {numbered(aim.samples, 'sample')}"
         if (aim.samples or 0) > estimate.samples:
-            needs = f"more than the {estimate.samples:,} samples: {needs}"
+            needs += f", more than the {estimate.samples:,} of the run"
         elif aim.seconds:
             needs += f", {roughly(aim.seconds)}"
         rows.append(("to judge", f"{needs} ({aim.aim})"))
@@ -301,11 +292,11 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     if score.numerator is None or score.denominator is None:
         return _at_ranks(verdicts, counted) if counted and verdicts else detail
     line = f"{score.numerator:g} of {score.denominator:g} {counted}".rstrip()
-    lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
+    negative = [verdict.text for verdict in verdicts if verdict.label == 0]
     of_pairs = any(isinstance(verdict.against, int) for verdict in verdicts)
-    if lacking and counted and not of_pairs:
-        first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
-        line += f'; not {counted}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
+    if negative and counted and not of_pairs:
+        quoted = negative[0] if len(negative[0]) <= _QUOTED else f"{negative[0][:_QUOTED].rstrip()} ..."
+        line += f'; not {counted}: "{quoted}"' + (f" and {len(negative) - 1:,} more" if len(negative) > 1 else "")
     return f"{line} ({detail})" if detail else line
 
 
@@ -318,7 +309,7 @@ def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
 
 
 def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[int, str | None, ScoreRow]]:
-    """Return data row (from 1), question and worst score of the `count` worst samples with room for improvement."""
+    """Return data row (from 1), question and worst score of the `count` worst samples, without perfect ones."""
     scores = worst_scores(run.iter_scores(), metrics, count)
     store, names = run.directory / STORE, {score.sample_id for score in scores}
     rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
@@ -327,7 +318,10 @@ def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[tuple[
 
 
 def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: int) -> list[ScoreRow]:
-    """Return the worst score of each of the worst samples. Reads once, and holds few rows in memory."""
+    """Return the worst score of each of the worst samples. Holds few rows in memory.
+
+    Samples with failures come first, then by the mean distance of the scores from the best possible score.
+    """
     best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
 
     def distance(score: ScoreRow) -> float:
@@ -346,27 +340,28 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
 
 
 def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
-    """Return the samples to examine first, by all metrics or one."""
+    """Return the worst samples by all metrics or one."""
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
-        return Table(notes=["no sample failed, and none could be better"])
+        return Table(notes=["no sample failed, and all have the best possible score"])
     rows: list[list[str | Text]] = []
-    for row, asked, score in samples:
-        name, question = safe_text(score.sample_id), safe_text(asked or "(no question)", style="" if asked else "dim")
-        name.truncate(_MOST_OF_ID, overflow="ellipsis")
-        for text in (name, question):
+    for row, question, score in samples:
+        id_cell = safe_text(score.sample_id)
+        id_cell.truncate(_MOST_OF_ID, overflow="ellipsis")
+        question_cell = safe_text(question or "(no question)", style="" if question else "dim")
+        for text in (id_cell, question_cell):
             text.no_wrap, text.overflow = True, "ellipsis"
         value = Text(score.status, style="red") if score.status == "failed" else number(score.score)
-        rows.append([str(row), name, value, *([] if metric else [score.metric]), question])
-    return Table(rows=rows, titles=["worst samples (localjudge show RUN ROW shows one)"])
+        rows.append([str(row), id_cell, value, *([] if metric else [score.metric]), question_cell])
+    return Table(rows=rows, titles=["worst samples (to see one: localjudge show RUN ROW)"])
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:
-    """Return both tables, changes by a column, remarks, warnings, judges, signatures and the largest changes."""
+    """Return the tables of scores and counts, slices, remarks, and the largest changes."""
     scores = []
     for name, change in comparison.metrics.items():
         scores.append((name, *score_cells(change.headline or change.scores)))
-        scores += [("  judge alone", *score_cells(change.scores))] if change.headline else []
+        scores += [("  judge only", *score_cells(change.scores))] if change.headline else []
     counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
     count_headings = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     return View(
@@ -381,7 +376,6 @@ def comparison_view(comparison: compare.RunComparison) -> View:
 
 
 def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
-    """Yield a table for each metric with caveats on its intervals. `compared` samples have a score in both runs."""
     column = excerpt(changes.column)
     for metric in changes.slices[0].metrics if changes.slices else ():
         parts = [(part, part.metrics[metric]) for part in changes.slices]
@@ -390,11 +384,11 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
             for part, change in parts
         ]
         yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
-    yield Table(notes=[f"slices are those of B, as the judge has them; {EACH_ALONE}"])
+    yield Table(notes=[f"slices are from the data of B, with the judge's scores; {EACH_ALONE}"])
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
-    """Return the cells under `SCORE_HEADINGS`, with a dash for a missing value."""
+    """Return the cells under `SCORE_HEADINGS`."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
     interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
@@ -402,7 +396,7 @@ def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tu
 
 
 def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
-    """Return the numbers of better, worse, tied and missing samples, and of flipped verdicts or dashes."""
+    """Return the numbers of better, worse, tied and missing samples, and of verdicts changed to 1 and to 0."""
     scores, verdicts = change.scores, change.verdicts
     better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
     if catalog.lower_is_better(name):
@@ -412,7 +406,7 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
-    """Yield the lines below the tables."""
+    """Yield remarks, notes, judges and signatures."""
     for name, change in comparison.metrics.items():
         remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
         yield from (f"{name}: {remark}" for remark in remarks)
@@ -424,14 +418,14 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
 
 
 def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
-    """Yield how samples were paired, the scope of the intervals, and warnings. For `runs` see `change_remarks`."""
+    """Yield how samples were paired, the kind of intervals, and warnings. `runs` are the names of both runs."""
     samples = comparison.samples
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
-    alone = f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
+    unpaired = f"; {samples.only_baseline:,} only in {runs[0]}, {samples.only_new:,} only in {runs[1]}"
     yield (
-        f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} of them with the same content"
-        f"{alone if samples.only_baseline or samples.only_new else ''}"
+        f"samples: {samples.paired:,} paired ({by}), {samples.same_content:,} with the same content"
+        f"{unpaired if samples.only_baseline or samples.only_new else ''}"
     )
     if any(change.scores and change.scores.method == METHOD for change in comparison.metrics.values()):
         yield ALWAYS_VALID
@@ -441,24 +435,25 @@ def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = 
 def change_remarks(
     name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS, *, same_judge: bool = True
 ) -> Iterator[str]:
-    """Yield caveats on the differences of a metric. `runs` are the names of baseline and new run."""
+    """Yield the conclusion on a metric and its caveats. `runs` are the names of both runs."""
     interval = change.interval
     if interval is None:
         yield change.withheld or "no sample has a score in both runs"
         return
     compared = numbered(change.compared, "sample")
     if corrected := change.headline:
-        both = f"labels: {corrected.labels_before:,} count for {runs[0]} and {corrected.labels_after:,} for {runs[1]}"
         compared += f" and {numbered(corrected.labels, 'label')}"
-        yield f"corrected by {both}"
+        before, after = numbered(corrected.labels_before, "label"), numbered(corrected.labels_after, "label")
+        yield f"corrected by {before} for {runs[0]} and {after} for {runs[1]}"
     elif change.corrected:
         yield f"not corrected by labels: {change.corrected.remark}"
     smallest = smallest_detectable_difference(interval)
+    is_significant = interval.low > 0 or interval.high < 0
     if interval.limits is None:
-        yield "not known to be significant: all samples are in one group"
-    elif not same_judge and (interval.low > 0 or interval.high < 0):
-        yield "significant, but the judges differ: the difference may be theirs, so neither run is called better"
-    elif interval.low > 0 or interval.high < 0:
+        yield "significance unknown: all samples are in one group"
+    elif is_significant and not same_judge:
+        yield "significant, but the judges differ and may cause the difference, so neither run is called better"
+    elif is_significant:
         better = (interval.low > 0) != catalog.lower_is_better(name)
         yield f"{runs[1]} is {'better' if better else 'worse'} than {runs[0]} on samples like these"
     elif round(smallest, _DIGITS) == 0:
@@ -466,12 +461,12 @@ def change_remarks(
     else:
         detectable = "no difference" if smallest > 1 else f"differences of {number(smallest)} or more"
         needed = decide(interval, ">" if interval.mean > 0 else "<", 0).samples_needed
-        labels = ", with labels in proportion," if corrected else ""
-        more = f"; if the difference stays, about {needed or 0:,} samples{labels} would show it"
-        said = more if needed and round(interval.mean, 3) else ""
-        yield f"not significant; with {compared}, {detectable} can be detected{said}"
+        labels = " with proportionally more labels" if corrected else ""
+        more = f"; about {needed or 0:,} samples{labels} would show a difference of this size"
+        more = more if needed and round(interval.mean, 3) else ""
+        yield f"not significant; with {compared}, {detectable} can be detected{more}"
     if change.unscored:
-        yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
+        yield f"{numbered(change.unscored, 'shared sample')} without a score in both runs"
 
 
 def _moved(metric: str, sample: compare.SampleChange) -> Table:
@@ -492,12 +487,12 @@ def _moved(metric: str, sample: compare.SampleChange) -> Table:
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    """Return one row for each gate: outcome, gate, reason."""
+    """Return outcome, gate and reason of each gate."""
     rows = [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
     return Table(("outcome", "gate", "why"), rows, names=3)
 
 
 def reason_of(decision: GateDecision) -> str:
-    """Return the reason of the decision. For an undecided gate it includes how the gate counts."""
+    """Return the reason, and for an undecided gate whether it counts as passed."""
     counts_as = f" (counts as {'passed' if decision.passed else 'failed'})" if decision.outcome == "undecided" else ""
     return f"{decision.reason}{counts_as}"

@@ -143,7 +143,7 @@ def _first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences
 def _seconds_per_token(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> float:
     sizes = range(1, len(requests))
     count = next((size for size in sizes if engine.distinct_tokens(requests[:size]) >= _MEASURED_TOKENS), len(requests))
-    progress.note(f"no run has timed this judge here yet: asking {numbered(count, 'verdict')} to measure it")
+    progress.note(f"the speed of this judge is unknown: measuring it with {numbered(count, 'verdict')}")
     progress.phase("measuring")
     progress.expect(count)
     start = engine.stats.seconds_total

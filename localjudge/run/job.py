@@ -78,14 +78,14 @@ def rescore_run(
     """
     for name in options:
         if name not in settings_with("rescorable"):
-            asks = "judges other samples" if name in settings_with("data") else "asks other questions"
-            message = f"a run cannot be rescored with another {option_name(name)}: that {asks}"
-            hint = f"run the data again; what is the same is not asked again with {option('reuse')}"
+            effect = "judges other samples" if name in settings_with("data") else "asks other questions"
+            message = f"a run cannot be rescored with another {option_name(name)}, which {effect}"
+            hint = f"run the data again with {option('reuse')}, which does not repeat equal questions"
             raise InputError(message, hint=hint)
     original = as_run(run)
     groups = options.get("cluster_by")
     if original.sampling.by_scores and groups not in (None, original.manifest.environment.settings.cluster_by):
-        message = f"{original.directory} cannot have other groups: its scores decided how many samples it has"
+        message = f"{original.directory} cannot have other groups, because its size depends on its scores"
         raise InputError(message, hint=f"judge the data again with {option('cluster_by', groups)}")
     chosen = checked(options)
     wanted = wanted_metrics(list(original) if metrics is None else metrics, chosen.criteria, original.manifest.criteria)
@@ -193,11 +193,11 @@ class _Job:
             return None
         if existing and (os.path.lexists(path / SUMMARY) or existing.environment.drawn_from):
             if existing.data == self._data_part:
-                self.progress.note("all samples are judged already: there is nothing to stop")
+                self.progress.note("all samples are already judged, so the run cannot stop early")
                 return None
             if (seed := existing.environment.settings.seed) != settings.seed:
-                hint = f"write {option('seed', seed)}, or name another directory with {option('out')}"
-                raise RunDirectoryError(f"{path} has samples that were drawn by seed {seed}", hint=hint)
+                hint = f"use {option('seed', seed)}, or name another directory with {option('out')}"
+                raise RunDirectoryError(f"{path} has samples drawn with seed {seed}", hint=hint)
             at_least = existing.data.rows
         by_scores = existing is not None and existing.sampling.by_scores
         return Stopping(self.plan, self.baseline, at_least, by_scores)
@@ -272,10 +272,10 @@ class _Job:
         say(f"asked {numbered(asked, 'verdict')} in {seconds:.1f} s")
         answers = run.manifest.environment.answers
         for source, count in (answers.reused if answers else {}).items():
-            say(f"reused {numbered(count, 'answer')} of {source}")
+            say(f"reused {numbered(count, 'answer')} from {source}")
         if shard := self.plan.settings.shard:
-            say(f"shard {shard}: localjudge merge makes one run of all")
+            say(f"shard {shard}; to combine all shards: localjudge merge")
         elif run.part and (early := self.plan.settings.stops_by):
-            say(f"{run.summary.how_it_ended}; without {option_name(early)} the same call goes on with the others")
+            say(f"{run.summary.how_it_ended}; to judge the others, omit {option_name(early)}")
         elif run.part:
-            say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
+            say(f"to judge all samples without repeating questions: {option('reuse', str(run.directory))}")

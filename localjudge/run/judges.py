@@ -61,7 +61,7 @@ def use_judge(
     with ExitStack() as stack:
         if engine is None:
             if not isinstance(judge, str | Path | None):
-                hint = f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge"
+                hint = f"use {option('judge', 'model.gguf')}; only localjudge.evaluate accepts an open judge"
                 raise InputError(f"a judge must be a name or a path, got {judge!r:.80}", hint=hint)
             file = find_model(str(judge or DEFAULT_JUDGE), settings.engine)
             source = file.source
@@ -103,15 +103,15 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
     advice = f"; name a larger model with {option('judge')}" if card.caution and not identity.is_unproved else ""
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if identity.is_unproved else ""
     asked_by = f"profile {profile.name}, {why}: " if why and not note else ""
-    reads = profile.description if profile.instructions else "reads no instructions"
-    costly = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
+    reads = profile.description if profile.instructions else "follows no instructions"
+    costly = "; it cannot share prompts on this machine, so every verdict evaluates a whole prompt"
     slow = "" if engine.shares_prefixes else costly
     lines = [f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"]
     if identity.host:
         lines.append(f"the texts go to {identity.host}, unencrypted")
     for name in engine.ignored_settings if isinstance(engine, RemoteEngine) else ():
         if getattr(settings, name) is not None:
-            lines.append(f"{option_name(name)} has no effect on {card.name}: its server says how it runs")
+            lines.append(f"{option_name(name)} has no effect on {card.name}: its server decides")
     return OpenJudge(judge, engine, card, "\n".join(lines))
 
 
@@ -134,20 +134,20 @@ def announce_judge(
     part = identity_of(judge, metrics, settings)
     names = ", ".join(metric.name for metric in metrics if judge.judge.unsupported(tasks_of([metric])))
     if names:
-        message = f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}"
-        raise InputError(message, hint=f"name a model that can with {option('judge')}, or leave out {names}")
+        message = f"the judge {judge.card.name} cannot answer the questions of {names}: {judge.judge.why_not_asked}"
+        raise InputError(message, hint=f"name another model with {option('judge')}, or omit {names}")
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
-            of_question = f"the calibration {calibration.name} is of {calibration.question}"
-            hint = f"leave out {option('calibration', calibration.name)}, or calibrate what is asked"
+            of_question = f"the calibration {calibration.name} is for {calibration.question}"
+            hint = f"omit {option('calibration', calibration.name)}, or calibrate for a question of this run"
             raise InputError(f"{of_question}, which no metric of this run asks", hint=hint)
         different, rounding = calibration.differences_of_judge(part.measured(decided[0]))
         if different:
             message = f"the calibration {calibration.name} was made with another judge:{format_differences(different)}"
             raise InputError(message, hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH")
         names = ", ".join(metric.name for metric in decided)
-        elsewhere = f"; made where rounding differs:{format_differences(rounding)}" if rounding else ""
+        elsewhere = f"; made with different rounding:{format_differences(rounding)}" if rounding else ""
         progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
     return part
 

@@ -30,9 +30,9 @@ class Pace(Record):
     when: AwareDatetime
 
     def __str__(self) -> str:
-        """`2.3 s a verdict here (300 verdicts on 2026-11-22)`."""
+        """`2.3 s per verdict here (300 verdicts on 2026-11-22)`."""
         seconds = float(f"{self.seconds_per_verdict:.2g}")
-        return f"{seconds:g} s a verdict here ({numbered(self.verdicts, 'verdict')} on {self.when.date()})"
+        return f"{seconds:g} s per verdict here ({numbered(self.verdicts, 'verdict')} on {self.when.date()})"
 
 
 def pace_of(judge: OpenJudge, settings: RunSettings) -> Pace | None:

@@ -218,13 +218,13 @@ def wanted_metrics(
 
 def _add(objects: dict[str, Metric], metric: Any) -> str:
     if flaw := catalog.flaw_of(metric):
-        kinds = f"{option_name('metrics')} takes names such as 'faithfulness', metrics and criteria"
-        hint = "a complete metric is shown by: python -m pydoc localjudge.metrics"
+        kinds = f"{option_name('metrics')} takes names such as 'faithfulness', or metric and criterion objects"
+        hint = "for a complete example: python -m pydoc localjudge.metrics"
         raise InputError(f"{kinds}, got {metric!r:.80}: {flaw}", hint=hint)
     name: str = metric.name
     if (name in catalog.names() or catalog.is_ours(name)) and metric != catalog.get(name):
-        kind = "a criterion" if isinstance(metric, Criterion) else "a metric of yours"
-        raise InputError(f"{kind} cannot be called {name!r}: that is a metric", hint="give it another name")
+        kind = "criterion" if isinstance(metric, Criterion) else "metric"
+        raise InputError(f"{name!r} is a built-in metric", hint=f"give your {kind} another name")
     if objects.setdefault(name, metric) != metric:
         raise InputError(f"two different metrics are called {name!r}", hint="rename one of them")
     return name
@@ -242,7 +242,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...]
         left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
         if not names:
             why = "".join(f"\n  {line}" for line in _left_out_lines(lacks, dataset))
-            raise _lacks("the data's columns are enough for no metric", dataset, why)
+            raise _lacks("no metric can be computed from these columns", dataset, why)
     metrics = list(map(wanted.get, names))
     if dataset.table.without_text:  # `document_map(compare_by=id)` replaces `document_map`
         metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
@@ -315,9 +315,9 @@ def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
 
 
 def _lacks(problem: str, dataset: Dataset, why: str = "") -> InputError:
-    hint = f"if a column has another name, say so: {option('mapping', {'FIELD': 'COLUMN'})}"
-    taken = f"taken: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
-    return InputError(f"{problem} ({taken}){f':{why}' if why else ''}", hint=hint)
+    hint = f"if a column has another name, map it: {option('mapping', {'FIELD': 'COLUMN'})}"
+    columns = f"used: {_taken(dataset)}; not used: {_unused(dataset) or 'none'}"
+    return InputError(f"{problem} ({columns}){f':{why}' if why else ''}", hint=hint)
 
 
 class NotedProgress:
@@ -349,7 +349,7 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
 
     2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
     columns not used: department, gold_standard
-    no column for reference, so left out: context_recall
+    no column for reference, so skipped: context_recall
     """
     dataset = planned.dataset
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
@@ -360,7 +360,7 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
         progress.note(line, logging.WARNING if _unused(dataset, planned.settings.cluster_by) else logging.INFO)
     if dataset.joined and dataset.table.contexts_each == (1, 1) and len(dataset.samples) > 1:
         separator = option_name("context_separator")
-        progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
+        progress.warn(f"every sample has exactly 1 context: to split texts with several contexts, use {separator}")
     if not planned.settings.segmenter:
         samples = islice(dataset.samples, _READ_FOR_LANGUAGE)
         fields = ((row.reference, row.response, *context_texts(row.retrieved_contexts)[:1]) for row in samples)
@@ -373,7 +373,7 @@ def nothing_lines(dataset: Dataset) -> Iterator[str]:
     for column, words in dataset.nothing.items():
         verb = "says" if words.total() == 1 else "say"
         cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"
-        yield f"{cells} {verb} {', '.join(sorted(words))}: taken as missing"
+        yield f"{cells} {verb} {', '.join(sorted(words))}: treated as missing"
 
 
 def _taken(dataset: Dataset) -> str:
@@ -392,7 +392,7 @@ def _left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) ->
     by_fields: dict[frozenset[str], list[str]] = {}
     for name, fields in left_out.items():
         by_fields.setdefault(fields, []).append(name)
-    return [f"{_missing(fields, dataset)}, so left out: {', '.join(names)}" for fields, names in by_fields.items()]
+    return [f"{_missing(fields, dataset)}, so skipped: {', '.join(names)}" for fields, names in by_fields.items()]
 
 
 def _missing(fields: frozenset[str], dataset: Dataset) -> str:
@@ -407,13 +407,13 @@ def _listed(fields: Iterable[str]) -> str:
 def _data_remarks(planned: Plan) -> Iterator[str]:
     dataset, samples = planned.dataset, len(planned.dataset.samples)
     if planned.sampling.is_part:
-        yield f"a part of the data: {planned.sampling}"
+        yield f"part of the data: {planned.sampling}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
     if dataset.table.contexts_each:
         fewest, most = dataset.table.contexts_each
-        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
+        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} per sample"
     if dataset.conversations:
-        yield f"{numbered(dataset.conversations, 'conversation')}, of which the last question and answer are judged"
+        yield f"{numbered(dataset.conversations, 'conversation')} (the last question and answer are judged)"
 
 
 def _cell_remarks(planned: Plan) -> Iterator[str]:
@@ -424,9 +424,9 @@ def _cell_remarks(planned: Plan) -> Iterator[str]:
     if dataset.table.without_text:
         compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
         how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
-        yield f"{_listed(dataset.table.without_text)}: ids and no texts{how}"
+        yield f"{_listed(dataset.table.without_text)}: ids without texts{how}"
     elif bare := dataset.table.bare:
-        yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
+        yield f"{bare:,} samples have contexts without texts, so metrics that read texts are undefined for them"
     if dataset.skipped:
         problems = "".join(f"\n  {problem}" for problem in dataset.problems)
-        yield f"{numbered(dataset.skipped, 'row')} left out, problems: {dataset.problem_count:,}{problems}"
+        yield f"{numbered(dataset.skipped, 'row')} skipped, problems: {dataset.problem_count:,}{problems}"

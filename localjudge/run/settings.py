@@ -45,7 +45,7 @@ class RunSettings(EngineSettings):
     ] = ()
     """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P", rescorable=True)] = Field(default=ONE_HALF, ge=0, le=1)
-    """The decision threshold: a verdict is 1 from this probability."""
+    """Decision threshold: a verdict is 1 at this probability or above."""
     calibration: Annotated[
         tuple[Calibration, ...],
         Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
@@ -72,8 +72,8 @@ class RunSettings(EngineSettings):
     reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
     protocol: Annotated[JudgingProtocol, Setting()] = "independent"
-    """Judge each unit separately, or all statements of a sample in one answer, as RAGAS does: they sway each other
-    then."""
+    """Judge each unit separately, or all statements of a sample in one answer, as RAGAS does, where they influence each
+    other."""
     mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
         default_factory=dict
     )
@@ -104,7 +104,7 @@ class RunSettings(EngineSettings):
     sample: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
     """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
     seed: Annotated[int, Setting(data=True, part=True)] = 0
-    """Seed of the samples that are drawn."""
+    """Seed of the random draw."""
     until: Annotated[tuple[str, ...], Setting("Evidence", metavar="GATE", data=True, stops=True)] = ()
     """A gate: judge samples in random order, and stop when every such gate is decided (may be repeated)."""
     width: Annotated[float | None, Setting("Evidence", metavar="W", data=True, stops=True)] = Field(
@@ -114,8 +114,8 @@ class RunSettings(EngineSettings):
     budget: Annotated[str | None, Setting("Evidence", metavar="TIME", data=True, stops=True)] = None
     """Judge as many samples in random order as fit in this time: 90s, 30m, 2h."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge makes one
-    run of theirs."""
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge combines
+    their runs."""
 
     @field_validator("profile")
     @classmethod
@@ -160,10 +160,11 @@ class RunSettings(EngineSettings):
         draws = option_name(self.stops_by or "sample")
         if self.limit is not None and (self.stops_by or self.sample is not None):
             message = f"{option_name('limit')} and {draws} cannot both be given"
-            raise InputError(message, hint=f"{draws} draws from all of the data")
+            raise InputError(message, hint=f"{draws} draws from all data")
         if self.shard and self.stops_by:
-            hint = "no shard knows what the others saw: judge all shards first, and let "
-            hint += f"{option('reuse', 'SHARD')} take their answers"
+            hint = (
+                f"shards do not share scores: judge all shards and reuse their answers with {option('reuse', 'SHARD')}"
+            )
             raise InputError(f"{draws} and {option_name('shard')} cannot both be given", hint=hint)
         _ = self.sentences
         return self
@@ -255,7 +256,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
             raise InputError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
         threshold, calibration = option_name("threshold"), option_name("calibration")
-        hint = f"{calibration} brings its threshold"
+        hint = f"{calibration} sets the threshold"
         raise InputError(f"{threshold} and {calibration} cannot both be given", hint=hint)
     try:
         values = {name: read(value) if (read := SETTINGS[name].read) else value for name, value in options.items()}
@@ -292,14 +293,14 @@ def judge_of(run: Run) -> str:
     """
     judge = run.manifest.environment.judge
     if judge is None:
-        message = f"{run.directory} does not say which judge it was made with"
+        message = f"{run.directory} does not name its judge"
         raise InputError(message, hint=f"name it with {option('judge')}")
     if may_be_elsewhere(judge):
-        elsewhere = f"{excerpt(judge)}, which may be another machine: its texts would go there"
+        elsewhere = f"{excerpt(judge)}, which may be another machine: its texts would be sent there"
         hint = f"if you want that, name the judge yourself with {option('judge')}"
         raise InputError(f"{run.directory} was judged by {elsewhere}", hint=hint)
     if not names_a_server(judge) and not ((file := model_registry.place_of(judge)) and file.is_file()):
         model = f"{Path(judge).stem}, sha256 {excerpt((run.summary.judge.sha256 or 'unknown')[:12])}"
-        problem = f"the model of this run ({model}) is not {f'at {file}' if file else 'there'} any more"
-        raise ModelError(problem, hint=f"say where it is now with {option('judge', 'PATH')}")
+        problem = f"the model of this run ({model}) is no longer {f'at {file}' if file else 'at its place'}"
+        raise ModelError(problem, hint=f"name its new place with {option('judge', 'PATH')}")
     return judge

@@ -242,7 +242,7 @@ class Stopping:
         if farthest.needed is None:  # nothing is scored yet, or the mean is the threshold
             return words
         if farthest.needed > self._count:
-            return f"{words}: more samples than there are"
+            return f"{words}: more samples than the data has"
         return f"{words}: about {numbered(farthest.needed - judged, 'sample')} more"
 
 

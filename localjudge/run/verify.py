@@ -157,7 +157,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
             for line in opened.announcement.splitlines():
                 progress.note(line)
             verification = _Replay(run, opened, computed, settings, progress, to_ask).verification(len(keys), labels)
-        report = check_report(run) if verification else ReportCheck(note="not checked: the run is not as it was")
+        report = check_report(run) if verification else ReportCheck(note="not checked, because the run differs")
         if report.problem:
             changed = {"result": "different", "files": verification.files | {REPORT: (report.problem,)}}
             verification = verification.model_copy(update=changed)
@@ -174,13 +174,13 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
     try:
         keep_verification(run.directory, verification.result, **counts, labels=verified)
     except (InputError, OutOfResource) as error:
-        progress.note(f"{VERIFICATION} is not kept: {error.message}")
+        progress.note(f"{VERIFICATION} cannot be stored: {error.message}")
 
 
 def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
     """Draw digests of the keys to ask, from the sorted keys, so that row order does not matter."""
     if sample is not None and sample < 1:
-        hint = "leave it out to ask all questions"
+        hint = "omit it to repeat all answers"
         raise InputError(f"{option_name('sample')} must be at least 1, got {sample}", hint=hint)
     keys = sorted(keys)
     drawn = keys if sample is None or sample >= len(keys) else random.Random(seed).sample(keys, sample)
@@ -217,7 +217,7 @@ class _Replay:
         self.progress.expect(len(self.to_ask))
         names = [metric.name for metric in self.metrics]
         totals = Totals(names, self._rule, run.cluster_of, rubrics(self.metrics), sampling, run.max_failed)
-        samples = count_with_progress(run.iter_samples(), self.progress, "working out", run.summary.samples)
+        samples = count_with_progress(run.iter_samples(), self.progress, "recomputing", run.summary.samples)
         sentences = self.settings.sentences
         evaluated = (evaluate_samples(block, self.metrics, sentences, self._verdicts_of) for block in blocks(samples))
         files = _changed_rows(run.directory, evaluated, totals)
@@ -309,7 +309,7 @@ def _changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], to
 
 
 def _changed_values(path: Path, summary: Summary) -> list[str]:
-    """Return the names of values that differ in `summary.json` (`judge.caution`), "spelling" if only bytes differ."""
+    """Return the names of values that differ in `summary.json` (`judge.caution`), "formatting" if only bytes differ."""
     try:
         with open_regular(path) as file:
             if file.read(run_directory.MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
@@ -317,4 +317,4 @@ def _changed_values(path: Path, summary: Summary) -> list[str]:
         changes = differences(run_directory.read_object(path), summary.model_dump(mode="json"))
     except RunDirectoryError:
         return [_UNREADABLE]
-    return [excerpt(change.ingredient) for change in changes] or ["spelling"]
+    return [excerpt(change.ingredient) for change in changes] or ["formatting"]

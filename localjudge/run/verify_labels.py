@@ -48,9 +48,9 @@ def check_labels(run: Run) -> LabelsCheck:
     except RunDirectoryError as error:
         return LabelsCheck(before=before, problems=(error.message, *damaged))
     problems = damaged if labels.rows else []  # without labels nothing rests on it
-    problems += [f"row {labels.broken} does not follow the row before"] if labels.broken else _misdrawn(run, labels)
+    problems += [f"row {labels.broken} does not match the previous row"] if labels.broken else _misdrawn(run, labels)
     if before and not before.begin(labels):
-        problems.append(f"not the {numbered(before.rows, 'row')} of the verification of {before.when}")
+        problems.append(f"differs from the {numbered(before.rows, 'row')} verified on {before.when}")
     means = None if problems else labels_of(run)
     return LabelsCheck(rows=len(labels.rows), head=labels.head, before=before, problems=tuple(problems), means=means)
 

@@ -26,7 +26,7 @@ _LEAST = 1e-6  # distance of probabilities from 0 and 1, which have no logit; a 
 _STEPS = 100
 _ENOUGH = 1e-10
 _TIE = 1e-9
-_OTHER_LABELS = "add rows that people labelled the other way"
+_OTHER_LABELS = "add rows with the other label"
 
 
 def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Floats:
@@ -71,7 +71,7 @@ def cohen_kappa(labels: ArrayLike, decisions: ArrayLike, weights: ArrayLike | No
     """
     tp, fp, fn, tn = _shares(_rows(labels, decisions, weights))
     if not (fp + fn).any() and not (tp.any() and tn.any()):
-        problem = "Cohen's kappa has no value where both say the same one label for every row"
+        problem = "Cohen's kappa is undefined if both give every row the same label"
         raise DataError(problem, hint=_OTHER_LABELS)
     expected = (tp + fn) * (tp + fp) + (tn + fp) * (tn + fn)
     return (tp + tn - expected) / (1 - expected)
@@ -88,7 +88,7 @@ def krippendorff_alpha(units: Iterable[Sequence[int]]) -> float:
     pairable = [unit for unit in units if len(unit) > 1]
     ones, count = sum(map(sum, pairable)), sum(map(len, pairable))
     if not 0 < ones < count:
-        raise DataError("all labels are equal: there is no agreement beyond chance", hint=_OTHER_LABELS)
+        raise DataError("all labels are equal, so agreement beyond chance is undefined", hint=_OTHER_LABELS)
     differing = sum(sum(unit) * (len(unit) - sum(unit)) / (len(unit) - 1) for unit in pairable)
     return 1 - (count - 1) * differing / (ones * (count - ones))
 
@@ -145,8 +145,8 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
     logits = np.log(clipped) - np.log1p(-clipped)
     ones, zeros = logits[y_true == 1], logits[y_true == 0]
     if zeros.max() <= ones.min() or ones.max() <= zeros.min():
-        problem = "the scores split the labels without error, or do not differ: no calibration line fits best"
-        raise DataError(problem, hint="add rows, hard ones among them")
+        problem = "no calibration line exists, because the scores separate the labels perfectly or are equal"
+        raise DataError(problem, hint="add rows, including hard ones")
     weights = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
     [plain] = logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
@@ -208,7 +208,7 @@ def _rows(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tu
 def _of_both_kinds(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
     rows = _rows(labels, scores, weights)
     if rows[0].min() == rows[0].max():
-        problem = f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured"
+        problem = f"every row has the label {rows[0][0]:g}, so telling 1 from 0 cannot be measured"
         raise DataError(problem, hint=_OTHER_LABELS)
     return rows
 
@@ -222,7 +222,7 @@ def best_threshold(rows: LabelledScores) -> float:
     distinct, place = np.unique(scores, return_inverse=True)
     ones, zeros = (np.bincount(place, weights * (labels == kind), len(distinct)) for kind in (1, 0))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
-        problem = "no threshold can be chosen where all labels or all probabilities are equal"
+        problem = "no threshold can be chosen if all labels or all probabilities are equal"
         raise DataError(problem, hint=_OTHER_LABELS)
     recall = 1 - np.cumsum(ones)[:-1] / ones.sum()
     rejected = np.cumsum(zeros)[:-1] / zeros.sum()
@@ -242,7 +242,7 @@ def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]
     labels, scores, weights = rows.arrays()
     groups = canonical_groups([labels, scores, weights], rows.clusters)
     if len(groups) == 1:
-        problem = "all labels are of one cluster: no threshold can be tried on another"
+        problem = "all labels are in one cluster, so no threshold can be tested on another"
         raise DataError(problem, hint="label rows of other documents, or name a column with several values")
     decisions = np.zeros(len(labels))
     thresholds = []

@@ -169,7 +169,7 @@ def corrected_difference(
 def _estimate(units: JudgedUnits) -> _Estimate:
     labelled = units.labelled
     if not labelled.any():
-        raise DataError("no unit is labelled", hint="label some of them")
+        raise DataError("no unit has a label", hint="label some of them")
     strata = _merged_strata(units)
     total, drawn = _sums(units.weights, strata), _sums(units.drawn, strata)
     v = units.drawn * np.divide(total, drawn, out=np.zeros_like(total), where=drawn > 0)[strata]

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
 
 @pytest.mark.parametrize(
     ("before", "clusters", "warning"),
-    [({}, 4, "one of the runs has groups"), ({"cluster_by": "document"}, 2, "in another group in the baseline: 2;")],
+    [({}, 4, "one of the runs has groups"), ({"cluster_by": "document"}, 2, "2 samples in another group")],
 )
 def test_groups_that_differ_are_a_warning(
     scripted_run: ScriptedRun, before: dict[str, str], clusters: int, warning: str
@@ -162,10 +163,9 @@ def test_unpaired_samples_are_reported_with_the_means_of_all(scripted_run: Scrip
     script = {"A one.": 0.0, "A two.": 0.0, "B one.": 0.0}
     old = scripted_run("old", [A, B, C], script)
     comparison = compare(old, scripted_run("new", [B, C, D, E], script))
-    assert comparison.warnings == (
-        "1 of 3 samples of the baseline and 2 of 4 of this run have no partner; means are of the 2 pairs; "
-        "all of the baseline: context_recall 0.500; all of this run: context_recall 0.875",
-    )
+    [warning] = comparison.warnings
+    numbers = "1 of 3 .* 2 of 4 .* 2 pairs.* baseline: context_recall 0.500.* run: context_recall 0.875"
+    assert re.search(numbers, warning)
     assert scores(comparison.metrics["context_recall"]).before == 0.75
 
 

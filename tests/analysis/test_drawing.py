@@ -182,7 +182,7 @@ def test_a_verdict_of_a_table_is_shown_beside_its_own_context(scripted_run: Scri
 
 def test_metrics_that_labels_cannot_correct_are_drawn_only_by_name(scripted_run: ScriptedRun) -> None:
     """Average precision is no share of verdicts; some runs have no verdicts."""
-    with pytest.raises(InputError, match="has no verdict to label"):
+    with pytest.raises(InputError, match="has no verdicts to label"):
         rows_of(scripted_run("unjudged", [ROW | {"reference_contexts": ["x"]}], {}, metrics=["document_map"]))
     run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
     assert {row["metric"] for row in rows_of(run)} == {"faithfulness"}
@@ -196,7 +196,7 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
     asks = {row["metric"]: row["asks"] for row in rows_of(run)}
     assert asks["kind"] == "Is it kind?"
     assert "tone" not in asks
-    with pytest.raises(InputError, match="no verdicts of 1 or 0 of 'tone'"):
+    with pytest.raises(InputError, match="no verdicts of 'tone'"):
         rows_of(run, metrics=["tone"])
 
 

@@ -142,7 +142,7 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
     content = path.read_bytes()
     (tmp_path / f"link{ending}").symlink_to(tmp_path / "nowhere")
     for taken in (path, tmp_path / f"link{ending}"):
-        with pytest.raises(InputError, match="is there already, and may hold labels"):
+        with pytest.raises(InputError, match="already exists and may contain labels"):
             write_sheet(taken, [sheet_row(text="Other.")])
     assert path.read_bytes() == content
 
@@ -230,7 +230,7 @@ def test_a_label_from_the_future_is_refused(tmp_path: Path) -> None:
     """A page on a machine whose clock is a year ahead: its labels would count before every later one."""
     ahead = datetime.now(UTC) + timedelta(days=365)
     rows = [LABELLED | {"labeller": "Ann", "when": ahead.isoformat()}]
-    with pytest.raises(DataError, match=r"row 2: when: found .*, expected no time in the future, or nothing"):
+    with pytest.raises(DataError, match=r"row 2: when: found .*, expected a time that is not in the future"):
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     almost = [LABELLED | {"when": (ahead - timedelta(days=364.5)).isoformat()}]
     assert len(read_sheet(saved(tmp_path / "sheet.csv", table_of(*almost)))) == 1
@@ -241,7 +241,7 @@ def test_contradicting_rows_of_one_annotator_are_refused(tmp_path: Path) -> None
     rows = [LABELLED | {"labeller": "Ann"}, LABELLED | {"labeller": "Bo", "human": 0}]
     path = tmp_path / "sheet.csv"
     assert len(read_sheet(saved(path, table_of(*rows, rows[0])))) == 3
-    with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same in .*:2, row 2, exp"):
+    with pytest.raises(DataError, match=r"sheet\.csv:4, row 4: human: found 0, and 1 for the same .*:2, row 2, exp"):
         read_sheet(saved(path, table_of(*rows, rows[0] | {"human": 0})))
 
 
@@ -251,7 +251,7 @@ def test_all_problems_are_reported_together_and_each_once(tmp_path: Path) -> Non
     with pytest.raises(DataError) as error:
         read_sheet(saved(tmp_path / "sheet.csv", table_of(*rows)))
     summary, maybe, when, missing, hint = str(error.value).splitlines()
-    assert summary == "102 of 103 rows of the sheet cannot be used, and none was taken"
+    assert summary == "102 of 103 rows of the sheet cannot be used, so no label was stored"
     assert "row 4 and 97 more rows: human: found text 'maybe', expected 1 or 0 (also true" in maybe
     assert "row 102: when: found text 'soon', expected a date and time, such as" in when
     assert "row 103: label_id: found null, expected 32 hexadecimal digits" in missing

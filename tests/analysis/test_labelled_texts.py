@@ -67,7 +67,7 @@ def test_labels_that_pandas_turned_into_floats_are_read(tmp_path: Path) -> None:
         (STATEMENT, {"statement": 3}, "statement: found a number"),
         (STATEMENT, {"statement": None}, "statement: found null, expected text"),
         (STATEMENT, {"context": []}, "contexts: found an empty list, expected texts"),
-        (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1, expected 1, 0 or nothing for each sentence"),
+        (PASSAGE, {"relevant": [1]}, "relevant: found a list of 1, expected 1, 0 or null for each sentence"),
     ],
 )
 def test_an_unusable_row_is_named(file: Path, row: dict[str, Any], wrong: dict[str, Any], named: str) -> None:
@@ -90,7 +90,7 @@ def test_texts_without_a_label_are_counted_and_left_out_and_each_sentence_has_it
     ("content", "named"),
     [
         ('{"a": 1, "b": 2}\n', r"no labelled texts .*columns: a, b"),
-        ('{"sample_id": "a", "human": 1}\n', r"no labelled texts (?s:.*)taken by: localjudge label RUN --read FILE"),
+        ('{"sample_id": "a", "human": 1}\n', r"no labelled texts (?s:.*)localjudge label RUN --read FILE"),
         ("", "has no rows"),
         ("{\n{\n", r"2 of 2 labelled rows cannot be used.*\n.*labels.jsonl:2: found invalid JSON"),
     ],

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -258,8 +259,8 @@ def test_the_agreement_of_three_annotators_uses_all_pairs(judged_run: JudgedRun)
     }
     assert found.alpha is not None
     assert found.alpha < 0
-    assert found.lines[0].startswith("12 statements labelled by several: 33 % the same, Krippendorff's alpha -0.")
-    assert found.lines[3] == "bob and carl: 100 % of 12 the same, Cohen's kappa 1.000"
+    assert re.search("^12 statements .* 33 % agreement, Krippendorff's alpha -0", found.lines[0])
+    assert found.lines[3] == "bob and carl: 100 % agreement on 12 statements, Cohen's kappa 1.000"
 
 
 def test_contradicting_annotators_widen_the_interval(judged_run: JudgedRun) -> None:
@@ -299,14 +300,10 @@ def test_annotators_who_agree_too_little_correct_no_mean(judged_run: JudgedRun) 
     label(run, lambda words: 1 - human_of(words), 30, "bob", again=True)
     mean = corrected(run)
     assert (mean.mean, mean.ci95, mean.unsettled) == (None, None, 30)
-    request = (
-        "annotators agree on 0 % of 30 statements with several labels, not on 70 %: settle the 30 disputed statements "
-        "first"
-    )
-    assert mean.remark == request
+    assert re.search("on 0 % of 30 statements .* settle the 30 disputed statements first", mean.remark or "")
     for gate in ("context_recall>=0.45", "context_recall>=0"):
         [decided] = run.check([gate]).decisions
-        assert (decided.outcome, decided.passed, decided.reason) == ("undecided", False, request)
+        assert (decided.outcome, decided.passed, decided.reason) == ("undecided", False, mean.remark)
     # Nine statements are too few to reject the labels.
     few = label(judged_run("few", samples=40), n=30)
     label(few, lambda words: 1 - human_of(words), 9, "bob", again=True)
@@ -453,7 +450,7 @@ def test_an_emptied_cell_withdraws_the_label_of_its_sheet(judged_run: JudgedRun,
     assert read_labels(run, written(sheet, *filled), "ann") == LabelsRead(new=25, known=5)
     none = [{**row, "human": None} for row in filled]
     assert read_labels(run, written(sheet, *none), "ann") == LabelsRead(withdrawn=30)
-    with pytest.raises(DataError, match="holds no label yet"):
+    with pytest.raises(DataError, match="the file has no labels yet"):
         read_labels(run, sheet, "ann")
 
 
@@ -541,7 +538,7 @@ def test_a_file_with_a_foreign_label_is_refused_whole(
     assert not (run.directory / LABELS).exists()
     with pytest.raises(DataError, match=r"no statement in .* matches 1 of 5 labels"):  # a column that was sorted alone
         read_labels(run, written(sheet, {**first, "text": "Other."}, *rows))
-    with pytest.raises(DataError, match="holds no label yet"):
+    with pytest.raises(DataError, match="the file has no labels yet"):
         read_labels(run, written(sheet, {**first, "human": None}))
 
 
@@ -615,7 +612,7 @@ def test_a_label_with_a_false_drawing_or_chance_does_not_correct(judged_run: Jud
     assert (found.result, found.files) == ("different", {LABELS: ("row 2",)})
     mean = corrected(run)
     assert (mean.labels, labels(run).undrawn) == (19, 1)
-    assert "1 label of a drawing that this run does not give: they correct no mean" in labels(run).warnings
+    assert any(warning.startswith("1 label from a drawing") for warning in labels(run).warnings)
     nothing = dict.fromkeys(("draw", "frame", "share", "turn"))
     run = rewritten(run, [first, second.model_copy(update=nothing), *rows])
     assert corrected(run) == mean
@@ -662,7 +659,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
     for forged in (flipped, rows[:-1], [*rows[:-1], rows[-1].model_copy(update={"human": "?"})], []):
         found = rewritten(run, forged).verify(engine=engine)
         assert found.result == "different"
-        assert found.files[LABELS][0].startswith("not the 30 rows of the verification of 20")
+        assert found.files[LABELS][0].startswith("differs from the 30 rows verified on 20")
         assert f"{LABELS} was changed (not the 30 rows" in lines(found)
     (run.directory / LABELS).write_text("no labels\n")
     assert run.verify(engine=engine).labels.before == third
@@ -677,9 +674,9 @@ def lines(found: Verification) -> str:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda text: text.replace('"human": 0', '"human": 1'), "does not follow the row before"),
-        (lambda text: text.replace("context_recall", "none"), "does not follow the row before"),
-        (lambda text: text.replace('"way"', '"WAY"'), "is not a row that localjudge writes"),
+        (lambda text: text.replace('"human": 0', '"human": 1'), "does not match the previous row"),
+        (lambda text: text.replace("context_recall", "none"), "does not match the previous row"),
+        (lambda text: text.replace('"way"', '"WAY"'), "is not a row of localjudge"),
     ],
 )
 def test_verify_names_altered_labels(judged_run: JudgedRun, change: Callable[[str], str], problem: str) -> None:

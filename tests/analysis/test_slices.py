@@ -61,7 +61,7 @@ def test_slices_are_ordered_by_number_of_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "problem"),
     [
-        ("tag", "the run holds no column tag\n  hint: did you mean tags"),
+        ("tag", "the run has no column tag\n  hint: did you mean tags"),
         ("meta", r"the column meta of the sample 1 is not a text or a number\n  hint: .* with a dot: meta\.NAME"),
         ("tags", "the column tags of the sample 1 is not a text or a number"),
     ],
@@ -104,7 +104,7 @@ def test_slices_of_a_labelled_run_say_that_they_are_not_corrected(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = judged(tmp_path / "run", ROWS)
-    said = "slices are as the judge has them: labels correct the means of the whole run only"
+    said = "labels correct only the means of the whole run"
     assert said not in " ".join(called(capfd, "show", run.directory, "--by", "topic")[1].split())
     Labelling(run).answer(1)
     assert said in " ".join(called(capfd, "show", run.directory, "--by", "topic")[1].split())
@@ -205,7 +205,7 @@ def test_the_command_shows_a_table_and_a_caution_per_metric(
     assert lines[start + 3][:5] == ["x", "2/2", "0.250", "0.750", "+0.500"]
     assert lines[start + 4][:5] == ["y", "1/2", "1.000", "0.500", "-0.500"]
     assert lines[start + 5][:5] == ["(none)", "1/1", "1.000", "1.000", "0.000"]
-    assert "each interval is that of its slice alone" in " ".join(out.split())
+    assert "each interval covers one slice" in " ".join(out.split())
     values = json.loads(called(capfd, *arguments, "--json")[1])["by"]
     assert [part["value"] for part in values["slices"]] == ["x", "y", None]
     assert values["slices"][0]["metrics"][METRIC]["scores"]["difference"] == 0.5

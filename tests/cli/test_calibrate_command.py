@@ -33,12 +33,12 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> No
     shown = " ".join(output.split())
     assert code == 0
     assert "calibration ours: attribution" in shown
-    assert "48 verdicts labelled by people, 24 of them 1; 24 groups by the same contexts" in shown
+    assert "48 labelled verdicts, 24 of them 1; 24 groups (the same contexts)" in shown
     assert "AUC 1.000 [1.000, 1.000]" in shown
-    assert "calibration slope: the scores split the labels without error" in shown
+    assert "calibration slope: no calibration line exists" in shown
     assert "use it: localjudge run ... --calibration ours" in errors
-    assert "take reference: with it 50 labels do as much as" in shown
-    assert shown.endswith("alone; without labels it is fit for ranking and means")
+    assert "use reference: with it, 50 labels" in shown
+    assert shown.endswith("without labels it is recommended for ranking and means")
     code, output, errors = call("calibrate", labels, "--name", "ours", "--json")
     [calibration] = json.loads(output)
     assert (code, calibration["question"], calibration["labels"]["verdicts"]) == (0, "attribution", 48)
@@ -56,7 +56,7 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
     assert code == 3
     assert output.endswith("none is shown to be better than guessing: take another judge\n")
     assert "do not use it: this judge is not shown to be better than guessing" in errors
-    assert "fit for ranking is required: guess: not fit (AUC 0.44 [0.40, 0.49]" in errors
+    assert "not recommended for ranking (--require): guess: " in errors
     assert call("calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
     _, output, _ = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
     assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(output.split())
@@ -65,20 +65,17 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
 def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
     """Two label files have the same default name."""
     kept = {"reference-attribution"}
-    assert "stays as it is" not in call("calibrate", labels)[2]
+    assert "keeping" not in call("calibrate", labels)[2]
     first = calibration_file("reference-attribution").read_bytes()
     write_rows("other.jsonl", *map(json.loads, labels.read_text().splitlines()[:40]))
     errors = call("calibrate", "other.jsonl")[2]
-    assert "the calibration reference-attribution is by other labels or answers, and stays as it is" in errors
+    assert "keeping the calibration reference-attribution" in errors
     assert "--calibration reference-2-attribution" in errors
     assert calibration_file("reference-attribution").read_bytes() == first
-    assert "stays" not in call("calibrate", labels)[2]  # the same labels again
+    assert "keeping" not in call("calibrate", labels)[2]  # the same labels again
     kept |= {"reference-2-attribution", "ours"}
-    assert "is replaced" not in call("calibrate", labels, "--name", "ours")[2]
-    assert (
-        "the calibration ours by other labels or answers is replaced"
-        in call("calibrate", "other.jsonl", "--name", "ours")[2]
-    )
+    assert "replacing" not in call("calibrate", labels, "--name", "ours")[2]
+    assert "replacing the calibration ours" in call("calibrate", "other.jsonl", "--name", "ours")[2]
     assert set(saved_calibrations()) == kept
 
 
@@ -103,11 +100,11 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
     assert first < second
     assert shown[first].split()[1:3] == ["1.00", "+0.00"]
     assert shown[second].split()[1:4] == ["0.50", "+0.50", "-"]
-    assert "48 verdicts labelled by people, 24 of them 1; 48 groups by the same sample" in output
-    assert f"take {NAMES[0]}: with it" in " ".join(output.split())
+    assert "48 labelled verdicts, 24 of them 1; 48 groups (the same sample)" in output
+    assert f"use {NAMES[0]}: with it" in " ".join(output.split())
     assert errors.count("saved as") == 2
     assert errors.count("do not use it") == 1
-    assert "is required" not in errors
+    assert "not recommended" not in errors
     code, output, _ = call("calibrate", "turns", "knows", "--json")
     assert [found["name"] for found in json.loads(output)] == [*NAMES]
     assert call("calibrate", "turns", "--require", "means", "--quiet")[0] == 3
@@ -119,14 +116,14 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     run = ("run", demo_file(), "--calibration")
     for arguments, message in (
         ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration cannot both be given\n  hint: --cal"),
-        ((*run, "our"), "no calibration 'our', neither by that name nor as a file\n  hint: did you mean ours"),
+        ((*run, "our"), "no calibration or file called 'our'\n  hint: did you mean ours"),
         (
             (*run, "ours", "--suite", "small.toml", "--dry-run"),
             "the calibration ours was made with another judge:\n  engine.n_ctx: 8192 there, 4096 now",
         ),
-        (("calibrate", "."), "holds no run"),
+        (("calibrate", "."), "contains no run"),
         (("calibrate", labels, "--judge", "a", "--judge", "b", "--name", "x"), "--name is for one judge, got 2"),
-        (("calibrate", demo_file()), "holds no labelled texts"),
+        (("calibrate", demo_file()), "has no labelled texts"),
     ):
         code, _, errors = call(*arguments)
         assert (code, message in errors) == (1, True)

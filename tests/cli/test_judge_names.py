@@ -79,7 +79,7 @@ def test_a_run_whose_model_was_removed_says_so(store: Path, call: Call) -> None:
     shutil.rmtree(store)
     code, _, errors = call("verify", "run", "--quiet")
     assert code == 1
-    assert "sha256 4844085b4a92) is not there any more" in errors
+    assert "sha256 4844085b4a92) is no longer at its place" in errors
     assert "with --judge PATH" in errors
     assert call("verify", "run", "--quiet", "--judge", "reference")[0] == 0
 

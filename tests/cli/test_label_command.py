@@ -76,7 +76,7 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     code, output, _ = call("label", "run", "--read", sheet, "--labeller", "ann")
     assert (code, output.splitlines()[0].strip()) == (0, f"{sheet}: 12 new labels")
     assert "0.833" in output
-    assert "0 new labels, 12 already known" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
+    assert "0 new labels, 12 already stored" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
     corrected = metric(call)["corrected"]
     assert corrected["mean"] == corrected["labels_alone"]["mean"] == pytest.approx(10 / 12)
     assert len(corrected["ci95"]) == len(corrected["labels_alone"]["ci95"]) == 2
@@ -94,11 +94,11 @@ def test_several_label_files_are_read_together(run: Run, call: Call, scripted_ru
     fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
     output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
     assert "s.jsonl: 12 new labels" in output
-    assert "5 statements labelled by several: 80 % the same" in output
+    assert "5 statements with several labels: 80 % agreement" in output
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
     assert json.loads(call("show", "other", "--json")[1])["labels"]["labellers"] == {"ann": 5, "bob": 12}
-    assert "labelled by 2 people" in call("show", "other")[1]
+    assert "labelled by 2 annotators" in call("show", "other")[1]
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
@@ -114,9 +114,9 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
     call("label", "run", "--read", "s.jsonl")
     fill("s.jsonl", {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None})
     output = call("label", "run", "--read", "s.jsonl")[1]
-    assert "s.jsonl: 0 new labels, 3 changed, 2 withdrawn, 7 already known" in output
+    assert "s.jsonl: 0 new labels, 3 changed, 2 withdrawn, 7 already stored" in output
     output = call("label", "run", "--read", "page.jsonl")[1]
-    assert "page.jsonl: 0 new labels, 7 already known, 3 older than the label that counts" in " ".join(output.split())
+    assert "page.jsonl: 0 new labels, 7 already stored, 3 older than the current label" in " ".join(output.split())
 
 
 @pytest.mark.engine
@@ -127,7 +127,9 @@ def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
     command = [sys.executable, "-m", "localjudge", "label", "run", "--read", "s.jsonl"]
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", *command]
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
-    assert (done.returncode, "make room, then run the same command again" in done.stderr) == (4, True), done.stderr
+    assert (done.returncode, "free disk space, then run the same command again" in done.stderr) == (4, True), (
+        done.stderr
+    )
     assert said() == []
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert len(said()) == 12
@@ -135,7 +137,7 @@ def test_labelling_resumes_after_a_full_disk(run: Run, call: Call) -> None:
 
 def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     """Then the means of judge and labels, and the annotators; without labels, how to label."""
-    assert "no person has checked these verdicts yet: localjudge label run" in call("show", "run")[1]
+    assert "no verdict has a human label yet: localjudge label run" in call("show", "run")[1]
     call("label", "run", "--out", "s.jsonl")
     fill("s.jsonl", {"Fact 1.": 0, "Fact 2.": 0})
     call("label", "run", "--read", "s.jsonl", "--labeller", EVIL)
@@ -145,10 +147,10 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
     at = next(number for number, row in enumerate(table) if row[:1] == ["context_recall"])
     assert [row[:2] for row in (table[at], table[at + 1][1:], table[at + 2][1:])] == [
         ["context_recall", "0.833"],
-        ["alone", "0.667"],
-        ["alone", "0.833"],
+        ["only", "0.667"],
+        ["only", "0.833"],
     ]
-    assert "12 statements labelled by a person" in output
+    assert "12 statements labelled by 1 annotator" in output
     # 6 of the 10 statements with label 1 are judged 1, and neither of the other two 0.
     assert "the judge is right on 6 of 10 labels of 1 and on 0 of 2 labels of 0" in " ".join(output.split())
     assert "sensitivity" not in output
@@ -177,7 +179,7 @@ def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run,
     ("arguments", "problem"),
     [
         (("label",), "Missing argument 'RUN'"),
-        (("label", "none", "--out", "s.csv"), "none holds no run"),
+        (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
@@ -187,13 +189,13 @@ def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run,
         (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
         (("label", "run", "--minutes", "inf", "--out", "s.csv"), "minutes must be more than 0"),
         (("label", "run", "--minutes", "0", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "both say how many"),
+        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "exclude each other"),
         (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
-        (("label", "run", "--out", "there.csv"), "is there already"),
+        (("label", "run", "--out", "there.csv"), "already exists"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
-        (("label", "run", "--again", "--out", "s.csv"), "no drawn statement is left to label"),
+        (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
         (("label", "run", "--read", "run"), "none of the 0 labels"),
-        (("show", "run", "s0", "--by", "x"), "SAMPLE and --by are two views"),
+        (("show", "run", "s0", "--by", "x"), "SAMPLE and --by exclude each other"),
     ],
 )
 def test_impossible_requests_are_explained(run: Run, call: Call, arguments: tuple[str, ...], problem: str) -> None:
@@ -211,7 +213,7 @@ def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None
     call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
     assert "draw more with --sample" in call("label", "run", "--sample", "2", "--out", "more.csv")[2]
     again = call("label", "run", "--sample", "2", "--again", "--labeller", "ann", "--out", "more.csv")[2]
-    assert "what others have labelled, and ann has not" in again
+    assert "labelled by others and not by ann" in again
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
     assert "does not name its annotator, and ann labelled" in call("label", "run", "--read", "all.jsonl")[2]
@@ -284,7 +286,7 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
         seen(controller, "3 of 6 answered")
         os.write(controller, b"x1us0q")
         text = seen(controller, "signature")
-        assert "4 of 6 answered, in" in text
+        assert "4 of 6 answered, stored in" in text
         assert "2 left: run the same command to resume" in text
         assert process.wait(timeout=60) == 0
     assert said() == [1, 0, "?", 1, None, 0]
@@ -295,5 +297,5 @@ def test_one_key_labels_in_a_real_terminal_and_a_kill_loses_no_label(scripted_ru
     with in_a_terminal("label", "run", "--sample", "6", "--again", "--labeller", "bob") as (process, controller):
         seen(controller, "0 of 3 answered")
         os.write(controller, b"111")
-        assert "3 statements labelled by several: 33 % the same" in seen(controller, "signature")
+        assert "3 statements with several labels: 33 % agreement" in seen(controller, "signature")
         assert process.wait(timeout=60) == 0

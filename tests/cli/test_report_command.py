@@ -48,10 +48,10 @@ def test_a_report_has_comparison_gates_and_another_path(folder: Path, call: Call
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("none",), "none holds no run"),
+        (("none",), "none contains no run"),
         (("new", "--out", "old"), "old is a directory"),
         (("new", "--gate", "context_recall.delta>=0"), "needs a baseline"),
-        (("new", "--baseline", "none"), "none holds no run"),
+        (("new", "--baseline", "none"), "none contains no run"),
     ],
 )
 def test_an_unwritable_report_is_refused(folder: Path, call: Call, arguments: tuple[str, ...], said: str) -> None:

@@ -20,7 +20,7 @@ def test_another_threshold_needs_no_judge(first: Path, call: Call) -> None:
     summary = json.loads(output)
     assert (code, summary["threshold"], summary["run"]) == (0, 0.3, "second")
     assert "asked 0 verdicts" in errors
-    assert f"reused 10 answers of {first}" in errors
+    assert f"reused 10 answers from {first}" in errors
 
 
 def test_impossible_options_are_refused(first: Path, call: Call) -> None:
@@ -38,7 +38,7 @@ def test_the_cache_of_a_suite_serves_every_run(call: Call) -> None:
     assert "asked 10 verdicts" in call(*run)[2]
     assert "asked 0 verdicts" in call(*run, "--threshold", "0.3")[2]
     estimated = call(*run, "--dry-run", "--quiet")[1]
-    assert "10 of these questions already (10 in cache); 0 remain" in " ".join(estimated.split())
+    assert "10 of these questions (10 in cache); 0 remain" in " ".join(estimated.split())
     suite_here()
     assert "asked 10 verdicts" in call(*run, "--threshold", "0.4", "--out", "without")[2]
     assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]

@@ -31,7 +31,7 @@ def test_run_reads_the_suite_of_the_folder(call: Call) -> None:
     assert code == 3
     assert list(summary["metrics"]) == ["hit_rate@1", "recall@1"]
     assert summary["gates"][0]["outcome"] == "undecided"
-    assert "suite localjudge.toml" in errors
+    assert "settings from localjudge.toml" in errors
 
 
 def test_the_command_line_wins(call: Call) -> None:
@@ -54,7 +54,7 @@ def test_paths_of_a_suite_are_relative_to_its_file(call: Call, tmp_path: Path) -
 
 def test_a_suite_does_not_change_the_signature(call: Call) -> None:
     code, _, errors = call("run", "--suite", "none")
-    assert (code, "no data was named" in errors) == (1, True)
+    assert (code, "no data file was named" in errors) == (1, True)
     typed = ("data.jsonl", "--suite", "none", "--metrics", "hit_rate@1,recall@1", "--out", "typed")
     assert [call("run", *arguments, "--quiet")[0] for arguments in (typed, ())] == [0, 3]
     assert manifest("run")["signature"] == manifest("typed")["signature"]
@@ -114,7 +114,7 @@ def test_every_view_names_a_suite_that_supplies_answers_or_labels(call: Call) ->
     suite = 'reuse = ["evil"]\nout = "run"\nmarkdown = "m.md"\njunit = "j.xml"\nreport = true\n'
     suite += 'gates = ["faithfulness<=0.9"]\ndata = "data.jsonl"\nmetrics = ["faithfulness"]\n'
     Path("localjudge.toml").write_text(suite, encoding="utf-8")
-    origin = "2 of 2 answers were not asked here, but taken from evil"
+    origin = "2 of 2 answers were reused from evil"
     assert origin in " ".join(call("run", "--quiet")[1].split())
     for file in ("m.md", "j.xml", "run/report.html"):
         assert origin in Path(file).read_text(encoding="utf-8"), file

@@ -37,7 +37,7 @@ def with_answer(directory: Path, p_yes: str) -> None:
 
 def test_a_run_is_verified_bit_identical_with_other_threads(directory: Path, call: Call) -> None:
     code, output, errors = call("verify", directory, "--threads", "1")
-    first = "bit-identical: 3 of 3 stored answers asked for again, every bit the same"
+    first = "bit-identical: 3 of 3 stored answers repeated, every bit the same"
     assert (code, output.splitlines()[0].strip()) == (0, first)
     assert "judge reference" in errors
 
@@ -46,7 +46,7 @@ def test_a_changed_verdict_is_exit_code_3(directory: Path, call: Call) -> None:
     with_answer(directory, "1 - p_yes")
     code, output, _ = call("verify", directory, "--quiet")
     assert code == 3
-    assert output.strip().startswith("not verified: 3 of 3 stored answers asked for again, 2 the same")
+    assert output.strip().startswith("not verified: 3 of 3 stored answers repeated, 2 the same")
 
 
 def test_other_last_bits_are_verified_only_with_the_option(directory: Path, call: Call) -> None:
@@ -88,8 +88,8 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
     code, output, errors = call("verify", run, "--quiet")
     assert (code, output) == (1, "")
     assert errors == (
-        f"localjudge: the model of this run (my-judge, sha256 {sha256}) is not at {model} any more\n"
-        "  hint: say where it is now with --judge PATH\n"
+        f"localjudge: the model of this run (my-judge, sha256 {sha256}) is no longer at {model}\n"
+        "  hint: name its new place with --judge PATH\n"
     )
     assert call("verify", run, "--quiet", "--judge", moved)[0] == 0
 
@@ -97,7 +97,7 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
 def test_a_run_with_a_custom_engine_needs_a_judge(tmp_path: Path, call: Call) -> None:
     evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
     code, output, errors = call("verify", "run")
-    assert (code, output, "does not say which judge it was made with" in errors) == (1, "", True)
+    assert (code, output, "does not name its judge" in errors) == (1, "", True)
 
 
 @pytest.mark.parametrize(

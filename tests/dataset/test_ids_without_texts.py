@@ -94,7 +94,7 @@ def test_judged_metrics_are_undefined_for_contexts_without_texts(tmp_path: Path)
     ]
     stream = io.StringIO()
     result = run(tmp_path, rows, progress=Lines(stream))
-    assert "1 samples have contexts with ids and no texts" in stream.getvalue()
+    assert "1 samples have contexts without texts" in stream.getvalue()
     assert {(row.sample_id, row.status, row.detail) for row in result.scores if row.metric == "faithfulness"} == {
         ("ids", "undefined", "retrieved_contexts has ids and no texts"),
         ("texts", "scored", None),

@@ -37,7 +37,7 @@ def from_source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Dataset:
 def test_a_missing_value_is_counted_by_column_for_any_source(kind: str, tmp_path: Path) -> None:
     data = from_source(kind, ROWS, tmp_path)
     assert [sample.response for sample in data.samples] == [None] * 6 + ["none"]
-    assert [*nothing_lines(data)] == ["6 cells of answer say #N/A, -, N/A, NULL, NaN, None: taken as missing"]
+    assert [*nothing_lines(data)] == ["6 cells of answer say #N/A, -, N/A, NULL, NaN, None: treated as missing"]
 
 
 def test_all_missing_words_of_pandas_are_known() -> None:
@@ -53,7 +53,7 @@ def test_a_missing_element_is_left_out_with_its_id() -> None:
     read = [sample.retrieved_contexts for sample in data.samples]
     assert [(context.text, context.id) for context in read[0] or ()] == [("a", "w"), ("b", "z")]
     assert read[1:] == [None, ()]
-    assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: taken as missing"]
+    assert [*nothing_lines(data)] == ["3 cells of contexts[] say -, NaN, nan: treated as missing"]
 
 
 def test_a_sample_keeps_missing_words_as_text() -> None:

@@ -5,10 +5,10 @@ import pytest
 
 from localjudge.doctor import fitness
 from localjudge.doctor.fitness import Admission, ProbeFigures, Skill, admissions, limits_json, skill
-from localjudge.doctor.health_check import HealthCheck, Use
+from localjudge.doctor.health_check import HealthCheck
 from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.stats.interval import Interval
-from localjudge.types import Answer, Task
+from localjudge.types import Answer, Task, Use
 from tests.doctor.test_judgement import at_speed
 
 Scripted = Callable[[Probe], float | None]
@@ -144,10 +144,13 @@ def test_a_required_use_must_be_recommended_for_both_tasks(required: Use | None,
 def test_reasons_are_given_for_the_next_use_only() -> None:
     barred = admissions(at_bounds(accuracy=0.7, lean=0.2, error=0.9), passes_plain_cases=True)["attribution"]
     assert (barred.uses, len(barred.barred_by)) == (("ranking",), 2)
-    assert str(Admission(("ranking", "means"), ("a", "b"))) == "fit for ranking and means, not for thresholds (a; b)"
+    assert (
+        str(Admission(("ranking", "means"), ("a", "b")))
+        == "recommended for ranking and means, not for thresholds (a; b)"
+    )
     # Failed plain cases exclude all uses.
     check = admission(knows, passes=False)
-    assert (check.status, check.finding.count("not fit (it fails the plain cases)")) == ("warning", 2)
+    assert (check.status, check.finding.count("thresholds (it fails the plain cases)")) == ("warning", 2)
 
 
 @pytest.mark.parametrize(

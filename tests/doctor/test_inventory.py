@@ -104,5 +104,5 @@ def test_a_used_model_is_listed_with_its_latest_pace(
     assert row.pace is not None
     assert row.pace.seconds_per_verdict == 2.345
     text = model_list(inventory([tmp_path / "m"]), verbose=False)
-    assert f"sha256 {sha256_of(model)[:12]}, 2.3 s a verdict here (300 verdicts on 2026-11-22)\n" in text
-    assert text.count("a verdict here") == 1
+    assert f"sha256 {sha256_of(model)[:12]}, 2.3 s per verdict here (300 verdicts on 2026-11-22)\n" in text
+    assert text.count("per verdict here") == 1

@@ -36,7 +36,7 @@ def test_an_unwritable_state_directory_is_a_warning(tmp_path: Path, monkeypatch:
     file.touch()
     monkeypatch.setenv("LOCALJUDGE_HOME", str(file))
     state = machine.check_state_folder()
-    assert (state.status, state.advice) == ("warning", "let LOCALJUDGE_HOME name a folder of your own")
+    assert (state.status, state.advice) == ("warning", "set LOCALJUDGE_HOME to a folder of your own")
 
 
 def test_more_threads_than_cores_are_a_warning() -> None:

@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 SCRIPT = {"Four.": 0.9}
 """context_recall: a 1/2, b 0/1 without a context, c 0/1."""
-CHANGED = "was changed: its sha256"
+CHANGED = "its sha256 differs from manifest.json"
 
 
 def made(out: Path, **options: Any) -> Run:
@@ -61,7 +61,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "number of samples": (
         in_manifest(lambda manifest: manifest["data"].update(rows=4)),
-        "number of samples: 3, and 4 by manifest.json",
+        "number of samples: 3, but 4 in manifest.json",
     ),
     "metrics": (
         in_manifest(lambda manifest: manifest["judge"]["metrics"].update(faithfulness={"version": 1})),
@@ -124,6 +124,6 @@ def test_a_score_without_its_stored_sample_is_refused(directory: Path, read: Cal
 
 
 def test_a_misspelt_run_directory_gets_suggestions(directory: Path) -> None:
-    with pytest.raises(RunDirectoryError, match="holds no run") as caught:
+    with pytest.raises(RunDirectoryError, match="contains no run") as caught:
         Run.open(directory.with_name(f"{directory.name}n"))
     assert caught.value.hint == f"did you mean {directory}?"

@@ -33,7 +33,7 @@ def test_a_directory_in_use_refuses_a_second_process(tmp_path: Path) -> None:
 
 def test_foreign_directories_and_files_are_refused_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(RunDirectoryError, match="not empty and holds no run"):
+    with pytest.raises(RunDirectoryError, match="not empty and contains no run"):
         RunDirectory(tmp_path)
     with pytest.raises(RunDirectoryError, match=r"thesis\.tex cannot be written: File exists"):
         RunDirectory(tmp_path / "thesis.tex")

@@ -19,7 +19,7 @@ from localjudge.report.tables import comparison_lines, remarks, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
-SAID = "fit for: nothing (doctor, 384 items)"
+SAID = "not recommended for: ranking, means, thresholds (doctor, 384 items)"
 
 
 class Model(ScriptedEngine):
@@ -89,4 +89,5 @@ def test_recommendations_depend_on_prompt_settings(make: Make) -> None:
 
 def test_different_recommendations_are_listed_by_task() -> None:
     examination = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
-    assert str(examination) == "fit for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
+    words = "recommended for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
+    assert str(examination) == words

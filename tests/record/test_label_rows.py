@@ -92,7 +92,7 @@ def test_a_torn_last_row_is_ignored_and_overwritten(tmp_path: Path, kept: int) -
 def test_an_endless_label_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / LABELS).touch()
     os.truncate(tmp_path / LABELS, 1 << 35)
-    with pytest.raises(RunDirectoryError, match="holds more than localjudge reads"):
+    with pytest.raises(RunDirectoryError, match="exceeds the limit of"):
         stored_labels(tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_changed_removed_or_moved_label_rows_are_refused(
     append_labels(tmp_path, [row(text=f"It rains {number}.") for number in range(4)])
     path = tmp_path / LABELS
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
-    problem = rf"labels\.jsonl:{broken} does not follow the row before" if broken else r"labels\.jsonl:3 is not a row"
+    problem = rf"labels\.jsonl:{broken} does not match the previous row" if broken else r"labels\.jsonl:3 is not a row"
     for use in (stored_labels, lambda directory: append_labels(directory, [row()])):
         with pytest.raises(RunDirectoryError, match=problem):
             use(tmp_path)
@@ -181,7 +181,7 @@ def test_a_full_disk_keeps_no_label_rows_and_the_command_can_be_repeated(tmp_pat
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    assert "make room, then run the same command again" in done.stderr
+    assert "free disk space, then run the same command again" in done.stderr
     assert (tmp_path / LABELS).read_bytes() == before
 
 

@@ -158,7 +158,7 @@ def test_merged_shards_of_a_part_equal_the_part(tmp_path: Path) -> None:
     whole = judged(rows(40), tmp_path / "whole", sample=15, seed=2)
     merged = merge(sharded(rows(40), tmp_path, 2, sample=15, seed=2), out=tmp_path / "merged")
     assert results(merged) == results(whole)
-    assert str(merged.part) == str(whole.part) == "15 of 40 samples, drawn by seed 2"
+    assert str(merged.part) == str(whole.part) == "15 of 40 samples, drawn with seed 2"
 
 
 def test_rescored_shards_are_shards(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_killed_merge_can_be_repeated(folder: Path, tmp_path: Path, file: str)
 
 @pytest.mark.parametrize(
     ("chosen", "problem"),
-    [([1], "missing shards: 1/3, 3/3"), ([0, 1, 1, 2], "shard 2/3 is there twice"), ([], "no shard")],
+    [([1], "missing shards: 1/3, 3/3"), ([0, 1, 1, 2], "shard 2/3 appears twice"), ([], "no shard")],
 )
 def test_missing_and_duplicate_shards_are_named(folder: Path, chosen: list[int], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
@@ -234,12 +234,12 @@ def test_shards_of_different_runs_are_refused(folder: Path, tmp_path: Path, how:
     [
         ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
         ("DELETE FROM sample WHERE position > 90", "samples that are not the 100"),
-        ("UPDATE sample SET position = position + 1", "do not agree which sample stands at position"),
+        ("UPDATE sample SET position = position + 1", "disagree on the sample at position"),
         ("UPDATE sample SET position = 7", "has two samples at position 7"),
         ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
-        ("UPDATE answer SET p_yes = 0.123", "was answered otherwise than another run"),
-        ("UPDATE unit SET request = 99999", "what localjudge does not write"),
-        ("DELETE FROM request", "what localjudge does not write"),
+        ("UPDATE answer SET p_yes = 0.123", "has a different answer than another shard"),
+        ("UPDATE unit SET request = 99999", "has invalid content"),
+        ("DELETE FROM request", "has invalid content"),
     ],
 )
 def test_a_shard_changed_by_hand_is_refused(folder: Path, tmp_path: Path, statement: str, problem: str) -> None:

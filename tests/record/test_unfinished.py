@@ -70,7 +70,7 @@ def test_a_run_can_be_shown_while_it_runs(tmp_path: Path) -> None:
 def test_the_table_of_a_stopped_run_says_unfinished(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = called(capfd, "show", directory)
     assert code == 0
-    assert " not finished: the first 48 of 60 samples, in the order of the data\n" in out
+    assert " not finished: the first 48 of 60 samples, in data order\n" in out
     values = json.loads(called(capfd, "show", directory, "--json")[1])
     assert (values["finished"], values["samples"]) == (False, IN_BLOCKS)
     assert "Odd 7." in called(capfd, "show", directory, "7")[1]
@@ -100,8 +100,8 @@ def a_link(directory: Path) -> None:
     ("spoil", "problem"),
     [
         (edited("scores.jsonl.part", '"score": 1.0', '"score": 7.0'), "scores.jsonl.part:.* is not a row"),
-        (edited("scores.jsonl.part", '"context_recall"', '"faithfulness"'), "of its run|verdict is of no score"),
-        (edited("scores.jsonl.part", '"sample_id": "1"', '"sample_id": "x"'), "of its run|verdict is of no score"),
+        (edited("scores.jsonl.part", '"context_recall"', '"faithfulness"'), "to its run|verdict has no score"),
+        (edited("scores.jsonl.part", '"sample_id": "1"', '"sample_id": "x"'), "to its run|verdict has no score"),
         (a_link, "scores.jsonl.part is a link"),
         (edited("so-far.json", '{"scores.jsonl":', '{"scores.jsonl":-'), "so-far.json cannot be read"),
         (lambda directory: os.truncate(directory / "so-far.json", 5), "so-far.json cannot be read"),

@@ -156,7 +156,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "a giant manifest": (
         lambda directory: os.truncate(directory / "manifest.json", 1 << 40),
         MANIFEST,
-        "manifest.json holds more than",
+        "manifest.json exceeds the limit",
     ),
     "manifest, a pipe": (fifo("manifest.json"), MANIFEST, "manifest.json is not a regular file"),
     "scores, a pipe": (fifo("scores.jsonl"), RESULTS, "scores.jsonl is not a regular file"),

@@ -1,4 +1,5 @@
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_a_comparison_shows_scores_counts_and_conclusion(scripted_run: ScriptedR
     assert [signed(value) for value in (0.125, -0.02, -0.0001, 0.0)] == ["+0.125", "-0.020", "0.000", "0.000"]
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
     assert "context_recall: not significant; with 3 samples, no difference can be detected" in " ".join(lines)
-    assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
+    assert any(line.startswith("samples: 3 paired (3 by id), 3 with") for line in lines)
     place = lines.index("A: judge scripted")
     assert lines[place + 1].startswith(f"signature {old.summary.signature}, run")
     assert "B: judge scripted" in lines[place:]
@@ -48,7 +49,7 @@ def test_a_comparison_recommends_a_sample_size(scripted_run: ScriptedRun, swap: 
     needed = math.ceil(20 * (arm / 0.15) ** 2)
     assert 20 < needed < 100
     text = " ".join(lines_of(comparison_view(comparison)))
-    assert f"can be detected; if the difference stays, about {needed} samples would show it" in text
+    assert f"about {needed} samples would show a difference of this size" in text
 
 
 def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: ScriptedRun) -> None:
@@ -57,7 +58,7 @@ def test_a_zero_difference_gets_no_recommended_sample_size(scripted_run: Scripte
     runs = [scripted_run(name, rows, {f"Sentence {name}.": 0.0}) for name in "12"]
     text = " ".join(lines_of(comparison_view(compare(*runs))))
     assert "not significant; with 20 samples, differences of" in text
-    assert "would show it" not in text
+    assert "would show" not in text
 
 
 @pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
@@ -85,11 +86,9 @@ def test_labels_that_serve_both_runs_show_no_difference(scripted_run: ScriptedRu
     same = CorrectedDifference(
         difference=0, ci95=(0, 0), before=1, after=1, clusters=20, labels_before=20, labels_after=20, labels=20
     )
-    remarks = list(change_remarks("context_recall", change.model_copy(update={"corrected": same})))
-    assert remarks == [
-        "corrected by labels: 20 count for A and 20 for B",
-        "no difference, with 20 samples and 20 labels",
-    ]
+    corrected_by, conclusion = change_remarks("context_recall", change.model_copy(update={"corrected": same}))
+    assert corrected_by == "corrected by 20 labels for A and 20 labels for B"
+    assert conclusion.startswith("no difference")
 
 
 def test_changed_samples_show_at_most_ten_changed_units(scripted_run: ScriptedRun) -> None:
@@ -141,7 +140,7 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
 def test_a_verified_run_is_reported_in_a_few_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
-        "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
+        "bit-identical: 2 of 2 stored answers repeated, every bit the same",
         "judge scripted",
         "data, requests and result files are unchanged",
         "labels: none",
@@ -162,9 +161,9 @@ def test_verify_expects_no_identical_bytes_on_another_processor(scripted_run: Sc
     run = scripted_run("run", one_each(2), {})
     verification = verify(run, engine=OtherProcessor({"Sentence 1.": 0.25}, default=1.0))
     text = " ".join(lines_of(verification_view(verification)))
-    assert text.startswith("not verified: 2 of 2 stored answers asked for again, 1 the same; 1 of 2 verdicts")
-    assert "bytes are promised per kind of processor" in text
-    assert "changed since: engine.system: None then, CPU : NEON = 1 now" in text
+    assert re.search("^not verified: 2 of 2 .* 1 the same; 1 of 2 verdicts changed", text)
+    assert "this machine's processor differs from the run's" in text
+    assert "engine.system: None then, CPU : NEON = 1 now" in text
 
 
 def test_edited_values_are_reported(scripted_run: ScriptedRun, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_sixty_statements_by_keyboard_alone(open_page: Open, sixty: Path) -> Non
         assert place(page) == f"Statement {number + 1} of 60"
         page.keyboard.press(key)
     expect(page.get_by_role("heading", name="All done.")).to_be_focused()
-    expect(page.get_by_text("51 statements have a label, 9 stay without one")).to_be_visible()
+    expect(page.get_by_text("51 statements have a label, 9 have none")).to_be_visible()
     expect(page.locator("#count")).to_have_text("51 of 60 labelled, 9 without a label")
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Download")).to_be_focused()
@@ -185,7 +185,7 @@ def test_undo_removes_the_last_answer(open_page: Open, sixty: Path) -> None:
     page.keyboard.press("u")
     page.keyboard.press("Backspace")
     assert place(page) == "Statement 2 of 60"
-    expect(page.get_by_role("status")).to_have_text("Statement 2: answer taken back. Now: Statement 2 of 60.")
+    expect(page.get_by_role("status")).to_have_text("Statement 2: answer undone. Now: Statement 2 of 60.")
     press(page, "1")
     for _ in range(2):
         page.keyboard.press("ArrowLeft")
@@ -229,7 +229,7 @@ def test_the_label_page_resumes_after_closing_the_browser(
     page.context.close()
     page = opened(sixty)
     assert place(page) == "Statement 5 of 60"
-    expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 4 answers kept in this browser"))
+    expect(page.get_by_role("status")).to_have_text(re.compile("^Continued with 4 answers saved in this browser"))
     press(page, "u")
     press(page, "00")
     name, labels = downloaded(page)
@@ -303,7 +303,7 @@ def test_without_browser_storage_the_page_warns_before_closing(browser: Browser,
     page.add_init_script(f"Object.defineProperty(window, 'localStorage', {{ {refused} }})")
     page.goto(sixty.as_uri())
     begin(page)
-    expect(page.get_by_text("This browser keeps nothing for this page")).to_be_visible()
+    expect(page.get_by_text("This browser does not save your answers")).to_be_visible()
     press(page, "10")
     page.reload()
     assert asked == ["beforeunload"]
@@ -324,10 +324,10 @@ def test_shortcuts_are_ignored_in_the_name_field_and_when_off(open_page: Open, s
     page.keyboard.down("1")  # held down: repeats
     page.keyboard.up("1")
     assert place(page) == "Statement 2 of 60"
-    page.get_by_label("Answer by keys").uncheck()
+    page.get_by_label("Answer with keys").uncheck()
     press(page, "10u")
     assert place(page) == "Statement 2 of 60"
-    page.get_by_label("Answer by keys").check()
+    page.get_by_label("Answer with keys").check()
     press(page, "0")
     name, labels = downloaded(page)
     assert (name, [label["human"] for label in labels]) == ("labels-u10-.jsonl", [1, 0])
@@ -404,13 +404,13 @@ def test_unanswered_statements_can_be_revisited(open_page: Open, written: Writte
     for _ in range(2):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_role("heading", name="3 statements without an answer")).to_be_visible()
-    page.get_by_role("button", name="Go to the first one without an answer").press("Enter")
+    page.get_by_role("button", name="Go to the first statement without an answer").press("Enter")
     assert place(page) == "Statement 1 of 4"
     press(page, "0")
     assert place(page) == "Statement 3 of 4"
     press(page, "0?")
     expect(page.get_by_role("heading", name="All done.")).to_be_visible()
-    expect(page.get_by_text("3 statements have a label, 1 stays without one")).to_be_visible()
+    expect(page.get_by_text("3 statements have a label, 1 has none")).to_be_visible()
     expect(page.locator("#status")).to_have_text("Statement 4: cannot tell. Now: All done. Thank you.")
     page.get_by_role("button", name="Back to the last statement").press("Enter")
     assert place(page) == "Statement 4 of 4"

@@ -14,7 +14,7 @@ from tests.analysis.labelled_runs import METRIC, label, run_of
 from tests.conftest import ScriptedRun
 from tests.report.conftest import printed
 
-AS_IT_IS = "as the run gives it, but for what it says of verifications and examinations"
+AS_IT_IS = "unchanged; its lines on verification and examination cannot be checked"
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def test_verify_detects_an_edited_headline(run: Run) -> None:
     assert "about " in page
     path.write_text(page.replace("about ", "about 9", 1))
     found = run.verify(engine=same_judge(run))
-    assert (found.result, found.files) == ("different", {REPORT: ("it is not the page that the run gives",)})
-    assert f"{REPORT} was changed (it is not the page that the run gives)" in " ".join(
+    assert (found.result, found.files) == ("different", {REPORT: ("it differs from the page of the run",)})
+    assert f"{REPORT} was changed (it differs from the page of the run)" in " ".join(
         printed(verification_view(found), width=1_000).split()
     )
     path.write_text(page)
@@ -57,24 +57,24 @@ def test_verify_rebuilds_a_report_with_baseline_gates_and_title(run: Run, script
 
 def test_reports_that_cannot_be_rebuilt_are_named(run: Run) -> None:
     """A missing page, one from before more labels, from another version, with other inputs, and no report at all."""
-    assert check_report(run).note == "none in the directory of the run"
+    assert check_report(run).note == "none in the run directory"
     page = run.report().read_text()
     label(run, 50)
-    assert check_report(run).note.startswith("not checked: it was written with other labels")
+    assert check_report(run).note.startswith("not checked: written with other labels")
     page = run.report().read_text()
     changes: dict[str, Callable[[str], str]] = {
-        "not checked: localjudge 9.9 wrote it, this is localjudge": lambda text: _with(text, writer="localjudge 9.9"),
-        "it is not the page that the run gives": lambda text: _with(text, title="Other"),
-        "it cannot be made again: the gate none>=0.5": lambda text: _with(text, gates=["none>=0.5"]),
-        "it cannot be made again: ": lambda text: _with(text, baseline="../nowhere"),
-        "it does not say what it was made of": lambda text: _with(text, writer=5),
+        "not checked: written by localjudge 9.9, this is localjudge": lambda text: _with(text, writer="localjudge 9.9"),
+        "it differs from the page of the run": lambda text: _with(text, title="Other"),
+        "it cannot be written again: the gate none>=0.5": lambda text: _with(text, gates=["none>=0.5"]),
+        "it cannot be written again: ": lambda text: _with(text, baseline="../nowhere"),
+        "its inputs are missing or invalid": lambda text: _with(text, writer=5),
     }
     for problem, change in changes.items():
         (run.directory / REPORT).write_text(change(page))
         found = check_report(run)
         assert (found.problem or found.note).startswith(problem)
     (run.directory / REPORT).write_bytes(b"\xff" * 1_000)
-    assert check_report(run).problem == "it does not say what it was made of"
+    assert check_report(run).problem == "its inputs are missing or invalid"
 
 
 def _with(page: str, **inputs: object) -> str:

@@ -67,7 +67,7 @@ def test_the_page_file_has_no_terminal_controls(hostile_page: str) -> None:
     assert details["texts"] == {"user_input": text, "reference": text, "retrieved_contexts": [{"text": text}]}
     assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", hostile_page)
     assert "\\u202e" in PageReader(hostile_page).text
-    assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
+    assert "About the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
 def test_the_policy_allows_only_the_page_style_and_script(run: Run) -> None:
@@ -157,7 +157,7 @@ def test_texts_shared_with_the_baseline_are_stored_once(scripted_run: ScriptedRu
     assert (other["id"], other["texts"]) == ("b", {})
     assert one["metrics"]["context_recall"]["was"] == [[1, 1.0], [0, 0.1]]
     assert other["metrics"] == {"context_recall": {"score": 0.5, "was": [[1, 1.0], [0, 0.1]]}}
-    assert "samples: 2 paired (1 by id, 1 by content), 1 of them with the same content" in " ".join(read.text.split())
+    assert "samples: 2 paired (1 by id, 1 by content), 1 with the same content" in " ".join(read.text.split())
 
 
 def test_only_a_report_is_replaced(run: Run, tmp_path: Path) -> None:

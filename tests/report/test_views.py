@@ -175,10 +175,11 @@ def test_samples_of_one_group_have_no_interval(tmp_path: Path) -> None:
 def test_too_many_failures_show_bounds_instead_of_a_mean(failed_run: Run, tmp_path: Path) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
-    assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
+    bounds = "whatever they would have scored, the mean is between 0.500 and 1.000"
+    assert f"context_recall: 1 failed, more than allowed (max_failed): no mean; {bounds}" in " ".join(text.split())
     assert "1.000 " not in text.split("context_recall:")[0]
     allowed = printed(summary_view(rescored_with_failures(failed_run, tmp_path)))
-    assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
+    assert f"context_recall: 1 failed; {bounds}" in " ".join(allowed.split())
 
 
 def rescored_with_failures(run: Run, out: Path) -> Run:
@@ -201,7 +202,7 @@ def test_a_judge_with_half_its_verdicts_near_the_threshold_is_undecided(tmp_path
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
     for name, probability in (("near", 0.45), ("far", 0.39)):
         run = evaluate(one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
-        assert ("warning: this judge hardly decides" in printed(summary_view(run))) == (name == "near")
+        assert ("warning: most verdicts are close" in printed(summary_view(run))) == (name == "near")
 
 
 def test_windows_are_shown_with_their_number_of_questions(tmp_path: Path) -> None:

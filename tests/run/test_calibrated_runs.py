@@ -120,7 +120,7 @@ def test_conflicting_calibration_settings_are_refused(calibration: Calibration) 
         (None, {"threshold": 0.4}, "threshold and calibration"),
         (None, {"threshold": 0.5}, "threshold and calibration"),
         (["context_relevancy"], {}, "which no metric of this run asks"),
-        (None, {"calibration": "nobody"}, "no calibration 'nobody'"),
+        (None, {"calibration": "nobody"}, "no calibration or file called 'nobody'"),
     ):
         with pytest.raises(InputError, match=problem):
             judged("run", metrics, **{"calibration": calibration, **options})

@@ -29,13 +29,13 @@ def said(data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> tuple[s
     [
         ([ROW] * 2, {}, "2 samples with user_input (column question), retrieved_contexts (column contexts); contexts:"),
         ([{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}], {}, "columns not used: lang, zone\n"),
-        ([ROW, {**ROW, "contexts": ["So."]}], {}, "contexts: 1 to 2 a sample"),
+        ([ROW, {**ROW, "contexts": ["So."]}], {}, "contexts: 1 to 2 per sample"),
         ([{**ROW, "answer": word} for word in ("NaN", "NULL", "NaN", "So.")], {}, "3 cells of answer say NULL, NaN"),
         ([{**ROW, "meta": {"book": "b"}, "z": 1}], {"cluster_by": "meta.book"}, "columns not used: z\n"),
         ([{**ROW, **{f"c{n:02}": 1 for n in range(13, 0, -1)}}], {}, "c08, c09, c10 and 3 more"),
-        ([{**ROW, "reference": "So."}], {}, "no column for response, so left out: faithfulness, answer_correctness"),
-        ([IDS], {}, "no column for response and no texts of retrieved_contexts, so left out: faithfulness"),
-        ([{"messages": TALK, "contexts": ["So it is."]}, ROW], {}, "; 1 conversation, of which the last question"),
+        ([{**ROW, "reference": "So."}], {}, "no column for response, so skipped: faithfulness, answer_correctness"),
+        ([IDS], {}, "no column for response and no texts of retrieved_contexts, so skipped: faithfulness"),
+        ([{"messages": TALK, "contexts": ["So it is."]}, ROW], {}, "; 1 conversation (the last question"),
     ],
 )
 def test_used_unused_and_missing_columns_are_noted(
@@ -73,7 +73,7 @@ def test_a_script_is_warned_about_omitted_default_metrics(caplog: pytest.LogCapt
     row = {"question": "Why?", "my_docs": ["It is so."], "answer": "So."}
     with caplog.at_level(logging.WARNING):
         evaluate([row], engine=ScriptedEngine({}, default=0.9), progress=False, out=False)
-    assert "so left out: faithfulness" in caplog.text
+    assert "so skipped: faithfulness" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_an_explicit_language_suppresses_the_language_warning(
             {"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"},
             None,
             (
-                "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)",
-                "\n  no column for response, so left out: answer_relevancy",
-                "say so: mapping={'FIELD': 'COLUMN'}",
+                "from these columns (used: user_input (column question); not used: context_1, context_2, lang)",
+                "\n  no column for response, so skipped: answer_relevancy",
+                "map it: mapping={'FIELD': 'COLUMN'}",
             ),
         ),
         (
             {**ROW, "gold_standard": "It is so."},
             ["context_recall"],
-            ("the data has no column for reference (taken: ", "not used: gold_standard)"),
+            ("the data has no column for reference (used: ", "not used: gold_standard)"),
         ),
     ],
 )

@@ -124,7 +124,7 @@ def test_skipped_rows_are_counted_and_named(tmp_path: Path) -> None:
     rows = [*ROWS, {"id": 5, "question": ["no"], "ground_truth": 7}]
     found = run(tmp_path, rows, skip_bad_rows=True, progress=Lines(stream))
     assert (found.summary.samples, found.summary.skipped_rows) == (4, 1)
-    assert "1 row left out" in stream.getvalue()
+    assert "1 row skipped" in stream.getvalue()
 
 
 def test_rows_and_files_give_the_same_numbers_and_signature(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_the_command_resumes_after_kill_interrupt_and_terminate(
         _, errors = process.communicate()
         assert process.returncode == code, errors
         if code == 4:
-            assert errors.endswith("localjudge: interrupted\n  hint: run the same command again to go on\n")
+            assert errors.endswith("localjudge: interrupted\n  hint: run the same command again to resume\n")
             assert "Traceback" not in errors
     assert answers(out) == 90
     process = localjudge(*command)
@@ -229,7 +229,7 @@ def test_a_run_resumes_after_a_full_disk(data: Path, tmp_path: Path, judged: dic
     limited = f"ulimit -f 64; exec {sys.executable} -m localjudge {' '.join(command)}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
     assert done.returncode == 4, done.stderr
-    assert "run the same command again to go on" in done.stderr
+    assert "run the same command again to resume" in done.stderr
     process = localjudge(*command)
     _, errors = process.communicate()
     assert process.returncode == 0, errors

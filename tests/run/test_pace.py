@@ -188,7 +188,7 @@ def test_a_dry_run_asks_only_an_unknown_judge(tmp_path: Path) -> None:
     assert estimate.seconds == pytest.approx(estimate.tokens * 0.0625)
     stream = io.StringIO()
     Console(file=stream, width=1_000).print(estimate_view(estimate))
-    assert ", by the last run: 2.5 s a verdict here (20 verdicts on " in stream.getvalue()
+    assert ", from the last run: 2.5 s per verdict here (20 verdicts on " in stream.getvalue()
     for other in ({"threads": 1}, {"reasons": "before", "profile": "instruct"}):
         assert estimated(30, Timed(), **other).pace is None
 

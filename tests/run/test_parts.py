@@ -56,7 +56,7 @@ def test_a_part_has_its_own_signature_and_directory(tmp_path: Path, monkeypatch:
     ("options", "part"),
     [
         ({"limit": 3}, "the first 3 of 20 samples"),
-        ({"sample": 3, "seed": 5}, "3 of 20 samples, drawn by seed 5"),
+        ({"sample": 3, "seed": 5}, "3 of 20 samples, drawn with seed 5"),
     ],
 )
 def test_a_part_is_announced_as_a_part(
@@ -64,11 +64,11 @@ def test_a_part_is_announced_as_a_part(
 ) -> None:
     stream = io.StringIO()
     run = judge(tmp_path / "part", progress=Lines(stream), cluster_by="topic", **options)
-    assert stream.getvalue().startswith(f"a part of the data: {part}; ")
-    assert f"all samples, without asking about these again: reuse={str(tmp_path / 'part')!r}\n" in stream.getvalue()
+    assert stream.getvalue().startswith(f"part of the data: {part}; ")
+    assert f"to judge all samples without repeating questions: reuse={str(tmp_path / 'part')!r}\n" in stream.getvalue()
     assert run.cluster_of == {name: str(int(name) % 2) for name in ids(run)}
     terminal().print(summary_view(run))
-    assert f"a part of the data: {part} " in capsys.readouterr().out.replace("\n", " \n")
+    assert f"part of the data: {part} " in capsys.readouterr().out.replace("\n", " \n")
     assert judge(tmp_path / "run", limit=99).part is None
 
 
@@ -98,7 +98,7 @@ def test_a_shard_of_a_part(tmp_path: Path) -> None:
     assert sorted(ids(runs[0]) + ids(runs[1]), key=int) == [str(number) for number in range(8)]
     assert str(runs[0].part) == f"{len(ids(runs[0]))} of 20 samples, shard 1/2 of the first 8"
     drawn = judge(tmp_path / "drawn", shard="1/1", sample=8, seed=3)
-    assert str(drawn.part) == "8 of 20 samples, shard 1/1 of 8 drawn by seed 3"
+    assert str(drawn.part) == "8 of 20 samples, shard 1/1 of 8 drawn with seed 3"
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "-1/4", "1/4/4", "", "1.0/4", "²/4"])

@@ -71,7 +71,7 @@ def test_a_run_uses_the_profile_made_for_its_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
 def test_a_metric_without_a_prompt_is_refused_before_judging(tmp_path: Path, metric: str) -> None:
     engine = MiniCheck({}, default=0.5)
-    with pytest.raises(InputError, match=f"cannot be asked what {metric} asks: its prompt profile 'minicheck'"):
+    with pytest.raises(InputError, match=f"cannot answer the questions of {metric}: its prompt profile 'minicheck'"):
         run(tmp_path / "run", engine, ["faithfulness", metric])
     assert not engine.asked
     assert not (tmp_path / "run").exists()

@@ -113,11 +113,11 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: R
             "versions",
             '"localjudge": "',
             '"localjudge": "0.0.1-',
-            r"are of another judge:\n  versions\.localjudge: 0\.0",
+            r"are from another judge:\n  versions\.localjudge: 0\.0",
         ),
         ("engine", '"script_sha256": "', '"script_sha256": "\\u001b[31m', r"  engine\.script_sha256: \\x1b\[31m"),
         ("judge", '"protocol": "independent"', '"protocol": "joint"', r"  judge\.protocol: joint there"),
-        ("none", "", "", "holds no run"),
+        ("none", "", "", "contains no run"),
     ],
 )
 def test_answers_of_another_judge_are_refused(

@@ -81,7 +81,7 @@ def test_a_stopped_run_equals_a_run_on_its_random_sample(stopped: Run, tmp_path:
     one, other = early["metrics"]["context_recall"], fixed["metrics"]["context_recall"]
     assert {name for name in one if one[name] != other[name]} == {"ci95", "method"}
     assert one["ci95"][0] < other["ci95"][0], "what holds at every size is wider"
-    assert str(stopped.part) == f"{count} of 120 samples, drawn by seed 0"
+    assert str(stopped.part) == f"{count} of 120 samples, drawn with seed 0"
     assert early["stopped"].startswith(f"after {count} of 120 samples")
     assert fixed["stopped"] is None
 
@@ -370,7 +370,7 @@ def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> 
     """Its sample size was fixed, so its gates use the ordinary interval."""
     run = judge(tmp_path / "run", until=GATE)
     before = bytes_of(run)
-    with pytest.raises(RunDirectoryError, match="drawn by seed 0"):
+    with pytest.raises(RunDirectoryError, match="drawn with seed 0"):
         judge(tmp_path / "run", until=GATE, seed=1)
     assert bytes_of(run) == before
     whole = judge(tmp_path / "whole")
@@ -378,7 +378,7 @@ def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> 
     for option in ({"until": GATE}, {"width": 0.5}, {"budget": "1h"}):
         again = judge(tmp_path / "whole", rest, **option)
         assert bytes_of(again) == before
-        assert "all samples are judged already: there is nothing to stop" in again.notes
+        assert "all samples are already judged, so the run cannot stop early" in again.notes
     assert not rest.asked
 
 

@@ -130,7 +130,7 @@ def test_verify_changes_no_run_file_and_stores_its_result(run: Run) -> None:
     before = files(run)
     verify(run, engine=moved({"One.": 0.1}))
     assert {name: content for name, content in files(run).items() if name != "verification.json"} == before
-    with pytest.raises(InputError, match="does not say which judge"):
+    with pytest.raises(InputError, match="does not name its judge"):
         verify(str(run.directory))
 
 
@@ -155,7 +155,7 @@ def test_a_read_only_run_can_be_verified(run: Run) -> None:
     (run.directory / "verification.json").mkdir()
     progress = Notes()
     assert verify(run, engine=same(), progress=progress).result == "bit-identical"
-    assert [note for note in progress.notes if note.startswith("verification.json is not kept: ")]
+    assert [note for note in progress.notes if note.startswith("verification.json cannot be stored: ")]
 
 
 def test_an_invalid_verification_file_is_refused(run: Run) -> None:
@@ -188,7 +188,7 @@ def _edit(path: Path, old: str, new: str) -> None:
         ("summary.json", '"name": "scripted"', '"name": "gpt-5"', "judge.name"),
         ("summary.json", '"skipped_rows": 0', '"skipped_rows": 7', "skipped_rows"),
         ("summary.json", '"windowed": 0', '"windowed": 7', "verdicts.windowed"),
-        ("summary.json", '"samples": 3', '"samples":  3', "spelling"),
+        ("summary.json", '"samples": 3', '"samples":  3', "formatting"),
     ],
 )
 def test_an_edited_value_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:

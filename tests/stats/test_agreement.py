@@ -120,7 +120,7 @@ def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int])
 
 @pytest.mark.parametrize("statistic", [roc_auc, balanced_accuracy, calibration_line])
 def test_auc_needs_both_labels(statistic: Statistic) -> None:
-    with pytest.raises(DataError, match="every row is labelled 1"):
+    with pytest.raises(DataError, match="every row has the label 1"):
         statistic(np.ones(3), np.array([0.0, 1.0, 1.0]), np.ones(3))
 
 

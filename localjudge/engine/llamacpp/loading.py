@@ -157,7 +157,7 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenMo
         if not unchanged:
             raise ModelError(
                 f"{file.path} was changed since its checksum was taken",
-                hint="once nothing writes to it any more, run the same command again",
+                hint="run the same command again when the file is complete",
             )
         undo.pop_all()
     return model

@@ -214,7 +214,7 @@ class ServerConnection:
     def _gone(self, what: str) -> OutOfResource:
         return OutOfResource(
             f"the server at {self.address} {what}",
-            hint="start it again with the same model, and run the same command to go on",
+            hint="start it again with the same model, and run the same command to resume",
         )
 
     def _not_a_model_server(self, reply: bytes) -> ModelError:

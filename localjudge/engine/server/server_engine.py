@@ -272,7 +272,7 @@ class ServerEngine(DecodingEngine):
                 raise OutOfResource(
                     f"the server at {now.address} changed its model: {self.name} ({self._model.build}) before, "
                     f"{now.name} ({now.build}) now",
-                    hint="start it with the first model again, as before, and run the same command to go on",
+                    hint="start it with the first model again, and run the same command to resume",
                 )
             self._compared = made  # only now: until then, no reply over it is believed
         return reply

@@ -30,12 +30,12 @@ async function listedSamples() {
   }));
 }
 
-/** Texts and verdicts of samples; the blocks that were looked at last stay unpacked. */
+/** Texts and verdicts of samples. The last used blocks stay unpacked. */
 class Details {
   #blocks = blocksOf("details");
   #kept = new Map();
 
-  /** Those of the sample with this number. */
+  /** Details of the sample with this number. */
   async of(number) {
     const block = this.#blocks.findLast(({ first }) => first <= number);
     return (await this.#samplesOf(block))[number - block.first];

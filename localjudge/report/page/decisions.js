@@ -1,22 +1,22 @@
-// What was decided, in the order in which it was: kept in this browser, and written to a file.
+// Decisions in the order in which they were made, stored in this browser and written to a file.
 
-/** Columns of a label that say which statement it is about. */
+/** Columns of a label that identify its statement. */
 const NAMES = ["label_id", "draw", "sample_id", "metric", "position", "text"];
 
 function inAscii(json) {
   return json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** Decisions on the rows: each [number of the row, 1, 0 or null (cannot tell), time]; a later one replaces. */
+/** Decisions: [number of the row, 1, 0 or null (cannot tell), time]. A later one replaces an earlier one. */
 class Decisions {
   #config;
   #log = [];
-  /** By number of the row, when its only answer was taken back: a file may hold that answer. */
+  /** By number of the row, the time at which its only answer was undone. A file may contain that answer. */
   #withdrawn = {};
   labeller = "";
-  /** Whether the browser keeps them. */
+  /** Whether the browser stores them. */
   isKept = false;
-  /** Whether some are in no file yet. */
+  /** Whether some are not in a file yet. */
   isUnsaved = false;
 
   constructor(config) {
@@ -25,12 +25,12 @@ class Decisions {
     this.read();
   }
 
-  /** Read what the browser has kept of this draw, also by another window. */
+  /** Read the stored decisions of this drawing, including other windows. */
   read() {
     this.#change(() => {});
   }
 
-  /** Change the decisions that the browser has kept, so that no window overwrites those of another. */
+  /** Change the stored decisions, so that windows do not overwrite each other. */
   #change(change) {
     try {
       const kept = JSON.parse(localStorage.getItem(this.#config.key));
@@ -60,7 +60,7 @@ class Decisions {
     this.isUnsaved = true;
   }
 
-  /** Take back the last one; the number of its row, or undefined. */
+  /** Undo the last decision. Returns the number of its row, or undefined. */
   undo() {
     let last;
     this.#change(() => {
@@ -75,12 +75,12 @@ class Decisions {
     return last?.[0];
   }
 
-  /** The decision on each row that has one: number to { human, when }. */
+  /** The decisions by row number: { human, when }. */
   get current() {
     return new Map(this.#log.map(([number, human, when]) => [number, { human, when }]));
   }
 
-  /** How many rows have a label, stay without one (cannot tell), and are open. */
+  /** Numbers of rows with a label, without one (cannot tell), and without an answer. */
   get counts() {
     const decisions = [...this.current.values()];
     const labelled = decisions.filter(({ human }) => human !== null).length;
@@ -88,21 +88,21 @@ class Decisions {
     return { total, labelled, unlabelled: decisions.length - labelled, open: total - decisions.length };
   }
 
-  /** The first row without a decision from this one on, then from the first; undefined if there is none. */
+  /** The next row without a decision, starting here and continuing from the first; undefined if there is none. */
   nextOpen(from) {
     const { current } = this;
     const open = [...this.#config.rows.keys()].filter((number) => !current.has(number));
     return open.find((number) => number >= from) ?? open[0];
   }
 
-  /** Name of the file, which any system takes. */
+  /** Name of the file, valid on any system. */
   get fileName() {
     return `labels-${this.labeller.replace(/[^\p{L}\p{M}\p{N}._-]+/gu, "-")}.jsonl`;
   }
 
   /**
-   * JSON lines of the rows with an answer, or with one that was taken back (human is null, which withdraws a label), in
-   * ASCII: no character is a line end to anybody, or lost in the mail.
+   * JSON lines of the rows with an answer or an undone answer (human is null, which withdraws a label), in ASCII, which
+   * survives any mail program.
    */
   get fileText() {
     const { current } = this;

@@ -1,4 +1,4 @@
-// One opened sample: its scores with one line why, and its texts with every judged unit highlighted where it stands.
+// One opened sample: its scores with their reasons, and its texts with every judged unit highlighted.
 
 const FIELD_NAMES = {
   user_input: "Question",
@@ -18,7 +18,7 @@ function verdictOf([field, context, start, end, label, p, words], was) {
   return { field, context, start, end, label, p, words, was };
 }
 
-/** The sign of a verdict and its probability, in words for who hears it. */
+/** The sign of a verdict and its probability, with words for screen readers. */
 function badge(label, p) {
   const { kind, sign, words } = VERDICTS[label];
   return element(
@@ -30,13 +30,13 @@ function badge(label, p) {
   );
 }
 
-/** What the verdict was in the baseline. */
+/** The verdict of the baseline. */
 function earlier([label, p]) {
   const words = label === null ? ["no verdict in the baseline"] : ["was", badge(label, p)];
   return element("span", { class: "was" }, ...words);
 }
 
-/** What stands behind a unit: its verdicts, what they were in the baseline if that was another, and remarks. */
+/** The notes behind a unit: its verdicts, different verdicts of the baseline, and remarks. */
 function verdictNotes(verdicts) {
   return verdicts.map(({ label, p, words, was }) =>
     element(
@@ -99,7 +99,7 @@ function contextItem({ text, id, score }, verdicts, config) {
 /** A field of a sample with the verdicts on it. */
 function fieldView(field, value, verdicts, config) {
   const here = verdicts.filter((verdict) => verdict.field === field);
-  if (value === null || value === undefined) return remark("not given");
+  if (value === null || value === undefined) return remark("missing");
   if (!Array.isArray(value)) return judgedText(value, here, config);
   if (!value.length) return remark("none");
   const items = value.map((context, at) =>
@@ -112,7 +112,7 @@ function fieldView(field, value, verdicts, config) {
   return element("ol", { class: "contexts" }, ...items);
 }
 
-/** All fields, one below the other; where the baseline's text or units are others, both side by side. */
+/** All fields, one below the other. If text or units differ from the baseline, both are shown side by side. */
 function textsView(sample, metric, config) {
   const { texts, before } = sample;
   const own = { ...config, threshold: config.thresholds[metric] ?? config.threshold };
@@ -141,7 +141,7 @@ function textsView(sample, metric, config) {
   });
 }
 
-/** The line of a metric: outcome, and why. Choosing it highlights its verdicts. */
+/** The line of a metric: outcome and reason. Choosing it highlights its verdicts. */
 function metricLine(sample, { name }, chosen, choose) {
   const { outcome, why, verdicts } = sample.metrics[name];
   const before = sample.before?.metrics[name]?.score;
@@ -173,7 +173,7 @@ function sampleView(sample, metric, config) {
     element(
       "fieldset",
       { class: "scores" },
-      element("legend", {}, judged.length ? "Scores, and whose verdicts are highlighted" : "Scores"),
+      element("legend", {}, judged.length ? "Scores; choose one to highlight its verdicts" : "Scores"),
       element("ul", {}, ...scored.map((metric) => metricLine(sample, metric, chosen, choose))),
     ),
     config.compared && !sample.before ? remark("The baseline does not have this sample.") : null,

@@ -1,11 +1,11 @@
-// Elements made of data. Text becomes text nodes, never markup, and what would act on a reader becomes visible.
+// Elements from data. Text becomes text nodes, never markup, and control characters become visible.
 
-/** What `localjudge/words.py` escapes: controls, writing directions, separators, halves of characters. */
+/** The characters that `localjudge/words.py` escapes: controls, writing directions, separators, surrogates. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u;
 const UNSAFE_IN_LINES = new RegExp(UNSAFE.source.replace("\\u0000-\\u001f", "\\u0000-\\u0008\\u000b-\\u001f"), "u");
 const SHORT_ESCAPES = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 
-/** An element with attributes (functions listen to events, true and false switch) and children (strings are text). */
+/** An element with attributes (functions listen to events, booleans are switches) and children (strings are text). */
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -17,14 +17,14 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** The escape that stands for a character: `\x1b`, `\u202e`. */
+/** The escape for a character: `\x1b`, `\u202e`. */
 function escapeOf(character) {
   const code = character.codePointAt(0);
   const hex = code.toString(16);
   return SHORT_ESCAPES[character] ?? (code < 256 ? `\\x${hex.padStart(2, "0")}` : `\\u${hex.padStart(4, "0")}`);
 }
 
-/** The text as nodes, with escapes for what would act on a reader; in `lines`, line ends and tabs stay. */
+/** The text as nodes, with escapes for control characters. With `lines`, line ends and tabs stay. */
 function visible(text, { lines = false } = {}) {
   const split = new RegExp(`(${(lines ? UNSAFE_IN_LINES : UNSAFE).source})`, "u");
   return text
@@ -34,17 +34,17 @@ function visible(text, { lines = false } = {}) {
     );
 }
 
-/** The same as one string, for where no elements can be. */
+/** The same as one string, for places without elements. */
 function visibleText(text) {
   return element("span", {}, ...visible(text)).textContent;
 }
 
-/** A text of the user's in a line: isolated, so that its direction moves nothing around it. */
+/** A user text in a line, isolated so that its direction does not affect its surroundings. */
 function inLine(text) {
   return element("bdi", {}, ...visible(text));
 }
 
-/** The first `length` code units of a text, one less where that would cut a character in two. */
+/** The first `length` code units of a text, one less if that would cut a character. */
 function firstOf(text, length) {
   const cut = text.slice(0, length);
   return text.length > length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut;
@@ -52,7 +52,7 @@ function firstOf(text, length) {
 
 const MOST_SHOWN = 20_000;
 
-/** A block with a text of the user's; a long one is drawn in part, with a button for all of it. */
+/** A block with a user text. A long text is shown in part, with a button for all of it. */
 function textBlock(text, drawn, most = MOST_SHOWN) {
   const shown = firstOf(text, most);
   const holder = element("div", { class: "text", dir: "auto" }, ...drawn(shown));
@@ -78,13 +78,13 @@ function threeDigits(value) {
   return value.toFixed(3);
 }
 
-/** A difference with its sign; what rounds to nothing has none. */
+/** A difference with its sign. A value that rounds to 0 has no sign. */
 function signed(value) {
   const digits = threeDigits(Math.abs(value));
   return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
-/** A count with its thousands set apart: 20,000. */
+/** A count with thousands separators: 20,000. */
 function grouped(count) {
   return count.toLocaleString("en");
 }

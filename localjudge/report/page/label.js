@@ -1,4 +1,4 @@
-// The page for who labels: one statement at a time, next to the texts that it is compared with.
+// The page for annotators: one statement at a time, next to the texts to compare.
 
 const ANSWERS = { 1: "yes", 0: "no", null: "cannot tell" };
 const EVIDENCE = { user_input: "Question", contexts: "Contexts", reference: "Reference", response: "Response" };
@@ -34,7 +34,7 @@ function showCounts() {
   part("download").replaceChildren("Download ", inLine(decisions.fileName));
 }
 
-/** Show the row with this number, or what is said at the end. */
+/** Show the row with this number, or the end. */
 function go(number) {
   at = Math.min(Math.max(number, 0), rows.length);
   if (at === rows.length) showEnd();
@@ -47,7 +47,7 @@ function showRow(row) {
   const shared = sharedWords(row.text, compared.filter(Boolean), common);
   const marked = (text) => textBlock(text, (shown) => markedPieces(shown, shared));
   part("place").textContent = `Statement ${grouped(at + 1)} of ${grouped(rows.length)}`;
-  part("asks").replaceChildren(...visible(row.asks ?? "Is it so?"));
+  part("asks").replaceChildren(...visible(row.asks ?? "Is this true?"));
   part("statement").replaceChildren(marked(row.text));
   part("evidence").replaceChildren(...evidence(row, marked, texts.length > 0));
   part("back").disabled = at === 0;
@@ -57,7 +57,7 @@ function showRow(row) {
   show("task", "place");
 }
 
-/** The texts that a row has; its question is marked only where there is nothing else to compare with. */
+/** The texts of a row. Its question is marked only if there are no other texts to compare. */
 function evidence(row, marked, hasTexts) {
   const plain = (text) => textBlock(text, (shown) => visible(shown, { lines: true }));
   const drawn = { user_input: hasTexts ? plain : marked, contexts: (texts) => contextList(texts, marked) };
@@ -77,17 +77,17 @@ function contextList(texts, marked) {
 function showEnd() {
   const { labelled, unlabelled, open } = decisions.counts;
   part("end-heading").textContent = open ? `${counted(open, "statement")} without an answer` : "All done. Thank you.";
-  const stay = unlabelled === 1 ? "stays" : "stay";
-  const without = unlabelled ? `, ${grouped(unlabelled)} ${stay} without one because you could not tell` : "";
+  const have = unlabelled === 1 ? "has" : "have";
+  const without = unlabelled ? `, ${grouped(unlabelled)} ${have} none because you could not tell` : "";
   part("summary").textContent = `${counted(labelled, "statement")} ${labelled === 1 ? "has" : "have"} a label${without}.`;
   part("resume").hidden = !open;
   show("end", "end-heading");
 }
 
-/** Say what happened; which statement is next is seen, and said to who hears it. */
-function say(happened) {
+/** Show the last action, and announce the next statement to screen readers. */
+function say(action) {
   const next = part(at === rows.length ? "end-heading" : "place").textContent.replace(/\.$/, "");
-  part("status").replaceChildren(`${happened}.`, element("span", { class: "heard" }, ` Now: ${next}.`));
+  part("status").replaceChildren(`${action}.`, element("span", { class: "heard" }, ` Now: ${next}.`));
 }
 
 function answer(human) {
@@ -102,7 +102,7 @@ function undo() {
   const number = decisions.undo();
   if (number === undefined) return;
   go(number);
-  say(`Statement ${grouped(number + 1)}: answer taken back`);
+  say(`Statement ${grouped(number + 1)}: answer undone`);
 }
 
 function move(by) {
@@ -180,6 +180,6 @@ addEventListener("beforeunload", (event) => {
 part("unready").remove();
 if (decisions.labeller && (decisions.fileText || !config.labeller)) {
   go(decisions.nextOpen(0) ?? rows.length);
-  if (decisions.current.size) say(`Continued with ${counted(decisions.current.size, "answer")} kept in this browser`);
+  if (decisions.current.size) say(`Continued with ${counted(decisions.current.size, "answer")} saved in this browser`);
 } else ask();
 document.documentElement.dataset.ready = "";

@@ -1,4 +1,4 @@
-// The list of samples: what is chosen above it, one page of rows, and the samples that are open.
+// The list of samples: controls, one page of rows, and opened samples.
 
 const PAGE = 50;
 const MOST_COLUMNS = 5;
@@ -61,7 +61,7 @@ class SampleList {
     this.#select();
   }
 
-  /** The controls; what a run does not have has none. */
+  /** The controls, without those for missing parts of the run. */
   #form() {
     const { metrics, compared, hasGroups } = this.#config;
     const names = metrics.map(({ name }, at) => [at, visibleText(name)]);
@@ -123,7 +123,7 @@ class SampleList {
     this.#show();
   }
 
-  /** Look into all texts for what is searched for, block by block; a later search ends an earlier one. */
+  /** Search all texts block by block. A later search ends an earlier one. */
   async #searchTexts(query) {
     this.#search += 1;
     const search = this.#search;
@@ -149,7 +149,7 @@ class SampleList {
     const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
     const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
     const shown = `${grouped(this.#listed.length)} of ${counted(this.#rows.length, "sample")}`;
-    const average = mean === null ? "" : `, mean of these ${judged ? "by the judge " : ""}${threeDigits(mean)}`;
+    const average = mean === null ? "" : `, mean ${threeDigits(mean)}${judged ? " by the judge" : ""}`;
     this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
   }
 
@@ -173,7 +173,7 @@ class SampleList {
     this.#head.querySelectorAll("button")[metric].focus();
   }
 
-  /** The row of a sample, and that of its details if it is open. */
+  /** The row of a sample, and the row of its details if it is open. */
   #rowsOf(row) {
     const open = this.#opened.has(row.number);
     const id = `sample-${row.number}`;
@@ -212,7 +212,7 @@ class SampleList {
     const { name } = this.#config.metrics[this.#chosen.metric];
     this.#details.of(row.number).then(
       (sample) => cell.append(sampleView({ ...sample, number: row.number }, name, this.#config)),
-      () => cell.append(remark("These details cannot be unpacked: is the file whole?")),
+      () => cell.append(remark("These details cannot be read. The file may be incomplete.")),
     );
     return element("tr", { id, class: "details" }, cell);
   }
@@ -236,11 +236,11 @@ class SampleList {
   }
 }
 
-/** What the highlighting of a sample means. */
+/** The meaning of the highlighting. */
 function legend({ threshold, thresholds, near }) {
   const which = Object.keys(thresholds).length ? "threshold of its metric" : `threshold, ${threshold}`;
   const signs = `${VERDICTS[1].sign} verdict 1, ${VERDICTS[0].sign} verdict 0, with the probability of 1`;
-  return remark(`In a sample: ${signs}; without colour: within ${near} of the ${which}.`);
+  return remark(`In a sample: ${signs}; no colour: within ${near} of the ${which}.`);
 }
 
 function options(choices) {
@@ -251,14 +251,14 @@ function columnClass(at, metric) {
   return at === metric ? "score chosen" : "score";
 }
 
-/** A metric's name that may break after its underscores. */
+/** A metric's name with possible line breaks after underscores. */
 function breakable(name) {
   return visible(name).flatMap((part) =>
     typeof part === "string" ? part.split(/(?<=_)/).flatMap((piece) => [piece, element("wbr")]) : [part],
   );
 }
 
-/** A score with a bar as long as it is, and how far it moved. */
+/** A score with a bar of its length, and its change. */
 function outcomeCell(outcome, before, { lowerIsBetter }) {
   if (typeof outcome !== "number") return [element("span", { class: statusOf(outcome) }, statusOf(outcome))];
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
@@ -269,7 +269,7 @@ function outcomeCell(outcome, before, { lowerIsBetter }) {
   return [threeDigits(outcome), bar, difference].filter(Boolean);
 }
 
-/** The worst samples stand open on paper. They are unpacked before: printing does not wait for it. */
+/** Print the worst samples opened. They are unpacked early because printing does not wait. */
 async function putOnPaper(config, section) {
   const details = new Details();
   const samples = [];
@@ -297,6 +297,6 @@ if ("DecompressionStream" in globalThis && "groupBy" in Map) {
   await putOnPaper(config, section);
   unlisted.remove();
 } else {
-  unlisted.textContent = "Listing the samples needs a browser of 2024 or later.";
+  unlisted.textContent = "The list of samples needs a browser from 2024 or later.";
 }
 document.documentElement.dataset.ready = "";

@@ -1,4 +1,4 @@
-// Which samples are listed, and in which order: pure functions of the rows and of what was chosen.
+// Filter and order of the samples: pure functions of the rows and the controls.
 
 const STATUS = { u: "undefined", f: "failed" };
 
@@ -6,21 +6,21 @@ function statusOf(outcome) {
   return typeof outcome === "number" ? "scored" : (STATUS[outcome] ?? "undefined");
 }
 
-/** How far a sample moved in the direction that is better; null where one of the runs has no score. */
+/** The improvement of a sample; null if a run has no score. */
 function improvement(row, at, { lowerIsBetter }) {
   const [now, then] = [row.outcomes[at], row.before?.[at]];
   if (typeof now !== "number" || typeof then !== "number") return null;
   return lowerIsBetter ? then - now : now - then;
 }
 
-/** How good an outcome is, from 0 to 1: failed ones come before the worst, and undefined ones are null. */
+/** The quality of an outcome from 0 to 1, -1 if failed, null if undefined. */
 function goodness(row, at, { lowerIsBetter }) {
   const outcome = row.outcomes[at];
   if (typeof outcome !== "number") return outcome === "f" ? -1 : null;
   return lowerIsBetter ? 1 - outcome : outcome;
 }
 
-/** Numbers by which rows are sorted, ascending; null comes last. */
+/** Sort keys of rows, ascending; null comes last. */
 const ORDERS = {
   worst: goodness,
   best: (...row) => negative(goodness(...row)),
@@ -53,7 +53,7 @@ const CHANGES = {
   missing: (moved) => moved === null,
 };
 
-/** Whether a row is in the slice. `found` holds the numbers of samples whose texts hold what is searched for. */
+/** Whether a row is listed. `found` has the numbers of samples with the searched text. */
 function isListed(row, { metric, status, low, high, change, group, query, found }, config) {
   const outcome = row.outcomes[metric];
   if (status !== "any" && statusOf(outcome) !== status) return false;
@@ -63,18 +63,18 @@ function isListed(row, { metric, status, low, high, change, group, query, found 
   return !query || found.has(row.number) || folded(row.id).includes(query) || folded(row.question).includes(query);
 }
 
-/** A text without the difference of capitals. */
+/** The text in lower case. */
 function folded(text) {
   return text.toLowerCase();
 }
 
-/** Whether any text of a sample, of either run, holds what is searched for. */
+/** Whether any text of a sample in either run contains the query. */
 function holds({ texts, before }, query) {
   const fields = [...Object.values(texts), ...Object.values(before?.texts ?? {})].flat();
   return fields.some((field) => folded(field?.text ?? (typeof field === "string" ? field : "")).includes(query));
 }
 
-/** Counts of a slice, and the mean of what was scored in it. */
+/** Counts and mean of the listed rows. */
 function inNumbers(rows, metric) {
   const scores = rows.map((row) => row.outcomes[metric]).filter((outcome) => typeof outcome === "number");
   const failed = rows.filter((row) => row.outcomes[metric] === "f").length;

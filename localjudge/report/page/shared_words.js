@@ -1,17 +1,17 @@
-// The words that texts share: they lead the eye to the place that a statement is about.
+// Words shared by a statement and its texts, which lead the eye to the right place.
 
 const LETTERS_OF_A_WORD = 3;
 const LETTERS_OF_A_DENSE_WORD = 2;
 const LETTERS_OF_A_COMMON_WORD = 4;
 const SHARE_OF_A_COMMON_WORD = 0.1;
 const TEXTS_OF_A_COMMON_WORD = 3;
-/** Letters and digits; a point or a comma between digits belongs to their number. */
+/** Letters and digits. A point or a comma between digits is part of the number. */
 const WORD = /[\p{L}\p{M}\p{N}]+(?:(?<=\p{N})[.,](?=\p{N})[\p{L}\p{M}\p{N}]+)*/gu;
 const DENSE = /[\p{Script=Han}\p{Script=Hangul}]/u;
 const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const segmenter = "Segmenter" in Intl ? new Intl.Segmenter("en", { granularity: "word" }) : null;
 
-/** Each word of a text and where it starts; those of scripts without spaces as the browser's dictionary cuts them. */
+/** The words of a text with their positions. Scripts without spaces are cut by the browser's dictionary. */
 function wordsIn(text) {
   return [...text.matchAll(WORD)].flatMap(({ 0: run, index }) =>
     segmenter && WITHOUT_SPACES.test(run)
@@ -20,19 +20,19 @@ function wordsIn(text) {
   );
 }
 
-/** A word without the difference of capitals; null for one that is too short to lead anywhere. */
+/** A word without case, or null if it is too short to be useful. */
 function keyOf(word) {
   const least = DENSE.test(word) ? LETTERS_OF_A_DENSE_WORD : LETTERS_OF_A_WORD;
   const isTelling = /\p{N}/u.test(word) || (word.match(/\p{L}/gu)?.length ?? 0) >= least;
   return isTelling ? word.normalize("NFKC").toUpperCase().toLowerCase() : null;
 }
 
-/** Whether a word could be one of grammar: a name has a capital where the script has capitals. */
+/** Whether a word may be a function word. Names have a capital in scripts with capitals. */
 function isLowerCase(word) {
   return /^[\p{Ll}\p{Lo}\p{M}]+$/u.test(word) && !DENSE.test(word);
 }
 
-/** Keys of the short words that stand in many of the texts, as "the" does in English: without a list of any language. */
+/** Keys of short words that occur in many texts, such as "the". Needs no word list of a language. */
 function commonWords(texts) {
   const counts = new Map();
   for (const text of texts) {
@@ -43,7 +43,7 @@ function commonWords(texts) {
   return new Set([...counts.keys()].filter((key) => counts.get(key) >= least));
 }
 
-/** The keys of the words that a text shares with any of the others, without the common ones. */
+/** The keys of words that a text shares with any other text, without common words. */
 function sharedWords(text, others, common) {
   const keys = new Set(others.flatMap(wordsIn).map(([word]) => keyOf(word)));
   return new Set(
@@ -53,7 +53,7 @@ function sharedWords(text, others, common) {
   );
 }
 
-/** Where shared words stand, [start, end]; those that only a space parts are one place. */
+/** Positions [start, end] of shared words. Words separated only by a space are one position. */
 function sharedPlaces(text, shared) {
   const places = [];
   for (const [word, start] of wordsIn(text)) {
@@ -65,7 +65,7 @@ function sharedPlaces(text, shared) {
   return places;
 }
 
-/** The text as nodes, its shared words marked. */
+/** The text as nodes with shared words marked. */
 function markedPieces(text, shared) {
   const pieces = [];
   let at = 0;
