@@ -268,7 +268,7 @@ def _build(
     sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
-        source.resolve(mapping, context_separator)
+        source.resolve(context_separator)
     table, nothing, joined, problems = _checked(sources, progress)
     total = sum(source.count for source in sources)
     if problems.count and not (skip_bad_rows and len(table)):
@@ -300,7 +300,7 @@ class _Source:
 
     def __init__(self, name: str, rows: Rows, mapping: Mapping[str, str], progress: Progress) -> None:
         self.name = name
-        self.rows = partial(_opened, rows, mapping)
+        self._rows, self._mapping = rows, mapping
         self.survey = Survey(mapping)
         self.count = self.readable = self.conversations = 0
         for row in count_with_progress(self.rows(), progress, f"reading {name}"):
@@ -310,10 +310,23 @@ class _Source:
                 self.conversations += row.conversation
                 self.survey.add(row.values)
 
-    def resolve(self, mapping: Mapping[str, str], separator: str | None) -> None:
+    def rows(self) -> Iterator[RawRow | Problem]:
+        """Yield the rows, with the last turn of conversations, and parsed texts that the mapping reaches into."""
+        reached_into = {first_part(name) for name in columns_of(self._mapping) if reaches_inside(name)}
+        for row in self._rows():
+            if isinstance(row, Problem):
+                yield row
+                continue
+            texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
+            parsed = {name: printed_value(text.strip()) for name, text in texts.items()}
+            values = {**row.values, **parsed} if any(parsed.values()) else row.values
+            turn = with_last_turn(values, self._mapping.get("user_input"))
+            yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
+
+    def resolve(self, separator: str | None) -> None:
         if not self.count:
             raise DataError(f"{self.name} has no rows", hint="leave it out, or look whether it was written to the end")
-        self.mapping = resolve(self.survey, mapping, self.name)
+        self.mapping = resolve(self.survey, self._mapping, self.name)
         self.split = splitter(separator, self.survey.has)
         if self.readable and not self.mapping.keys() - {"id"}:
             columns = ", ".join(shown(str(column)) for column in islice(self.survey.columns, SHOWN)) or "none"
@@ -343,20 +356,6 @@ def _checked(
             for column, word in outcome.nothing:
                 nothing.setdefault(column, Counter())[word] += 1
     return table, nothing, joined, problems
-
-
-def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """Yield the rows, with parsed texts where the mapping reaches into a column, and the last turn of conversations."""
-    reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
-    for row in rows():
-        if isinstance(row, Problem):
-            yield row
-            continue
-        texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
-        parsed = {name: printed_value(text.strip()) for name, text in texts.items()}
-        values = {**row.values, **parsed} if any(parsed.values()) else row.values
-        turn = with_last_turn(values, mapping.get("user_input"))
-        yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:

@@ -1,8 +1,5 @@
 """Paired differences between two runs over the same samples.
 
-    before  1.0  0.5  0.0  1.0
-    after   1.0  1.0  0.5  0.0        differences 0, +0.5, +0.5, -1: two improved, one worsened, one tied
-
 The interval of the mean d of n differences is Student's t with standard deviation s, extended on the skewed side, and
 on both sides if nearly all differences are equal:
 

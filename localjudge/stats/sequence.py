@@ -7,8 +7,6 @@ into shares w_k for fractions f_k. For draws with sums S_i of values in [0, 1] a
     up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
     down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
 
-    one sample that scores 1, one fraction 1/2:   1/2 + 1/2 / m = 40,  low = 1/79;   down(m) = 1/2,  high = 1
-
 L is the largest size in all of the data, so that no bet exceeds the wealth. The shares, sqrt(f_k), favour early
 decisions and were chosen by simulation (`scripts/coverage-table --until`). The logarithm is concave, so the mean of the
 draws is always inside, and the grid of `interval.draws_of`, which preserves the mean, only widens the interval.
