@@ -7,16 +7,15 @@
                }                     forced: known without a model call
 
 An engine evaluates the pending tokens, returns the logits of the last one, and repeats until the answer is complete.
-The grammar, compiled by llguidance for the vocabulary, determines the valid tokens. Several tokens may carry the same
-label ("1", "1}"). A position where every valid token begins a label is a verdict. Any other position is free text of
-a reason, chosen greedily. A forced space before a verdict is left to the verdict's token if the vocabulary has such a
-token for every label: `<score>` is forced, " yes" is read. Forced text is tokenised like user text because it may
-quote the user.
+llguidance compiles the grammar for the vocabulary. Several tokens may carry the same label ("1", "1}"). A position
+where every valid token begins a label is a verdict; other positions are free text of a reason, chosen greedily. A
+forced space before a verdict is left to the verdict's token if every label has one: `<score>` is forced, " yes" is
+read. Forced text is tokenised like user text because it may quote the user.
 
-Requests form a tree. It is walked depth first with one path in memory, so shared nodes are evaluated once:
+Requests form a tree, which is walked depth first with one path in memory, so shared nodes are evaluated once:
 
     instructions ─ context ─┬─ statement 1
-                            ├─ statement 2        order of visits: first appearance of each branch
+                            ├─ statement 2        branches in the order of their first appearance
                             └─ statement 3
 """
 
@@ -26,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial, reduce
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import llguidance
@@ -37,56 +37,50 @@ from localjudge.engine.tokens import ChatTemplate, Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
-TokenPath = tuple[tuple[int, ...], ...]
-"""Tokens of each node of one request, root first."""
+TokenPath = tuple[tuple[int, ...], ...]  # tokens of each node of one request, root first
 
 
 def depth_first(paths: Sequence[Sequence[Hashable]]) -> list[int]:
-    """Return the indices of the paths in an order that evaluates each distinct node once. Equal paths are adjacent."""
-    ways = _number_nodes(paths)[1]
-    return sorted(range(len(paths)), key=ways.__getitem__)
+    """Return the indices of the paths in an order that evaluates each distinct node once."""
+    numbered = _number_nodes(paths)[1]
+    return sorted(range(len(paths)), key=numbered.__getitem__)
 
 
 def distinct_tokens(paths: Sequence[TokenPath]) -> int:
-    """Return the number of tokens in the tree, with each distinct node counted once."""
+    """Return the number of tokens in the tree."""
     return sum(len(node) for _, node in _number_nodes(paths)[0])
 
 
 def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
-    """Number the nodes by first appearance, keyed by parent number (root: 0), and return the numbered paths."""
+    """Return the numbers of nodes by parent (root: 0) and node, and the numbered paths."""
     numbers: dict[tuple[int, Any], int] = {}
-    ways: list[list[int]] = []
+    numbered = []
     for path in paths:
-        way = [0]
+        nodes = [0]
         for node in path:
-            way.append(numbers.setdefault((way[-1], node), len(numbers) + 1))
-        ways.append(way)
-    return numbers, ways
+            nodes.append(numbers.setdefault((nodes[-1], node), len(numbers) + 1))
+        numbered.append(nodes)
+    return numbers, numbered
 
 
 def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
     """Return the number of equal nodes at the start of two paths."""
-    pairs = enumerate(zip(resident, wanted, strict=False))
-    return next((place for place, (have, want) in pairs if have != want), min(len(resident), len(wanted)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False)))
 
 
 _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
+# Tokens that llguidance allows or forbids together: the mask is the same, in a quarter of the time.
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
-"""Groups of tokens for llguidance to allow or forbid together. The mask is the same, in a quarter of the time."""
-REASON_END = '"'
-"""First character after a reason, which cannot contain it."""
-_CLOSING_TOKENS = 4
-"""Maximum tokens for closing a reason: the rest of a (possibly escaped) character and the quotation mark."""
+REASON_END = '"'  # the first character after a reason, which cannot contain it
+_CLOSING_TOKENS = 4  # to end a reason, at most: the rest of a (possibly escaped) character and the quotation mark
 
 
 class Choice(NamedTuple):
     """Position where the grammar leaves the model a choice."""
 
-    legal: NDArray[np.bool_]
-    """Mask of tokens that the grammar allows, shape (vocabulary,)."""
-    labels: dict[float, NDArray[np.intp]]
-    """Ascending token ids for each label. Empty for free text."""
+    legal: NDArray[np.bool_]  # mask of tokens that the grammar allows (vocabulary,)
+    labels: dict[float, NDArray[np.intp]]  # ascending token ids for each label, empty for free text
 
 
 class Reading(NamedTuple):
@@ -98,34 +92,30 @@ class Reading(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Position in an answer, with the forced tokens since the previous decision."""
+    """Position in an answer: the forced tokens since the last decision, their bytes, and the choice (None: the end)."""
 
     matcher: llguidance.LLMatcher
     forced: tuple[int, ...]
-    """Forced tokens before this position."""
     text: bytes
-    """Bytes of the forced tokens."""
     choice: Choice | None
-    """Choice at this position, or None at the end of the answer."""
 
 
 class CompiledGrammar(NamedTuple):
-    """Grammar in the tokens of one vocabulary."""
+    """Grammar in the tokens of one vocabulary. `longest` counts the tokens of an answer up to its last decision."""
 
     grammar: Grammar
     start: Position
     longest: int
-    """Number of tokens in the longest valid answer, up to its last decision."""
 
 
 class Constraints:
-    """Compile and cache grammars for one vocabulary."""
+    """Grammars compiled for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
         self._compiled: dict[str, CompiledGrammar] = {}
-        # Bound to the pieces and not to self: a vocabulary in a cycle of references would be freed much too late.
+        # Not bound to self: a vocabulary in a cycle of references would be freed too late.
         self._carriers = cache(partial(_carrying, vocabulary.pieces))
         self._closing = np.array([piece.startswith(REASON_END.encode()) for piece in vocabulary.pieces])
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
@@ -144,13 +134,13 @@ class Constraints:
         return self._compiled[key]
 
     def after(self, position: Position, token: int, grammar: Grammar) -> Position:
-        """Return the position after choosing `token`. Does not change `position`."""
+        """Return the position after choosing `token`."""
         matcher = position.matcher.deep_copy()
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
     def closing(self, choice: Choice) -> Choice:
-        """Restrict the choice to tokens that end a reason, if there are any."""
+        """Restrict the choice to tokens that end a reason, if any."""
         closing = choice.legal & self._closing
         return choice._replace(legal=closing) if closing.any() else choice
 
@@ -158,14 +148,17 @@ class Constraints:
         self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
     ) -> Position:
         """Follow forced tokens to the next choice or the end."""
-        forced = _whole_characters(matcher.compute_ff_bytes())
+        try:
+            forced = matcher.compute_ff_bytes().decode()
+        except UnicodeDecodeError:  # within a character, of which the other bytes are chosen
+            forced = ""
         if forced.endswith(" "):
             spaceless = forced.rstrip(" ")
-            ahead, before = matcher.deep_copy(), self._vocabulary.user(spaceless)
-            _consume(ahead, before, grammar)
+            ahead, following = matcher.deep_copy(), self._vocabulary.user(spaceless)
+            _consume(ahead, following, grammar)
             choice = self._choice(ahead, grammar, blanks=False)
             if choice.labels and all(ids.size for ids in choice.labels.values()):
-                return Position(ahead, (*tokens, *before), text + spaceless.encode(), choice)
+                return Position(ahead, (*tokens, *following), text + spaceless.encode(), choice)
         if forced:
             following = self._vocabulary.user(forced)
             _consume(matcher, following, grammar)
@@ -178,7 +171,6 @@ class Constraints:
         return Position(matcher, tokens, text, choice)
 
     def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar, *, blanks: bool = True) -> Choice:
-        """Return the choice here, with or without tokens that consist only of a space."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         if not blanks:
@@ -189,7 +181,7 @@ class Constraints:
         return Choice(legal, {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()})
 
     def _longest(self, start: Position, grammar: Grammar) -> int:
-        """Return the tokens of an answer with the shortest reasons plus the maximum growth of its reasons."""
+        # An answer with the shortest reasons, plus the growth of its reasons.
         tokens, position, has_reasons = len(start.forced), start, False
         while position.choice:
             has_reasons |= not position.choice.labels
@@ -215,7 +207,7 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
 
 
 def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
-    """Return, for each label, a mask (vocabulary,) of tokens that begin its literal or start with it."""
+    """Return masks (vocabulary,) of tokens that begin the literal of a label or start with it."""
     stripped = [piece.strip() for piece in pieces]
     carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
     for literal, label in literals:
@@ -227,8 +219,7 @@ def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) 
 
 
 def _share(score: float, scores: Iterable[float]) -> float:
-    """Return the softmax of one score. Adds in a loop because `sum` rounds differently between Python versions."""
-    total = 0.0
+    total = 0.0  # not `sum`, which rounds differently between Python versions
     for other in scores:
         total += np.exp(np.clip(other - score, -700, 700))
     return float(1 / total)
@@ -240,21 +231,18 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """Return the most likely valid token, the lowest id on ties. Raises SampleError if the logits are not finite."""
+    """Return the most likely valid token, or the first of several. Raises SampleError if the logits are not finite."""
     allowed = np.where(legal, logits, -np.inf)
     _require_numbers(logits.max(), allowed.max())
     return int(np.argmax(allowed))
 
 
 def _require_numbers(*logits: float) -> None:
-    """Raise SampleError for NaN. NumPy's maximum is NaN if any element is NaN."""
-    if not np.isfinite(logits).all():
+    if not np.isfinite(logits).all():  # a maximum is NaN if any element is NaN
         raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
 
 
 class _Tokens:
-    """Vocabulary in the form that llguidance expects: bytes by token id."""
-
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.eos_token_id = vocabulary.eos
         self.bos_token_id = vocabulary.begin
@@ -266,21 +254,13 @@ class _Tokens:
         return self._vocabulary.trusted(text.decode(errors="replace"))
 
 
-def _whole_characters(forced: bytes) -> str:
-    """Return the forced text, or "" if it starts inside a character (its bytes are then chosen one by one)."""
-    try:
-        return forced.decode()
-    except UnicodeDecodeError:
-        return ""
-
-
 def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
     if not matcher.consume_tokens(tokens):
         raise ModelError(f"this model's tokens cannot follow the grammar {grammar.name!r}: {matcher.get_error()}")
 
 
 class ConstrainedAnswer:
-    """Answer in progress, from its forced beginning to its end."""
+    """Answer in progress."""
 
     def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
         written = explanation or shape
@@ -293,8 +273,8 @@ class ConstrainedAnswer:
         self._text = written.start.text
         self._readings: list[Reading] = []
         self._reason_tokens = 0
-        self.free_tokens = 0  # that the model chose for reasons
-        self.continued_tokens = 0  # to evaluate behind the forced beginning
+        self.free_tokens = 0  # of reasons
+        self.continued_tokens = 0  # to evaluate after the forced beginning
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -308,7 +288,7 @@ class ConstrainedAnswer:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """Tokens whose logits decide the next verdict. Empty if the next token belongs to a reason."""
+        """Tokens whose logits decide the next verdict, or none within a reason."""
         choice = self._position.choice
         if choice is None or not choice.labels:
             return ()
@@ -317,7 +297,7 @@ class ConstrainedAnswer:
 
     @property
     def reason_left(self) -> int:
-        """Number of tokens left for the reason before it is closed."""
+        """Number of tokens left for the reason."""
         return max(self._grammar.reason_tokens - self._reason_tokens, 0)
 
     def is_legal(self, token: int) -> bool:
@@ -330,7 +310,7 @@ class ConstrainedAnswer:
         if choice is None:
             raise ValueError("the answer is finished")
         if choice.labels:
-            # Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.
+            # Read as if no reason followed, because other tokens may carry the label before one.
             reading = read(self._verdict_alone or choice, logits)
             self._verdict_alone = None
             self._readings.append(reading)
@@ -358,7 +338,7 @@ class ConstrainedAnswer:
 
 
 def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
-    """Return the verbatim text and reason of each verdict: the whole answer, or the entries of its list."""
+    """Return text and reason of each verdict: the whole answer, or the entries of its list."""
     if not grammar.reason_tokens:
         return [(raw, None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
@@ -374,7 +354,7 @@ def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
 
 
 class TokenizedRequest(NamedTuple):
-    """Prompt tokens with the answer's forced beginning, and the answer's grammars."""
+    """Tokens of the prompt and the answer's forced beginning, and the answer's grammars."""
 
     path: TokenPath
     grammar: CompiledGrammar
@@ -382,23 +362,20 @@ class TokenizedRequest(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Number of tokens in the prompt and the longest valid answer, up to its last decision."""
+        """Number of tokens of the prompt and the longest answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 
     def require_room(self, tokens: int) -> None:
-        """Raise SampleError if an unfinished answer has used the tokens reserved for it."""
+        """Raise SampleError if an unfinished answer has used its tokens."""
         if tokens >= self.longest:
             raise SampleError(f"the answer did not end within the {self.longest} tokens kept for it")
 
 
 class DecodingEngine(ABC):
-    """Base of engines: decodes each answer separately and duplicates only once. Subclasses evaluate the tokens.
+    """Base of engines: decode each answer separately, and equal ones once. Subclasses evaluate the tokens."""
 
-    `capacity` is the maximum number of tokens. `begin_of_text` states whether prompts start with the begin token.
-    """
-
-    _larger_context: str  # what to do about a request that does not fit
+    _larger_context: str  # hint for a request that does not fit
     _unique = _generated = 0
     _total = 0.0
 
@@ -423,10 +400,7 @@ class DecodingEngine(ABC):
         return self._template.without_ends if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """Tokenize a request and compile its grammars.
-
-        Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
-        """
+        """Tokenize a request. Raises SampleError for text that the model cannot be shown, ModelError for grammars."""
         nodes = [self._node(node) for node in request.path]
         if self._begin and nodes[0][:1] != self._begin:
             nodes[0] = self._begin + nodes[0]
@@ -436,11 +410,11 @@ class DecodingEngine(ABC):
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
-        """Return the number of tokens in the prompt and the longest valid answer, up to its last decision."""
+        """See `Engine.length`."""
         return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Return the number of tokens in the requests' tree. Skips requests that the model cannot be shown."""
+        """See `Engine.distinct_tokens`."""
         paths = []
         for request in requests:
             with suppress(SampleError):
@@ -456,17 +430,17 @@ class DecodingEngine(ABC):
         tokens = [token for node in path for token in node]
         spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
         begin = vocabulary.decode(list(self._begin)).decode(errors="replace")
-        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
-        return spelled if is_written else spelled.removeprefix(begin)
+        of_template = request.path[0][0].text.startswith(begin)
+        return spelled if of_template else spelled.removeprefix(begin)
 
     @abstractmethod
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        """Evaluate and decide until the answer is complete. Raises SampleError if it cannot be completed."""
+        """Complete the answer. Raises SampleError if this is impossible."""
 
     @property
     @abstractmethod
     def _evaluated(self) -> tuple[int, float]:
-        """Return the number of evaluated tokens and the seconds spent."""
+        """Evaluated tokens and seconds."""
 
     @property
     def stats(self) -> EngineStats:
@@ -481,14 +455,14 @@ class DecodingEngine(ABC):
         )
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once, in an order that evaluates shared nodes once."""
+        """See `Engine.answers`. Evaluates shared nodes once."""
         started = time.perf_counter()
-        askers: dict[tuple[tuple[Node, ...], str], list[int]] = {}
+        equal: dict[tuple[tuple[Node, ...], str], list[int]] = {}
         for index, request in enumerate(requests):
-            askers.setdefault((request.path, request.shape), []).append(index)
+            equal.setdefault((request.path, request.shape), []).append(index)
         questions: list[tuple[TokenizedRequest, list[int]]] = []
         refused: list[tuple[int, NoAnswer]] = []
-        for indices in askers.values():
+        for indices in equal.values():
             try:
                 questions.append((self._fitting(requests[indices[0]]), indices))
             except SampleError as error:
@@ -514,7 +488,6 @@ class DecodingEngine(ABC):
         return tokenized
 
     def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
-        """Return an answer for each verdict, or the reason for its absence. Updates the counts."""
         started = time.perf_counter()
         answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
         try:

@@ -1,4 +1,4 @@
-"""Identify the machine: its processor type and the memory available to this process."""
+"""Identify the processor and the memory available to this process."""
 
 import os
 import platform
@@ -16,12 +16,12 @@ def processor_name() -> str:
 
 
 def machine() -> list[str]:
-    """Return architecture, host name and processor, which identify machines that share a state directory."""
+    """Return architecture, host name and processor."""
     return [platform.machine(), platform.node(), processor_name()]
 
 
 def available_bytes() -> int | None:
-    """Return the smallest amount free in the machine, control group and address space, or None if unknown."""
+    """Return the least memory free in the machine, control group and address space, or None if unknown."""
     group = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::")), "")
     free = (int(line.split()[1]) * 1024 for line in _lines("/proc/meminfo") if line.startswith("MemAvailable:"))
     bounds = (next(free, None) or _memory(), room_in_groups(group), room_in_address_space())
@@ -48,20 +48,19 @@ def room_in_address_space() -> int | None:
 
 
 def room_in_groups(group: str) -> int | None:
-    """Return the room under the tightest limit of a control group (version 2) and its parents, or None."""
+    """Return the least room of a control group (version 2) and its parents, or None without a limit."""
     here = _CGROUPS / group.lstrip("/")
     folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
     return min((room for room in map(_room, folders) if room is not None), default=None)
 
 
 def _room(group: Path) -> int | None:
-    """Return the bytes left to one group. Cached files do not count because they can be dropped."""
     limit, used = _lines(group / "memory.max"), _lines(group / "memory.current")
     if not used or limit in ([], ["max"]):
         return None
     rows = (line.split() for line in _lines(group / "memory.stat"))
-    files = sum(int(size) for name, size in rows if name in ("active_file", "inactive_file"))
-    return max(0, int(limit[0]) - int(used[0]) + files)
+    cached = sum(int(size) for name, size in rows if name in ("active_file", "inactive_file"))
+    return max(0, int(limit[0]) - int(used[0]) + cached)
 
 
 def _lines(file: str | Path) -> list[str]:

@@ -1,7 +1,4 @@
-"""Choose the engine for a model file or a server. Other packages do not name concrete engines.
-
-Model libraries are imported on first use because they take seconds to load.
-"""
+"""Choose the engine for a model. Model libraries take seconds to load, so they are imported on first use."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,20 +9,17 @@ from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress
 
+# Packages that run models, with the modules that load them.
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llguidance": "llguidance"}
-"""Packages that run models, with the module whose import loads each."""
 
 
 def names_a_server(judge: str) -> bool:
-    """Return whether a judge is named by a server address."""
+    """Return whether the judge's name is a server address."""
     return judge.lower().startswith(("http://", "https://"))
 
 
 def may_be_elsewhere(judge: str) -> bool:
-    """Return whether the judge's address is, as written, not this machine. Does not resolve names.
-
-    Raises InputError for an invalid address.
-    """
+    """Return whether the judge's address, as written, is another machine. Raises InputError for an invalid one."""
     if not names_a_server(judge):
         return False
     from localjudge.engine.server.connection import is_loopback, read_address
@@ -36,8 +30,7 @@ def may_be_elsewhere(judge: str) -> bool:
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """Find a model by registered name, path, another program's name, or server address.
 
-    Raises the errors of `model_registry.find` and `served_model`, and ModelError for a file that is not GGUF (before
-    its checksum is computed).
+    Raises the errors of `model_registry.find` and `served_model`, and ModelError for a file that is not GGUF.
     """
     if not names_a_server(judge):
         from localjudge.engine.llamacpp.gguf import require_gguf
@@ -53,7 +46,7 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
 def open_engine(
     model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True, progress: Progress | None = None
 ) -> ReadableEngine:
-    """Open the engine of a model. Close it after use. `begin_of_text` comes from the prompt profile.
+    """Open the engine of a model. `begin_of_text` is from the prompt profile.
 
     Raises ModelError if the model cannot be run, OutOfResource if it does not fit into memory.
     """
@@ -70,7 +63,7 @@ def open_engine(
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """Inspect a model file without opening an engine. Raises ModelError with the reason if it cannot judge."""
+    """Inspect a model file. Raises ModelError if it cannot judge."""
     from localjudge.engine.llamacpp.gguf import facts_of
 
     return facts_of(path, n_ctx)
@@ -95,7 +88,7 @@ def engine_build() -> EngineBuild:
 
 
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
-    """Return the model's metadata by GGUF header key. Raises ModelError for a damaged file."""
+    """Return the model's metadata by GGUF key. Raises ModelError for a damaged file."""
     if not isinstance(model, ModelFile):
         from localjudge.engine.server.served_model import ServedModel
 

@@ -2,8 +2,8 @@
 
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in any order
 
-An answer is a pure function of `engine.identity` and its own request, so it may be stored and reused under both keys.
-Run `check_engine` (tests/engine/contract.py) on a new engine before using it.
+An answer is a pure function of `engine.identity` and its request, so it may be stored and reused under both keys.
+`check_engine` (tests/engine/contract.py) tests an engine.
 """
 
 import os
@@ -24,10 +24,7 @@ _NOT_A_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
 
 
 class EngineSettings(Record):
-    """Engine options. Those above `threads` can change numbers and belong to the engine's identity; the others do not.
-
-    The others are not stored in a run, except the host of a judge's server on another machine.
-    """
+    """Engine options. Only the ones above `threads` can change numbers and belong to the engine's identity."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -64,7 +61,7 @@ class EngineSettings(Record):
 
     @property
     def used_threads(self) -> int:
-        """Number of processor threads that an engine will use."""
+        """Number of processor threads of an engine."""
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return self.threads or usable
 
@@ -72,66 +69,52 @@ class EngineSettings(Record):
 class EngineStats(Record):
     """Work done so far: tokens, seconds inside the model library, and total seconds."""
 
-    unique_tokens: int = 0
-    """Distinct tokens to evaluate, with shared prefixes counted once."""
+    unique_tokens: int = 0  # with shared prefixes counted once
     evaluated_tokens: int = 0
-    """Evaluated tokens, including generated ones."""
-    generated_tokens: int = 0
-    """Tokens generated for reasons."""
+    generated_tokens: int = 0  # of reasons
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
     def since(self, before: "EngineStats") -> "EngineStats":
-        """Return the work done after the snapshot `before` of the same engine."""
+        """Return the work done after `before`."""
         return EngineStats(**{name: count - getattr(before, name) for name, count in self})
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Answer requests. An open engine keeps a model in memory, so close it after use.
-
-    Only `answers` runs the model. Every other call is cheap.
-    """
+    """Answer requests. Keeps a model in memory until it is closed. Only `answers` runs it."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that can change an answer: model, library builds, processor type, context size and so on.
+        """JSON values of everything that can change an answer: model, library builds, processor type, settings.
 
-        JSON values by name. `engine` names the engine type. An engine with a model file adds `model_sha256`,
-        `model_size` (bytes) and `quantisation`, which results show with the judge. An engine that knows only a name
-        gives it as `model`, because the bytes are unknown. Stored answers are looked up under this identity, so it must
-        change with the answers.
+        `engine` is the type of engine. Results show `model_sha256`, `model_size` (bytes) and `quantisation`, or the
+        name `model` of a model with unknown bytes.
         """
 
     @property
     def name(self) -> str:
-        """Display name of the model, or "" without one."""
+        """Name of the model, or "" without one."""
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """Text that the model's chat template puts around a message, or None. Raises ModelError if rendering fails."""
+        """Chat template around a message, or None without one. Raises ModelError if rendering fails."""
 
     @property
     def capacity(self) -> int:
         """Maximum number of tokens. A longer request gets a `NoAnswer`."""
 
     def length(self, request: VerdictRequest) -> int:
-        """Return the tokens of the prompt and its longest valid answer.
-
-        Raises SampleError for text that the model cannot be shown.
-        """
+        """Return the tokens of prompt and longest answer. Raises SampleError for text that cannot be shown."""
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Return the tokens to evaluate before the first decisions, with shared prefixes counted once.
-
-        Skips requests that the model cannot be shown.
-        """
+        """Return the tokens to evaluate before the first decisions, without requests that cannot be shown."""
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once. Yields the request's index with its answer as soon as it is available.
+        """Answer every request once, in any order. Yields its index and its answer at once.
 
-        A problem with one request (too long, or cannot be shown to the model) becomes its `NoAnswer`. Raises ModelError
-        for a problem with all requests, or OutOfResource if a later attempt may succeed.
+        A problem with one request becomes its `NoAnswer`. Raises ModelError for a problem with all requests, or
+        OutOfResource if a later attempt may succeed.
         """
 
     @property
@@ -140,35 +123,35 @@ class Engine(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Estimated memory of the model and its context in bytes, or 0 without a model."""
+        """Estimated memory of the model and its context, or 0 without a model."""
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether shared prefixes are evaluated once. Otherwise each request is evaluated from its first token."""
+        """Whether shared prefixes are evaluated once."""
 
     def close(self) -> None:
-        """Free all resources. The engine cannot be used afterwards."""
+        """Free all resources."""
 
 
 @runtime_checkable
 class DescribedEngine(Protocol):
-    """Engine whose model has metadata, so that a prompt profile made for the model can be found."""
+    """Engine with metadata that select the prompt profile of its model."""
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Metadata of the model file: `general.name`, `general.basename`, `general.architecture`."""
+        """Values of `general.name`, `general.basename` and `general.architecture`."""
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """Chat template for conversations, without head and tail, or None without a template."""
+        """Chat template for conversations only, or None without one."""
 
 
 class NamedModel(Protocol):
-    """Model that a judge's name refers to, before opening: a file or a server address."""
+    """Model before opening: a file, or one behind a server."""
 
     @property
     def source(self) -> str:
-        """Name by which the model can be found again."""
+        """Name that finds the model again."""
 
     @property
     def sha256(self) -> str | None:
@@ -180,7 +163,7 @@ class NamedModel(Protocol):
 
 
 class EngineBuild(NamedTuple):
-    """Library of an engine, its backends, and whether it can use a GPU on this machine."""
+    """Library of an engine, and its use of a GPU on this machine."""
 
     library: str
     version: str
@@ -197,7 +180,7 @@ class ModelShape(NamedTuple):
 
 
 class ModelFacts(NamedTuple):
-    """Header data of a model file, and the memory that it needs with a context of `n_ctx` tokens."""
+    """Facts from a model file, and its memory with `n_ctx` tokens."""
 
     quantisation: str | None
     trained_context: int
@@ -208,30 +191,22 @@ class ModelFacts(NamedTuple):
 
 @runtime_checkable
 class RemoteEngine(Protocol):
-    """Engine with a model that runs elsewhere."""
+    """Engine of a server's model."""
 
     @property
     def ignored_settings(self) -> tuple[str, ...]:
-        """Names of settings without effect on this engine."""
+        """Settings without effect."""
 
 
 class ReadableEngine(Engine, Protocol):
     """Engine that can show a prompt as the model sees it."""
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """Return the prompt decoded from its tokens, without the answer and the engine's begin token.
-
-        Returns None if the vocabulary folds case or accents, so that tokens and text cannot be compared. Raises
-        SampleError for text that the model cannot be shown.
-        """
+        """Return the prompt decoded from its tokens, or None for a vocabulary that folds case or accents."""
 
 
 class InspectableEngine(ReadableEngine, Protocol):
-    """Engine with a local model.
-
-    Its identity also contains `architecture`, `gpu_layers` and `self_check`, the result of the test for shared
-    prefixes.
-    """
+    """Engine with a local model. Its identity contains `architecture`, `gpu_layers` and `self_check`."""
 
     @property
     def shape(self) -> ModelShape:

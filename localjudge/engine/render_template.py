@@ -3,9 +3,8 @@
     standard input     {"template": text, "conversations": [variables, ...], "now": date, "limits": {...}}
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
-Jinja's sandbox blocks files and Python internals, but not a text of a gigabyte. So the system limits processor time
-and memory, and the caller waits at most one minute (the only limit on Windows). Imports nothing from localjudge and
-therefore starts in a tenth of a second.
+Jinja's sandbox blocks files and Python internals, but not a text of a gigabyte. So the system limits processor time and
+memory. Without imports from localjudge the process starts in a tenth of a second.
 """
 
 import json
@@ -34,7 +33,7 @@ def main() -> None:
             resource.RLIMIT_AS: limits["mebibytes"] * 2**20,
         }
         for kind, limit in most.items():
-            # The soft limit stops with a signal of its own; the hard one may be lower already.
+            # Only the soft limit of time has a signal; the hard limit may be lower.
             hard = resource.getrlimit(kind)[1]
             resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     random.seed(0)  # `random` and `lipsum` give the same text every time
@@ -46,7 +45,7 @@ def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_ch
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
     environment.globals |= {"raise_exception": _refuse, "strftime_now": datetime.fromisoformat(now).strftime}
-    # JSON as the templates' makers render it: without the escapes for HTML that Jinja's own filter adds.
+    # Without the HTML escapes of Jinja's filter, like the makers of templates.
     environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     prompts = [_prompt(environment, template, variables, most_characters) for variables in conversations]
     try:

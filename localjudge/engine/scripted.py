@@ -3,10 +3,8 @@
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
 A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
-error message, or to an `Answer` or `NoAnswer`. A function of the request that returns one of these also works.
-
-Mappings, and functions with available source code, are identified by their content. Other functions are identified by
-their qualified name only: after a change, answers stored under that name are outdated.
+error message, or to an `Answer` or `NoAnswer`. It may be a function of the request. A function without source code is
+identified by its qualified name, so after a change, stored answers are outdated.
 """
 
 import hashlib
@@ -20,7 +18,6 @@ from localjudge.errors import ArgumentTypeError, InputError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
-"""Probability of label 1, error message of a failed request, or a complete answer."""
 Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 
@@ -28,27 +25,22 @@ def unit_text(request: VerdictRequest) -> str:
     """Return the judged unit: the last user text of the request, except a custom question repeated after it."""
     texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
     *_, last = [[], *filter(None, texts)]
-    asked_again = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
-    return last[-2 if asked_again else -1] if last else ""
+    question_follows = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
+    return last[-2 if question_follows else -1] if last else ""
 
 
 class ScriptedEngine:
     """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises InputError for a unit missing in the mapping without `default`, and for a value that is not `Scripted`.
-    Stores requests in `asked`; use `remember=False` for constant memory.
+    Raises InputError for a unit without answer and for a wrong answer. Requests are stored in `asked`, unless
+    `remember=False`.
     """
 
     shares_prefixes = True
     memory_bytes = 0
 
     def __init__(
-        self,
-        script: Script,
-        *,
-        default: Scripted | None = None,
-        capacity: int = 1_000_000,
-        remember: bool = True,
+        self, script: Script, *, default: Scripted | None = None, capacity: int = 1_000_000, remember: bool = True
     ) -> None:
         if not (callable(script) or isinstance(script, Mapping)):
             raise ArgumentTypeError(
@@ -62,43 +54,43 @@ class ScriptedEngine:
 
     @property
     def asked(self) -> tuple[VerdictRequest, ...]:
-        """All requests so far, in the order of their answers."""
+        """All requests so far."""
         return tuple(self._asked)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Hash of the script. `script` names a function without source code."""
-        script, named = self._script, {}
+        """Hash of the script, and the name of a function without source code."""
+        script, name = self._script, {}
         if isinstance(script, Mapping):
             source = json.dumps(dict(script), sort_keys=True, default=lambda answer: answer.model_dump())
         else:
             try:
                 source = inspect.getsource(script)
-            except (OSError, TypeError):  # no file holds it, or it is not a function
+            except (OSError, TypeError):  # typed in a console, or not a function
                 kind = script if hasattr(script, "__qualname__") else type(script)
                 source = f"{kind.__module__}.{kind.__qualname__}"
-                named = {"script": f"{source} (known by name alone)"}
+                name = {"script": f"{source} (known by name alone)"}
         digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
-        return {"engine": "scripted", "script_sha256": digest, **named}
+        return {"engine": "scripted", "script_sha256": digest, **name}
 
     @property
     def name(self) -> str:
-        """Empty: there is no model."""
+        """Empty, without a model."""
         return ""
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """None: there is no template."""
+        """None, without a model."""
         return None
 
     @property
     def stats(self) -> EngineStats:
-        """Empty: no tokens are evaluated."""
+        """Zeros."""
         return EngineStats()
 
     @property
     def capacity(self) -> int:
-        """The configured capacity."""
+        """See `Engine.capacity`."""
         return self._capacity
 
     def length(self, request: VerdictRequest) -> int:
@@ -106,7 +98,7 @@ class ScriptedEngine:
         return sum(len(piece.text) for node in request.path for piece in node)
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Return the code points, with each shared prefix counted once."""
+        """Return the code points, with shared prefixes counted once."""
         nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
         return sum(len(piece.text) for path in nodes for piece in path[-1])
 
@@ -136,7 +128,7 @@ class ScriptedEngine:
         if callable(self._script):
             return self._script(request)
         unit = unit_text(request)
-        for text in (unit, unit.removeprefix(" ")):  # some profiles show a text with the space before it
+        for text in (unit, unit.removeprefix(" ")):  # some profiles add a space
             if text in self._script:
                 return self._script[text]
         if self._default is None:

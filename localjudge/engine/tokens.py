@@ -3,23 +3,18 @@
     ours      may contain control tokens: `<|im_end|>` becomes one token
     user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]` if it marks turns
 
-llama.cpp's switch `parse_special` is not sufficient, because tokens of type USER_DEFINED match in plain text anyway. So
-user text is cut inside every literal of a control or user-defined token, and its parts are tokenised in separate
-calls. The result must contain no such token and decode to exactly the text. Blank literals (runs of spaces) and single
-characters (some vocabularies define `ü` this way) are treated as normal text.
+llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user text is cut inside
+every literal of a control or user-defined token, and its parts are tokenised separately. The result must contain no
+such token and decode to the text. Blank literals and single characters (some vocabularies define `ü` this way) are
+normal text. Older chat templates mark turns by plain text (`[INST]`, `### Response:`, `USER:`): in user text, the
+markers of the model's template are spelled by single characters.
 
-Older chat templates mark turns by plain text (`[INST]`, `### Response:`, `USER:`). If the model's own template does so,
-a marker in user text is spelled by single characters: the same text in other tokens. A marker contains letters, is
-more than a bare word, and contains no control token. A vocabulary of single characters has no other spelling, so a
-marker stays unchanged there.
+SentencePiece vocabularies put a space before every text. Each part is therefore tokenised after an anchor, usually a
+newline, and the anchor's tokens are removed. They also write a space as `▁`, so a `▁` in user text is spelled by the
+tokens of its bytes.
 
-Some vocabularies (SentencePiece) put a space before every text. Each part is therefore tokenised after an anchor,
-usually a newline, and the anchor's tokens are removed. They also write a space as `▁`, so a `▁` in user text is
-spelled by the tokens of its bytes.
-
-A template is rendered with a placeholder for the user message, so it cannot trim or rewrite the text. There is no
-system message (some families refuse it), thinking is switched off where possible, and a template that asks for the
-date gets a fixed one, because a prompt that changes at midnight is not reproducible.
+A template is rendered with a placeholder for the user message, so it cannot change the text. There is no system message
+(some families refuse it), thinking is switched off if possible, and the date is fixed.
 """
 
 import hashlib
@@ -47,7 +42,7 @@ _MOST_SECONDS = 60  # for systems without a limit of processor time
 
 
 class ChatTemplate(NamedTuple):
-    """Chat template with the texts of the begin and end tokens."""
+    """Chat template with its begin and end tokens."""
 
     template: str
     bos: str
@@ -55,7 +50,7 @@ class ChatTemplate(NamedTuple):
 
     @property
     def ends(self) -> ChatEnds:
-        """Text around one message. Raises ModelError unless the message appears exactly once."""
+        """Template around one message. Raises ModelError unless it shows the message once."""
         rendered = self._rendered([[{"role": "user", "content": _MARKER}]]).only_prompt()
         if rendered.count(_MARKER) != 1:
             raise _unusable(f"it shows the message {rendered.count(_MARKER)} times instead of once")
@@ -64,7 +59,7 @@ class ChatTemplate(NamedTuple):
 
     @property
     def without_ends(self) -> ChatEnds:
-        """The template for conversations only. It may require arguments that a single message lacks."""
+        """Template for conversations only, which may need arguments."""
         digest = hashlib.sha256(self.template.encode("utf-8", "surrogatepass")).hexdigest()
         return ChatEnds("", "", digest, self.conversation)
 
@@ -80,11 +75,7 @@ class ChatTemplate(NamedTuple):
         return rendered + answer_opener(rendered)
 
     def between_turns(self) -> tuple[str, ...]:
-        """Return the text between messages, and before the first one for a system message.
-
-        Removes begin and end tokens. A template that refuses a system message or several turns gets a shorter
-        conversation. Returns () if it refuses all of them.
-        """
+        """Return the text before a system message and between messages of the longest possible conversation."""
         marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
         conversations = [
             [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)]
@@ -96,19 +87,18 @@ class ChatTemplate(NamedTuple):
             if pattern.findall(rendered) != marks[: len(roles)]:
                 continue
             texts = pattern.split(rendered)
-            before, *between = (text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts)
+            head, *between = (text.replace(self.bos, "").replace(self.eos, "").strip() for text in texts)
             if roles[0] == "system":
-                between.insert(0, before.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
+                between.insert(0, head.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
             return tuple(between)
         return ()
 
     def _rendered(
         self, conversations: Sequence[Sequence[Mapping[str, str]]], arguments: Mapping[str, Any] = MappingProxyType({})
     ) -> "_Rendered":
-        """Render prompts for conversations. Raises ModelError if rendering exceeds its limits."""
         shared = {**_USUAL, **arguments, "bos_token": self.bos, "eos_token": self.eos}
         request = {
-            # Tags that say where training computes its loss are not Jinja's own.
+            # Tags for the loss in training are not Jinja's.
             "template": _GENERATION.sub(r"{#\1 \2#}", self.template),
             "conversations": [{**shared, "messages": messages} for messages in conversations],
             "now": "2025-01-01T00:00:00+00:00",
@@ -119,23 +109,23 @@ class ChatTemplate(NamedTuple):
 
 def answer_opener(tail: str) -> str:
     """Return the text between the rendered prompt and the visible answer, "" for most model families."""
-    return next((add for after, add in _openers() if tail.endswith(after)), "")
+    return next((row["add"] for row in _openers() if tail.endswith(row["after"])), "")
 
 
 @cache
-def _openers() -> tuple[tuple[str, str], ...]:
+def _openers() -> list[dict[str, str]]:
     file = Path(__file__).with_name("answer_openers.toml")
-    return tuple((row["after"], row["add"]) for row in tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
+    return list(tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
 
 
 class _Rendered(NamedTuple):
-    """Rendered conversations. `reads` contains the template's variables, or None if it cannot be parsed."""
+    """Rendered conversations, and the template's variables (None if it cannot be parsed)."""
 
     reads: list[str] | None
     prompts: list[dict[str, str]]
 
     def only_prompt(self) -> str:
-        """The prompt of the only conversation. Raises ModelError if the template fails or refuses it."""
+        """Return the only prompt. Raises ModelError if the template fails."""
         [prompt] = self.prompts
         if "error" in prompt:
             raise _unusable(prompt["error"])
@@ -148,7 +138,6 @@ def _unusable(why: str) -> ModelError:
 
 @lru_cache(maxsize=64)
 def _reply(request: str) -> _Rendered:
-    """Return the result of the limited process. Cached."""
     why = f"it takes more than {_LIMITS['seconds']} s or {_LIMITS['mebibytes']} MiB, or fails"
     try:
         done = subprocess.run(
@@ -170,26 +159,20 @@ def _reply(request: str) -> _Rendered:
 
 
 class TokenTable(NamedTuple):
-    """Tokens of a vocabulary by id.
-
-    `exact` is False for vocabularies that fold case or accents, so tokens do not decode to the text. `reserved`
-    contains tokens that user text must not produce, with their literals; `bytes_alone` the tokens of single bytes.
-    `bos` and `eos` are negative if missing. `begin` is the token at the start of every text. `tokenize` returns the
-    tokens of bytes without parsing or adding control tokens.
-    """
+    """Tokens of a vocabulary by id."""
 
     pieces: list[bytes]
-    exact: bool
-    reserved: Mapping[int, bytes]
-    bytes_alone: Mapping[bytes, int]
-    bos: int
-    eos: int
-    begin: int | None
-    tokenize: Callable[[bytes], list[int]]
+    exact: bool  # False if it folds case or accents, so that tokens do not decode to the text
+    reserved: Mapping[int, bytes]  # tokens that user text must not produce, with their literals
+    bytes_alone: Mapping[bytes, int]  # tokens of single bytes
+    bos: int  # negative if missing
+    eos: int  # negative if missing
+    begin: int | None  # at the start of every text
+    tokenize: Callable[[bytes], list[int]]  # without parsing or adding control tokens
 
 
 def is_reserved(literal: bytes, *, control: bool) -> bool:
-    """Return whether a special token's literal differs from normal text. A single character does not."""
+    """Return whether a special token's literal differs from normal text."""
     return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
 
 
@@ -200,7 +183,7 @@ _MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the t
 
 
 class Vocabulary:
-    """Tokens of one model, with the fields of its table. The chat template determines the plain-text turn markers."""
+    """Tokens of one model, with the fields of its table."""
 
     def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
         self.pieces, self.exact, self.reserved, self._bytes_alone = table[:4]
@@ -212,11 +195,10 @@ class Vocabulary:
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers = self._plain_turn_markers()
-        """Turn markers of the chat template that contain no control token."""
         self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
-        """Tokenize our own text. Literals of control tokens become those tokens."""
+        """Tokenize our text. Literals of control tokens become these tokens."""
         tokens: list[int] = []
         for part in self._literals.split(text.encode()):
             tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
@@ -256,7 +238,7 @@ class Vocabulary:
         return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
 
     def text_of(self, token: int) -> str:
-        """Return the literal of a token, or "" for a missing (negative) one."""
+        """Return the literal of a token, or "" for a missing one."""
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
     def _plain_turn_markers(self) -> frozenset[str]:
@@ -266,9 +248,6 @@ class Vocabulary:
         return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
 
     def _parts(self, data: bytes) -> list[bytes]:
-        """Split user text into parts for separate tokenization: single characters of turn markers, and text without
-        literals.
-        """
         parts: list[bytes] = []
         for part in self._marker_literals.split(data):
             if self._marker_literals.fullmatch(part):
@@ -278,7 +257,6 @@ class Vocabulary:
         return parts
 
     def _plain(self, data: bytes) -> list[int]:
-        """Tokenize bytes without control tokens and without an added space."""
         if self._space_mark and _SPACE_MARK in data:
             first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
             return first + [token for other in others for token in (*self._space_mark, *other)]
@@ -291,7 +269,7 @@ class Vocabulary:
         raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
-        """Return anchors, with their tokens, that stop the vocabulary from adding a space. Empty if none is needed."""
+        """Return texts, with their tokens, after which the vocabulary adds no space."""
         if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
             return {b"": []}
         heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
@@ -304,9 +282,8 @@ class Vocabulary:
         """Return the byte tokens of `▁` if the vocabulary treats it as a space and has such tokens."""
         if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
-        by_byte = self._bytes_alone
-        spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
-        return [token for token in spelled if token is not None] if None not in spelled else []
+        spelled = [self._bytes_alone.get(bytes([byte]), -1) for byte in _SPACE_MARK]
+        return [] if -1 in spelled else spelled
 
 
 def _utf8(text: str) -> bytes:
@@ -317,7 +294,7 @@ def _utf8(text: str) -> bytes:
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
-    """Return a pattern for the longest literal at a position. Its `split` cuts before and after each literal."""
+    """Return a pattern for the longest literal at a position, which `split` keeps."""
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
@@ -326,7 +303,6 @@ def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
 
 
 def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
-    """Cut after the first character of every literal, so that no part contains a whole one."""
     parts, start = [], 0
     while match := literals.search(data, start):
         cut = match.start() + 1

@@ -6,10 +6,10 @@
 
 Invariant: a verdict is bit-identical for any other requests, any order and any number of threads. The rules behind it:
 
-- One sequence, stack discipline. A path occupies cells 0 .. length-1, and no other path is in memory while a verdict
-  is decoded. The next request removes cells from the end, or restores a state saved there.
-- Every node is evaluated from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts
-  them, shared or not, because llama.cpp's kernels round differently for other batch shapes.
+- A path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded. The next request
+  removes cells from the end, or restores a state saved there.
+- Every node is evaluated from its start in steps of `n_ubatch` tokens, shared or not, because llama.cpp's kernels
+  round differently for other batch shapes.
 - Never two statements in one batch, for the same reason: it changed logits by up to 0.18 on a 1.2 B model.
 - Flash attention is off. With it, one-token steps over 512 or more cells differ between 1 and 2 threads.
 """
@@ -33,8 +33,8 @@ from localjudge.words import option_name
 class LlamaCppEngine(DecodingEngine):
     """Answer requests with one GGUF model. Reports a self-test to `progress`.
 
-    `begin_of_text`: whether prompts start with the model's begin token, as the prompt profile defines. Raises
-    ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
+    `begin_of_text`: whether prompts start with the model's begin token. Raises ModelError if the model cannot be used,
+    OutOfResource for too little memory.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LlamaCppEngine(DecodingEngine):
         self._loaded = loaded = load(file, settings, progress)
         model, tokens = loaded.model, loaded.model.vocabulary
         with ExitStack() as undo:
-            undo.callback(loaded.close)
+            undo.callback(model.close)
             super().__init__(tokens, capacity=loaded.n_ctx, begin_of_text=begin_of_text, template=tokens.template)
             self._cache = KVCache(
                 model.pointer,
@@ -69,7 +69,7 @@ class LlamaCppEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Model, build, processor features and every setting that can change a logit."""
+        """Everything that can change a logit."""
         check, model = self._loaded.self_check, self._loaded.model
         return {
             "engine": "llama.cpp",
@@ -94,7 +94,7 @@ class LlamaCppEngine(DecodingEngine):
     def close(self) -> None:
         """Free the context and the model."""
         self._cache.close()
-        self._loaded.close()
+        self._loaded.model.close()
 
     @property
     def _evaluated(self) -> tuple[int, float]:

@@ -2,19 +2,17 @@
 
     "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... | padding | tensor data
 
-Checks every length against the file size. The `gguf` package does not: it never finishes a 100-byte header that
-declares a list of 8 billion numbers. It also takes 9 s for 152,000 tokens, this reader 0.1 s.
-
-A judge predicts the next token. Many files cannot do that: adapters, embedding models, encoder-decoders. llama.cpp
-loads some of them and returns meaningless output.
+Every length is checked against the file size. The `gguf` package does not: it never finishes a 100-byte header that
+declares a list of 8 billion numbers. It also takes 9 s for 152,000 tokens, this reader 0.1 s. llama.cpp loads some
+files that cannot predict the next token (adapters, embedding models), with meaningless output.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
                                      the largest matrix of one step, the masks, and activations between layers
 
-The formulas follow llama.cpp's buffers without flash attention. A test compares them with llama.cpp's allocations. For
-models with layers other than attention, the cache is an upper bound and excludes the states of those layers.
+A test compares these formulas with llama.cpp's allocations. For models with layers other than attention, the cache is
+an upper bound without the states of these layers.
 """
 
 import mmap
@@ -41,45 +39,40 @@ _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
 
 
 class Header(NamedTuple):
-    """Keys and size of a GGUF file, or of a split model: the keys of its first file, the weights of all.
-
-    Does not show whether all weights are present. llama.cpp reports a truncated file.
-    """
+    """Keys and size of a GGUF file, or of a split model: the keys of its first file, the weights of all."""
 
     path: Path
-    keys: Mapping[str, Any]
-    """Values by key. Long lists and lists of texts are empty tuples."""
-    lengths: Mapping[str, int]
-    """Lengths of the lists by key."""
+    keys: Mapping[str, Any]  # long lists and lists of texts are empty tuples
+    lengths: Mapping[str, int]  # of lists
     tensor_count: int
     weight_bytes: int
 
     def text(self, key: str) -> str:
-        """Return the text of a key, or "" if it is missing or of another type."""
+        """Return a text, or "" for a missing key or another type."""
         value = self.keys.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str, default: int = 0) -> int:
-        """Return the integer of a key, or `default` if it is missing or of another type."""
+        """Return an integer, or `default` for a missing key or another type."""
         value = self.keys.get(key)
         return int(value) if isinstance(value, int) else default
 
     def size(self, key: str, default: int = 0) -> int:
-        """Return the integer of a key with the architecture as prefix, for example `llama.context_length`."""
+        """Return an integer of the architecture, such as `llama.context_length`."""
         return self.number(f"{self.text('general.architecture')}.{key}", default)
 
 
 def read(path: Path, *, words: bool = True) -> Header:
-    """Read the header of a GGUF file; without its `words`, only up to them, which takes a millisecond.
+    """Read the header of a GGUF file, or only up to its `words`, which takes a millisecond.
 
-    Raises ModelError if the file is invalid, damaged or truncated.
+    Raises ModelError for an invalid file.
     """
     with _opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return _Reader(path, data).header(words=words)
 
 
 def require_gguf(path: Path) -> None:
-    """Raise ModelError unless the file starts like a GGUF model. Reads only the first bytes."""
+    """Raise ModelError unless the file starts like a GGUF model."""
     with _opened(path):
         pass
 
@@ -102,8 +95,6 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 class _Reader:
-    """Forward-only reader that never passes the end of the file."""
-
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self._path = path
         self._data = data
@@ -159,11 +150,11 @@ class _Reader:
         return self._data[start : self._position].decode(errors="replace")
 
     def _skip_texts(self, count: int) -> None:
-        """Skip texts quickly: a model has hundreds of thousands of words and merges."""
+        # Faster than `_text`, because a model has hundreds of thousands of words and merges.
         place, last = self._position, self._size - _UINT64.size
         for _ in range(count):
             if place > last:
-                self._skip(self._size)  # raises: it is more than is left
+                self._skip(self._size)  # raises
             place += _UINT64.size + _UINT64.unpack_from(self._data, place)[0]
         self._skip(place - self._position)
 
@@ -181,8 +172,7 @@ class _Reader:
         raise ModelError(f"{self._path} is {what}", hint="download or copy the model again")
 
 
-# Architectures that turn a text into a vector; that draft tokens for another model, write by diffusion, are about sound
-# or images, or read and write by different networks.
+# Architectures of embedding models; of draft, diffusion, sound and image models, and encoder-decoders.
 _CANNOT_JUDGE = {
     "bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
     "gemma-embedding", "llama-embed", "t5encoder",
@@ -192,10 +182,9 @@ _CANNOT_JUDGE = {
 
 
 def check(path: Path, *, words: bool = True) -> Header:
-    """Return the header of a model that can judge, as `read` does. Raises ModelError with the reason otherwise."""
+    """Return the header of a model. Raises ModelError if it cannot judge."""
     headers = [read(part, words=words) for part in parts(path)]
-    first = headers[0]
-    header = first._replace(
+    header = headers[0]._replace(
         tensor_count=sum(part.tensor_count for part in headers),
         weight_bytes=sum(part.weight_bytes for part in headers),
     )
@@ -218,8 +207,7 @@ def check(path: Path, *, words: bool = True) -> Header:
     return header
 
 
-UBATCH = 512
-"""Number of tokens that llama.cpp evaluates at once."""
+UBATCH = 512  # tokens that llama.cpp evaluates at once
 _MAX_DEFAULT_CONTEXT = 8192
 _REFUSED = re.compile(
     "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
@@ -245,7 +233,7 @@ class MemoryNeed(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Sum of all parts in bytes."""
+        """All bytes."""
         return sum(self)
 
 
@@ -255,7 +243,7 @@ def context_for(model: Header, wanted: int | None) -> int:
 
 
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
-    """Estimate the memory for a context of `n_ctx` tokens, evaluated in steps of `UBATCH`."""
+    """Estimate the memory for a context of `n_ctx` tokens."""
     heads, width = model.size("attention.head_count"), model.size("embedding_length")
     head_width = width // heads if heads else 0
     key_and_value = model.size("attention.key_length", head_width) + model.size("attention.value_length", head_width)
@@ -273,7 +261,7 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
 
 
 def beside_free(need: MemoryNeed, n_ctx: int) -> str:
-    """Format the needed memory, its parts and the free memory for a message."""
+    """Format the needed and the free memory for a message."""
     free = hardware.available_bytes()
     room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
     return (
@@ -283,30 +271,27 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
 
 
 def was_refused(message: str) -> bool:
-    """Return whether a message reports that the system refused memory or a thread."""
+    """Return whether a message says that the system refused memory or a thread."""
     return bool(_REFUSED.search(message))
 
 
+# llama.cpp's names of quantisation mixtures (`llama_ftype`).
 _FILE_TYPE_NAMES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
     12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS",
     20: "IQ2_XS", 21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M",
     28: "IQ2_S", 29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4_MOE",
 }  # fmt: skip
-"""llama.cpp's names of quantisation mixtures by number (`llama_ftype`)."""
 
 
 def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
-    """Return the facts of a file, with its memory for `n_ctx` tokens (None: the default context).
-
-    Raises ModelError with the reason if it cannot judge or cannot be read.
-    """
+    """Return the facts of a file, with a context of `n_ctx` tokens. Raises ModelError if it cannot judge."""
     model = check(path)
-    taken = context_for(model, n_ctx)
+    n_ctx = context_for(model, n_ctx)
     return ModelFacts(
         quantisation=_FILE_TYPE_NAMES.get(model.number("general.file_type", -1)),
         trained_context=model.size("context_length"),
         chat_template="tokenizer.chat_template" in model.keys,
-        n_ctx=taken,
-        memory_bytes=needed(model, n_ctx=taken).total,
+        n_ctx=n_ctx,
+        memory_bytes=needed(model, n_ctx=n_ctx).total,
     )

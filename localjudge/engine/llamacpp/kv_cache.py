@@ -1,8 +1,7 @@
 """llama.cpp context that keeps one path in memory, reuses shared prefixes, and evaluates new tokens.
 
-Every node is a separate evaluation step and a point to rewind to. Attention cells are removed from the end. A recurrent
-layer (Mamba, gated delta networks, short convolutions) has one state that the next token overwrites, so the state is
-saved at the end of each node and restored exactly.
+Attention cells are removed from the end. A recurrent layer (Mamba, gated delta networks, short convolutions) has one
+state that the next token overwrites, so it is saved at the end of each node.
 """
 
 import ctypes
@@ -22,35 +21,33 @@ from localjudge.errors import ModelError, OutOfResource
 _STATES_KEPT = 4
 _SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
-RewindMode = Literal["cut", "checkpoint", "recompute"]
-"""Way back to a shared prefix: remove cells, restore a saved state, or start again."""
+RewindMode = Literal["cut", "checkpoint", "recompute"]  # remove cells, restore a saved state, or start again
 
 
 class TokenRun(NamedTuple):
-    """Tokens to append at `position`, the number of occupied cells."""
+    """Tokens to append at a position, the number of occupied cells."""
 
     position: int
     tokens: Sequence[int]
 
     @property
     def end(self) -> int:
-        """Number of occupied cells after appending."""
+        """Position after the tokens."""
         return self.position + len(self.tokens)
 
 
 class KVCache:
-    """Context of `n_ctx` cells for one path. Raises OutOfResource for too little memory, ModelError if refused."""
+    """Context for one path. Raises OutOfResource for too little memory, ModelError if llama.cpp refuses."""
 
     def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        # Saved states with the tokens held then: behind the first node, which other samples share, and the last few.
-        self._checkpoints: list[tuple[int, Any]] = []
+        self._checkpoints: list[tuple[int, Any]] = []  # of the first node, which samples share, and the last ones
         self._path: TokenPath = ()
         self._vocabulary_size = vocabulary_size
         self._batch = batch = llama_cpp.llama_batch_init(UBATCH, 0, 1)
-        # Seen as NumPy arrays: to fill 512 tokens one by one takes as long as to evaluate them with a small model.
+        # As NumPy arrays, because filling 512 tokens one by one takes as long as evaluating them with a small model.
         self._tokens, self._positions, counts, self._logits = (
             np.ctypeslib.as_array(array, shape=(UBATCH,))
             for array in (batch.token, batch.pos, batch.n_seq_id, batch.logits)
@@ -62,13 +59,13 @@ class KVCache:
         self.seconds_inside = 0.0
 
     def hold(self, path: TokenPath) -> int:
-        """Make the cells contain exactly this path and return its length. Evaluates only new tokens."""
+        """Make the cells contain this path and return its length. Evaluates only new tokens."""
         shared = shared_nodes(self._path, path)
         self._path = ()
-        held = self.rewind(sum(map(len, path[:shared])))
+        occupied = self.rewind(sum(map(len, path[:shared])))
         position = 0
         for node in path:
-            if position >= held:
+            if position >= occupied:
                 self.evaluate(TokenRun(position, node))
                 self.checkpoint(position + len(node))
             position += len(node)
@@ -76,13 +73,13 @@ class KVCache:
         return position
 
     def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
-        """Evaluate the run and return the logits after it, shape (vocabulary,), valid until the next evaluation."""
+        """Evaluate the run and return the logits after it (vocabulary,), valid until the next evaluation."""
         self.evaluate(run, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
     def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
-        """Evaluate the run in steps of `UBATCH` tokens from its own start, so earlier tokens do not shift the cuts."""
+        """Evaluate the run in steps of `UBATCH` tokens."""
         for offset in range(0, len(run.tokens), UBATCH):
             step, position = run.tokens[offset : offset + UBATCH], run.position + offset
             count = len(step)
@@ -111,7 +108,7 @@ class KVCache:
                 del self._checkpoints[1]
 
     def rewind(self, position: int) -> int:
-        """Rewind to a checkpoint, or further if necessary, and return the number of occupied cells."""
+        """Rewind to a position, or further if necessary, and return the number of occupied cells."""
         if self._rewind_mode == "recompute":
             position = 0
         elif self._rewind_mode == "checkpoint":
@@ -131,7 +128,7 @@ class KVCache:
         return 0
 
     def clear(self) -> None:
-        """Empty and overwrite all cells. Attention multiplies unused cells by zero, and NaN times zero is NaN."""
+        """Empty and overwrite all cells, because attention multiplies unused ones by zero, and NaN stays NaN."""
         self._path = ()
         self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)

@@ -5,10 +5,9 @@
     (once per machine)                      from scratch: prefix + b ──────────────────────────┘
     this process           the model; the weights in memory are the bytes of the recorded checksum
 
-Three properties cannot be read from a file. llama.cpp ends the process on some damaged models, so a child process tries
-it first. Some builds crash on weights repacked for the processor (GCC 12 and AMX tiles), so the weights are then used
-without repacking. Some builds return wrong logits after a rewind to a shared prefix, so every request is then
-evaluated from scratch, which is slow and correct.
+llama.cpp ends the process on some damaged models. Some builds crash on weights repacked for the processor (GCC 12 and
+AMX tiles), so the weights are then used without repacking. Some builds return wrong logits after a rewind to a shared
+prefix, so every request is then evaluated from scratch.
 """
 
 import hashlib
@@ -46,27 +45,24 @@ from localjudge.words import option_name, roughly
 if sys.platform != "win32":
     import resource
 
-TOLERANCE = 0.01
-"""Largest accepted difference between logits after a rewind and from scratch, as a share of their range."""
+TOLERANCE = 0.01  # of logits after a rewind, as a share of their range
 
 _PREFIX = (
     "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
-_OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
-"""Exit codes for instructions that the processor lacks: signals, and exceptions on Windows."""
+_OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)  # instructions that the processor lacks
 _KILLED = -9
 _ALL_LAYERS = -1
 _GIB = 1 << 30
-_START_SECONDS, _SECONDS_A_GIB = 2, 10
-"""Self-test on two cores: 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s. An uncached file takes longer."""
+_START_SECONDS, _SECONDS_A_GIB = 2, 10  # on two cores, 0.1, 0.5 and 1.0 GiB took 2, 4 and 10 s
 _TICK_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
 class SelfCheckInput(Record):
-    """Everything that decides how the child process loads the model."""
+    """How the child process loads the model."""
 
     path: Path
     n_ctx: int
@@ -79,13 +75,12 @@ class SelfCheckResult(Record):
     """How the engine may rewind to a shared prefix on this machine."""
 
     rewind_mode: RewindMode
-    difference: float = Field(ge=0)
-    """Largest difference between logits after a rewind and from scratch, as a share of their range."""
+    difference: float = Field(ge=0)  # of logits after a rewind, as a share of their range
     repack: bool = True
 
     @property
     def verdict(self) -> str:
-        """One word for the manifest, equal in every run."""
+        """Result for the manifest."""
         if self.rewind_mode == "recompute":
             return "not forked"
         return "bit-identical" if self.difference == 0 else "within tolerance"
@@ -110,7 +105,7 @@ class LoadedModel(NamedTuple):
 def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = None) -> LoadedModel:
     """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory.
 
-    Reports a self-test to `progress`, or to the log without one.
+    Reports a self-test to `progress`, or to the log.
     """
     header = gguf.check(file.path)
     most = header.size("context_length")
@@ -120,7 +115,7 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
     gpu_layers = used_gpu_layers(settings)
     need = gguf.needed(header, n_ctx=n_ctx)
     free = hardware.available_bytes()
-    if not gpu_layers and free is not None and need.total > free:  # what is free on a GPU is not known
+    if not gpu_layers and free is not None and need.total > free:  # the free memory of a GPU is unknown
         numbers = gguf.beside_free(need, n_ctx)
         raise OutOfResource(f"{file.path} does not fit into memory: it needs {numbers}", hint=gguf.what_to_do())
     threads = usable_threads(settings.used_threads, gpu_layers)
@@ -138,7 +133,7 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
 
 
 def used_gpu_layers(settings: EngineSettings) -> int:
-    """Return the number of GPU layers: all or the requested number, 0 if the build has no GPU backend."""
+    """Return the number of GPU layers, 0 if the build has no GPU backend."""
     if not llama_cpp.llama_supports_gpu_offload():
         return 0
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
@@ -148,10 +143,10 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenMo
     """Load the model. Raises ModelError if the file changed since its checksum was computed."""
     with ExitStack() as undo:
         try:
-            before = _state(file.path)
+            state = _state(file.path)
             model = open_model(file.path, gpu_layers=gpu_layers, repack=repack)
             undo.callback(model.close)
-            unchanged = _state(file.path) == before and model_registry.sha256_of(file.path) == file.sha256
+            unchanged = _state(file.path) == state and model_registry.sha256_of(file.path) == file.sha256
         except OSError:
             unchanged = False
         if not unchanged:
@@ -164,15 +159,14 @@ def _open_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenMo
 
 
 def _state(path: Path) -> list[tuple[int, ...]]:
-    """Return file attributes that change when a part of the model is written or replaced."""
-    facts = [part.stat() for part in parts(path)]
-    return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
+    states = [part.stat() for part in parts(path)]
+    return [(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for state in states]
 
 
 def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None) -> SelfCheckResult:
     """Return the cached self-check of this model on this machine, or run it now.
 
-    Raises ModelError if the model cannot be loaded or ends the child process, OutOfResource for too little memory.
+    Raises ModelError if the model cannot be loaded, OutOfResource for too little memory.
     """
     key = {
         "model_sha256": model_sha256,
@@ -200,16 +194,13 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
-    """Test in a child process, again without repacking if it dies. Calls `on_tick` each second.
-
-    Raises the child's error, or ModelError or OutOfResource according to its exit code.
-    """
+    """Test in a child process, again without repacking if it dies. Calls `on_tick` each second."""
     done = _run_child(wanted, on_tick)
     if done.returncode in _OF_THE_BUILD:
-        plain = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
-        if plain.returncode == 0:
+        without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
+        if without_repacking.returncode == 0:
             _log.warning("llama.cpp fails on weights repacked for this processor: it uses them as in the file, slower")
-            done = plain
+            done = without_repacking
     if done.returncode:
         raise _child_error(wanted.path, done)
     reply: dict[str, Any] = json.loads(done.stdout)
@@ -257,7 +248,7 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
 
 
 def main() -> None:
-    """Test the model described on standard input. Writes the result or the error to standard output."""
+    """Test the model described on standard input, and write the result to standard output."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
@@ -292,7 +283,7 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
-    """Return the tokens of a prefix and two continuations, cut to fit a small context."""
+    """Return the tokens of a prefix and two continuations that fit a small context."""
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
@@ -305,9 +296,9 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
-    """Return the largest difference of the logits after a rewind from those computed from scratch.
+    """Return the largest difference of logits after a rewind and from scratch, as a share of the range of finite ones.
 
-    Relative to their range, without tokens that are impossible in both. Infinite if rewinding fails.
+    Infinite if rewinding fails.
     """
     behind = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))

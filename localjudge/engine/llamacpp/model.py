@@ -1,11 +1,10 @@
-"""Import llama.cpp and open model files: `from localjudge.engine.llamacpp.model import llama_cpp`.
+"""Import llama.cpp and open model files.
 
 llama.cpp reports errors in its log, so the log is captured for our messages. Python would print and lose an interrupt
-inside a llama.cpp callback, so it is recorded there and raised after the native call.
+inside a llama.cpp callback, so it is raised after the native call.
 
-The weights are copied into memory instead of mapped. Overwriting a mapped file during a run would change the weights
-silently, and truncating it would end the process (SIGBUS). The copy takes at most half a second per gigabyte. Two
-processes do not share it.
+The weights are copied into memory, which takes at most half a second per gigabyte. Overwriting a mapped file would
+change the weights silently, and truncating it would end the process (SIGBUS).
 """
 
 import ctypes
@@ -27,14 +26,13 @@ from localjudge.engine.protocol import EngineBuild
 from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
 from localjudge.errors import InputError, LocaljudgeError, ModelError, OutOfResource
 
-# OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
-# that has anything else to do, two threads were then ten times slower than one. Waiting cannot move a number.
+# Otherwise OpenMP's threads spin while they wait: on a busy machine, two threads were ten times slower than one.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 try:
     import llama_cpp
 except (ImportError, OSError, RuntimeError, AttributeError) as error:
-    # RuntimeError: what the bindings make of the loader's OSError. AttributeError: a function that this build lacks.
+    # RuntimeError: an OSError of the loader. AttributeError: a function that this build lacks.
     raise ModelError(
         f"llama.cpp cannot be loaded: {error}",
         hint="install the system's package of a missing library (libgomp1 for libgomp.so.1), or build it on this "
@@ -44,8 +42,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
 
 __all__ = ["WHO_IT_IS", "OpenModel", "build", "complaints", "listen", "llama_cpp", "open_model", "usable_threads"]
 
-WHO_IT_IS = ("general.architecture", "general.basename", "general.name")
-"""GGUF keys that identify the model."""
+WHO_IT_IS = ("general.architecture", "general.basename", "general.name")  # GGUF keys
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOG_LEVEL_ERROR = 4
 _SPAWN = "use multiprocessing.get_context('spawn')"
@@ -55,8 +52,7 @@ _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _complaints: deque[str] = deque(maxlen=8)
-_threaded: list[int] = []
-"""Id of the process where llama.cpp has used several threads or a GPU. A fork inherits the id but not the threads."""
+_threaded: list[int] = []  # the process where llama.cpp has used threads or a GPU, which a fork does not inherit
 
 
 @contextmanager
@@ -66,11 +62,11 @@ def interrupts_held_back() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _SIGNALS}
+    handlers = {number: signal.signal(number, lambda number, _: received.append(number)) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
     if received:
         raise KeyboardInterrupt
@@ -83,20 +79,20 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def listen() -> None:
-    """Clear the captured log. From now on, keep llama.cpp's errors and drop other messages."""
+    """Clear the captured log, and capture errors from now on."""
     llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
     _complaints.clear()
 
 
 def complaints() -> str:
-    """Return llama.cpp's distinct error messages, or "" if there are none."""
+    """Return llama.cpp's error messages since `listen`."""
     return "; ".join(dict.fromkeys(_complaints))
 
 
 def usable_threads(threads: int, gpu_layers: int) -> int:
-    """Return the number of processor threads to use: 1 in a process forked from one that has used several.
+    """Return the number of processor threads: 1 in a fork of a process that used several, which OpenMP would wait for.
 
-    OpenMP would wait for threads that a fork does not copy. Raises InputError for a GPU, which a fork loses as well.
+    Raises InputError for a GPU in such a fork.
     """
     if _threaded and _threaded[0] != os.getpid():
         if gpu_layers:
@@ -115,7 +111,7 @@ def _warn_of_fork() -> None:
 
 
 def build() -> EngineBuild:
-    """Return the llama.cpp build. GPU backends are separate libraries in its folder."""
+    """Return the llama.cpp build."""
     files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
     libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
     backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
@@ -125,7 +121,7 @@ def build() -> EngineBuild:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """Model in memory. `metadata` contains the identifying keys of the file."""
+    """Model in memory, with the values of `WHO_IT_IS`."""
 
     pointer: Any
     vocabulary: Vocabulary
@@ -140,15 +136,12 @@ class OpenModel:
 def open_model(
     path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_alone: bool = False
 ) -> OpenModel:
-    """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message.
-
-    The quantisation is unknown if only the vocabulary is loaded.
-    """
+    """Open a file with llama.cpp. Raises ModelError or OutOfResource with llama.cpp's message."""
     listen()
     llama_cpp.llama_backend_init()
     parameters = llama_cpp.llama_model_default_params()
     parameters.n_gpu_layers = gpu_layers
-    parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see the top
+    parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped
     parameters.check_tensors = check_tensors
     parameters.use_extra_bufts = repack
     parameters.vocab_only = vocabulary_alone
@@ -173,7 +166,7 @@ def open_model(
 
 @contextmanager
 def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
-    """Yield a file's vocabulary and chat template without its weights. Raises the errors of `open_model`."""
+    """Open a file's vocabulary and chat template. Raises the errors of `open_model`."""
     with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
         yield model.vocabulary
 
@@ -198,14 +191,14 @@ def _metadata(pointer: Any, key: str) -> str:
 
 
 def loaded_tokens(pointer: Any) -> TokenTable:
-    """Return the tokens of a loaded model. `pointer` is llama.cpp's vocabulary and must outlive the table."""
+    """Return the tokens of llama.cpp's vocabulary, which must outlive the table."""
     exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
     size = llama_cpp.llama_vocab_n_tokens(pointer)
     pieces = [_piece(pointer, token) for token in range(size)]
     if not exact:
-        pieces = [piece.removeprefix(b" ") for piece in pieces]  # marks the start of a word: not in the text
+        pieces = [piece.removeprefix(b" ") for piece in pieces]  # it marks the start of a word
     attributes = [llama_cpp.llama_vocab_get_attr(pointer, token) for token in range(size)]
-    # The unknown token is reserved, except in vocabularies that fold text: there it is what a rare character becomes.
+    # Vocabularies that fold text turn rare characters into the unknown token.
     unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if exact else 0)
     tokens = list(enumerate(zip(pieces, attributes, strict=True)))
     bos = llama_cpp.llama_vocab_bos(pointer)
