@@ -54,6 +54,14 @@ def test_metrics_declare_no_class_variables_of_the_protocol(metric: Metric) -> N
     assert not [name for name in ("name", "version", "required_fields") if get_origin(hints.get(name)) is ClassVar]
 
 
+@pytest.mark.parametrize("name", localjudge.__all__)
+def test_every_public_name_and_method_is_documented(name: str) -> None:
+    public = getattr(localjudge, name)
+    members = vars(public).items() if isinstance(public, type) else []
+    methods = [member for label, member in members if callable(member) and not label.startswith(("_", "model_"))]
+    assert [entry for entry in (public, *methods) if not entry.__doc__] == []
+
+
 def test_a_type_checker_refuses_other_types_as_data() -> None:
     """Mypy reports an unused ignore comment if `data` accepts any object."""
     with pytest.raises(localjudge.InputError):
