@@ -1,4 +1,4 @@
-# ruff: noqa: D102 -- the names of the broken engines state the fault
+
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

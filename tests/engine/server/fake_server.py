@@ -3,7 +3,7 @@
 The vocabulary has 256 bytes and three control tokens. The log probability of a token depends on all previous tokens.
 Cached prompt tokens are reported as llama-server reports them.
 """
-# ruff: noqa: D102 -- each path is described in llama-server's documentation
+
 
 import hashlib
 import json
