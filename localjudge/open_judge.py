@@ -161,7 +161,7 @@ class Judge:
             rule, samples = settings.rule_for(planned.metrics), planned.dataset.samples
             with judges.earlier_answers(opened, part, settings) as earlier:
                 judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), earlier)
-                return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
+                return [evaluation for block in judging.evaluations(samples) for evaluation in block]
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""

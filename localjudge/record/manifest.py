@@ -1,19 +1,11 @@
-"""Manifest of a run: everything that affects its numbers, a short signature, and information about the judge.
+"""Manifest of a run: everything that affects its numbers, and a short signature.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples, independent of order and format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. The unsigned `environment` contains everything that cannot change a number, and the
-content behind checksums in the signature.
-
-    judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
-    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration
-    judge.thresholds.METRIC       its threshold
-    environment.shard_of          the data of all shards of `settings.shard`
-    environment.drawn_from        the data from which a stopped run judged the first samples in random order
-
-`data.largest_draw` is present if scores decided when to stop; intervals are then confidence sequences.
+Equal signatures mean equal numbers. The unsigned `environment` cannot change a number. It contains the criteria and
+calibrations behind the checksums in `judge`.
 """
 
 import os
@@ -21,6 +13,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import (
@@ -56,7 +49,7 @@ UNPROVED = "bytes not proved"
 
 
 class AsWritten(Record, extra="allow", strict=True):
-    """Part of a manifest that is written with its original keys in their order, including unknown ones."""
+    """Part of a manifest, written with its original keys in their order, including unknown ones."""
 
     _names: tuple[str, ...] = PrivateAttr(default=())
 
@@ -89,12 +82,12 @@ class AsWritten(Record, extra="allow", strict=True):
 
 
 def host() -> dict[str, Any]:
-    """Describe machine and interpreter, for explaining a difference."""
+    """Describe machine and interpreter."""
     return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
 class EngineIdentity(AsWritten):
-    """Identity of an engine: everything that can change an answer. The named fields are common to all engines."""
+    """Everything about an engine that can change an answer. Engines add other fields."""
 
     engine: str
     model: str | None = None
@@ -111,7 +104,7 @@ class EngineIdentity(AsWritten):
         return self.model is not None and self.model_sha256 is None
 
     def card(self, name: str) -> JudgeCard:
-        """Return the judge's description for results. A packaged caution precedes the user's."""
+        """Describe the judge in results. A packaged caution precedes the user's."""
         sha256 = str(self.model_sha256)
         model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
         return JudgeCard(
@@ -124,7 +117,7 @@ class EngineIdentity(AsWritten):
 
 
 class PromptsIdentity(AsWritten):
-    """How the judge is asked. `special_tasks` describes questions of only some metrics."""
+    """How the judge is asked. `special_tasks` are the questions of only some metrics."""
 
     profile: str | None = None
     profile_sha256: str | None = None
@@ -134,7 +127,7 @@ class PromptsIdentity(AsWritten):
 
     @property
     def of_answers(self) -> dict[str, Any]:
-        """Return the part that can change an answer. Special tasks are in the keys of their requests instead."""
+        """Return the part that can change an answer."""
         return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
 
 
@@ -146,7 +139,7 @@ class MetricIdentity(AsWritten):
 
 
 class JudgeIdentity(AsWritten):
-    """Everything that can change a number except the data."""
+    """Everything except the data that can change a number."""
 
     engine: EngineIdentity
     judge: PromptsIdentity = Field(default_factory=PromptsIdentity)
@@ -166,9 +159,9 @@ class JudgeIdentity(AsWritten):
         segmenter: Mapping[str, str],
         metrics: Sequence[Metric],
         rule: VerdictRule,
-        **more: Any,
+        calibrations: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Build the identity of an engine with these prompts. `more` contains calibrations."""
+        """Build the identity of an engine with these prompts."""
         values: dict[str, Any] = {
             "engine": engine,
             "judge": prompts,
@@ -185,31 +178,27 @@ class JudgeIdentity(AsWritten):
             **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
             **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
             "versions": {package: version(package) for package in _PACKAGES},
+            **({"calibrations": dict(calibrations)} if calibrations else {}),
         }
-        return cls.model_validate(values | more)
+        return cls.model_validate(values)
 
     @property
     def answering(self) -> dict[str, Any]:
-        """Return the part that can change an answer: engine, prompts, grammars, package versions.
-
-        The rest determines the questions, which are in the request keys, or the use of the answers.
-        """
+        """Return the part that can change an answer: engine, prompts, grammars, package versions."""
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
 
     def measured(self, metric: Metric) -> dict[str, Any]:
-        """Return everything that determines answers to the metric's question.
-
-        Includes the definition of a metric that is not built in, because a criterion of the same name may differ.
-        """
+        """Return everything that determines answers to the metric's question."""
         special = self.judge.special_tasks
         words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
-        own = {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
-        parts = {**self.answering, "special_tasks": words, "metrics": own}
+        # A criterion of the same name may differ.
+        definition = {} if catalog.is_ours(metric.name) else {metric.name: self.metrics[metric.name].as_json}
+        parts = {**self.answering, "special_tasks": words, "metrics": definition}
         return {name: part for name, part in parts.items() if part}
 
 
 class DataIdentity(AsWritten):
-    """The samples, and their groups and drawing, which affect the intervals."""
+    """The samples and their groups. `largest_draw` as in `Sampling`."""
 
     sha256: str
     rows: int = Field(ge=0)
@@ -246,10 +235,7 @@ class Effort(AsWritten):
 
 
 class Session(AsWritten):
-    """One process that worked on a run. Killed processes leave no record.
-
-    `answers_before` and `labels_before` (by annotator) were in the directory at its start.
-    """
+    """A process that worked on a run, with the answers and labels (by annotator) at its start."""
 
     started: str = ""
     answers_before: NonNegativeInt = 0
@@ -260,7 +246,7 @@ class Session(AsWritten):
 
 
 class IndexLevel(AsWritten):
-    """Level of a pandas index: its column in the run, its name and its type."""
+    """Level of a pandas index."""
 
     column: str
     name: str | None
@@ -268,7 +254,7 @@ class IndexLevel(AsWritten):
 
 
 class AnswersUsed(AsWritten):
-    """Number of requested answers and of reused answers."""
+    """Number of requested answers, and of reused answers by source."""
 
     asked: int
     reused: dict[str, int]
@@ -277,7 +263,7 @@ class AnswersUsed(AsWritten):
 class Environment(AsWritten):
     """Everything that cannot change a number: origin of judge and data, settings, machine, processes.
 
-    `shard_of` is the data of all shards.
+    `shard_of` is the data of all shards, `drawn_from` the data of a stopped run.
     """
 
     judge: str | None = None
@@ -316,8 +302,8 @@ class Manifest(Record):
     @classmethod
     def of(cls, judge: JudgeIdentity, data: DataIdentity, environment: Mapping[str, Any]) -> Self:
         """Build and sign a manifest."""
-        made = Environment.model_validate(environment)
-        return cls(signature=signature(judge, data), judge=judge, data=data, environment=made)
+        validated = Environment.model_validate(environment)
+        return cls(signature=signature(judge, data), judge=judge, data=data, environment=validated)
 
     @property
     def card(self) -> JudgeCard:
@@ -332,13 +318,13 @@ class Manifest(Record):
 
     @property
     def sampling(self) -> Sampling:
-        """How the samples of the run were chosen."""
+        """How the samples were chosen."""
         data, environment = self.data, self.environment
         return Sampling.of(environment.settings, data.rows, environment.samples_read, data.largest_draw)
 
     @property
     def shard(self) -> Shard | None:
-        """The shard of the run, or None. Raises InputError for an invalid shard."""
+        """The shard, or None. Raises InputError if invalid."""
         name = self.environment.settings.shard
         return None if name is None else Shard.read(name)
 
@@ -353,29 +339,29 @@ class Manifest(Record):
         return rubrics(self.criteria.values())
 
     def metric(self, name: str) -> Metric:
-        """Return a criterion of the run or a metric of the catalogue. Raises InputError for an unknown name."""
+        """Return a criterion of the run or a metric. Raises InputError for an unknown name."""
         return self.criteria.get(name) or catalog.get(name)
 
     def with_environment(self, **more: Any) -> Self:
-        """Return a copy with additional environment values."""
+        """Return a copy with other environment values."""
         return self.model_copy(update={"environment": self.environment.changed(**more)})
 
-    def refuse_other_run(self, directory: Path, there: "Manifest") -> None:
-        """Raise RunDirectoryError with the differences unless the run there is this one or can continue as it."""
-        if different := differences(there.whole_data, self.whole_data) + differences(there.judge, self.judge):
+    def refuse_other_run(self, directory: Path, existing: "Manifest") -> None:
+        """Raise RunDirectoryError unless the `existing` run in the directory can continue as this one."""
+        if changes := differences(existing.whole_data, self.whole_data) + differences(existing.judge, self.judge):
             raise RunDirectoryError(
-                f"{directory} belongs to another run ({excerpt(there.signature)}, not {self.signature}):"
-                f"{format_differences(different)}",
+                f"{directory} belongs to another run ({excerpt(existing.signature)}, not {self.signature}):"
+                f"{format_differences(changes)}",
                 hint=f"name another directory with {option('out')}, or omit it",
             )
 
 
 def finished_part(manifest: Manifest | None) -> dict[str, Any]:
-    """Return the part of a finished run's manifest to keep when the run starts again."""
+    """Return the parts of a finished run's environment to keep when the run starts again."""
     environment = manifest.environment.as_json if manifest else {}
     return {name: environment[name] for name in ("answers", "files") if name in environment}
 
 
 def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
-    """Return both checksums on one line, eight hexadecimal digits each."""
+    """Return the first digits of both checksums."""
     return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"

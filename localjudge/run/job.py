@@ -231,7 +231,7 @@ class _Job:
         metrics, samples = self.plan.metrics, self.plan.dataset.samples
         names, groups = [metric.name for metric in metrics], self.plan.cluster_of
         totals = Totals(names, self._rule, groups, rubrics(metrics), self.plan.sampling, self.plan.settings.max_failed)
-        for evaluations in judging.evaluations(samples, len(samples)):
+        for evaluations in judging.evaluations(samples):
             totals.add(evaluations)
             results.add(evaluations)
         signature = manifests.signature(self.judge_part, self._data_part)

@@ -119,7 +119,8 @@ def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
     """Return the judge's part of the signature."""
     rule, words = settings.rule_for(metrics), judge.judge.identity_for(special_tasks_of(metrics))
     engine, sentences = judge.engine.identity, settings.sentences.identity
-    return JudgeIdentity.of(engine, words, sentences, metrics, rule, **settings.calibrations_used)
+    calibrations = {calibration.question: calibration.sha256 for calibration in settings.calibration}
+    return JudgeIdentity.of(engine, words, sentences, metrics, rule, calibrations)
 
 
 def announce_judge(

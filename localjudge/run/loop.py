@@ -258,12 +258,12 @@ class Blocks:
         self._wording = Wording(self.judge.judge, self.judge.engine, self.sentences)
         self._share, self._certain, self._expected = 1.0, 0, 0
 
-    def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
-        """Yield the evaluations of all `count` samples in the order of the data."""
+    def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
+        """Yield the evaluations of the samples in their order."""
         done = 0
         for block in blocks(samples):
             done += len(block)
-            yield self.evaluate(block, done / count)
+            yield self.evaluate(block, done / len(samples))
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate every metric on these samples, which complete the `share` of all samples."""

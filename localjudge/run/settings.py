@@ -207,12 +207,6 @@ class RunSettings(EngineSettings):
         return self.model_copy(update={"calibration": used})
 
     @property
-    def calibrations_used(self) -> dict[str, dict[str, str]]:
-        """Return the calibrations for the signature."""
-        sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
-        return {"calibrations": sha256} if sha256 else {}
-
-    @property
     def engine(self) -> EngineSettings:
         """The engine's settings."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
