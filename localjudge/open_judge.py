@@ -158,10 +158,9 @@ class Judge:
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             part = judges.announce_judge(opened, planned.metrics, settings, Silence())
-            rule, samples = settings.rule_for(planned.metrics), planned.dataset.samples
             with judges.earlier_answers(opened, part, settings) as earlier:
-                judging = Blocks(opened, None, planned.metrics, settings.sentences, rule, Silence(), earlier)
-                return [evaluation for block in judging.evaluations(samples) for evaluation in block]
+                judging = Blocks(opened, None, planned.metrics, settings, Silence(), earlier)
+                return [result for block in judging.evaluations(planned.dataset.samples) for result in block]
 
     def close(self) -> None:
         """Free the model after its current use. Does nothing in a forked process."""

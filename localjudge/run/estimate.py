@@ -85,8 +85,7 @@ def estimate_plan(
             aims: list[AimStatus] = []
             if settings.by_scores:
                 noted.phase("judging the first samples")
-                rule, sentences = settings.rule_for(metrics), settings.sentences
-                judging = Blocks(opened, None, metrics, sentences, rule, noted, earlier)
+                judging = Blocks(opened, None, metrics, settings, noted, earlier)
                 aims = Stopping(planned, baseline).pilot(judging)
         requests, pace, seconds = counts.pop("first"), pace_of(opened, settings), None
         if requests:
@@ -111,7 +110,7 @@ def estimate_plan(
 
 def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], progress: Progress) -> dict[str, Any]:
     settings, samples = planned.settings, planned.dataset.samples
-    wording, seen, verdicts, tokens = Wording(judge.judge, judge.engine, settings.sentences), set[bytes](), 0, 0
+    wording, seen, verdicts, tokens = Wording(judge, settings.sentences), set[bytes](), 0, 0
     reused, first = {source.name: 0 for source in earlier}, list[VerdictRequest]()
     for block in blocks(count_with_progress(samples, progress, "counting", len(samples))):
         tasks = _first_tasks(block, planned.metrics, settings.sentences)

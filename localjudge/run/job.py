@@ -114,7 +114,6 @@ class _Job:
     baseline: Run | None = None
 
     def __post_init__(self) -> None:
-        self._rule = self.plan.settings.rule_for(self.plan.metrics)
         self._take(self.plan)
 
     def _take(self, plan: Plan) -> None:
@@ -134,9 +133,8 @@ class _Job:
             store = stack.enter_context(closing(Store(path / STORE)))
             sessions[-1] = sessions[-1].changed(**self._resumed(store, path))
             stack.callback(progress.close)
-            sentences = plan.settings.sentences
             stats, pace = self.judge.engine.stats, None if stopping else pace_of(self.judge, plan.settings)
-            judging = Blocks(self.judge, store, plan.metrics, sentences, self._rule, progress, earlier, pace)
+            judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier, pace)
             if stopping:
                 self._stop_early(stopping, judging)
             done = manifests.finished_part(existing)
@@ -228,10 +226,10 @@ class _Job:
         return summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
-        metrics, samples = self.plan.metrics, self.plan.dataset.samples
-        names, groups = [metric.name for metric in metrics], self.plan.cluster_of
-        totals = Totals(names, self._rule, groups, rubrics(metrics), self.plan.sampling, self.plan.settings.max_failed)
-        for evaluations in judging.evaluations(samples):
+        metrics, settings = self.plan.metrics, self.plan.settings
+        names, rule, groups = [metric.name for metric in metrics], settings.rule_for(metrics), self.plan.cluster_of
+        totals = Totals(names, rule, groups, rubrics(metrics), self.plan.sampling, settings.max_failed)
+        for evaluations in judging.evaluations(self.plan.dataset.samples):
             totals.add(evaluations)
             results.add(evaluations)
         signature = manifests.signature(self.judge_part, self._data_part)

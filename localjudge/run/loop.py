@@ -21,7 +21,6 @@ from localjudge import types
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
-from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric, Sentences, Steps, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.progress import Progress
@@ -30,6 +29,7 @@ from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.store import KeyedRequest, RequestKeys, Store, TaskLink
 from localjudge.run.judges import OpenJudge
 from localjudge.run.pace import Pace
+from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, NoAnswer, Sample, Task, Verdict, VerdictRequest, VerdictRule
 from localjudge.words import about, numbered, roughly
 
@@ -66,11 +66,9 @@ Worded = tuple[Question, ...] | Verdict | NoAnswer
 class Wording:
     """Turn tasks into requests. The keys contain the `identity`, by default the engine's."""
 
-    def __init__(
-        self, judge: PromptWriter, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
-    ) -> None:
-        self._judge, self._engine, self._sentences = judge, engine, sentences
-        self.keys = RequestKeys(engine.identity if identity is None else identity)
+    def __init__(self, judge: OpenJudge, sentences: Sentences, *, identity: Mapping[str, Any] | None = None) -> None:
+        self._judge, self._engine, self._sentences = judge.judge, judge.engine, sentences
+        self.keys = RequestKeys(self._engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
         """Return the questions or the result of each task. Tasks of one metric on one sample may share questions."""
@@ -246,8 +244,7 @@ class Blocks:
     judge: OpenJudge
     store: Store | None
     metrics: Sequence[Metric]
-    sentences: Sentences
-    rule: VerdictRule
+    settings: RunSettings
     progress: Progress
     earlier: Sequence[EarlierAnswers] = ()
     pace: Pace | None = None
@@ -255,7 +252,8 @@ class Blocks:
     answered: int = 0
 
     def __post_init__(self) -> None:
-        self._wording = Wording(self.judge.judge, self.judge.engine, self.sentences)
+        self._sentences, self._rule = self.settings.sentences, self.settings.rule_for(self.metrics)
+        self._wording = Wording(self.judge, self._sentences)
         self._share, self._certain, self._expected = 1.0, 0, 0
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
@@ -268,7 +266,7 @@ class Blocks:
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
         """Evaluate every metric on these samples, which complete the `share` of all samples."""
         self._share = share
-        return evaluate_samples(block, self.metrics, self.sentences, self.verdicts)
+        return evaluate_samples(block, self.metrics, self._sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
         """Return the verdict of each task."""
@@ -294,7 +292,7 @@ class Blocks:
             self._announce_estimate(self.pace, list(requests.values()))
         self.asked += len(requests)
         answers |= ask(self.judge.engine, requests, self.progress, on_answer=self._keep)
-        return verdicts_of(tasks, worded, answers, self.rule)
+        return verdicts_of(tasks, worded, answers, self._rule)
 
     def _announce_estimate(self, pace: Pace, requests: Sequence[VerdictRequest]) -> None:
         count = self._expected - self._certain + len(requests)

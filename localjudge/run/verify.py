@@ -210,7 +210,7 @@ class _Replay:
         self._store = self.run.directory / STORE
         self._rule = VerdictRule(self.run.summary.threshold, self.settings.min_legal_mass, self.run.summary.thresholds)
         self._engine = self.run.manifest.judge.engine.as_json
-        self._wording = Wording(self.judge.judge, self.judge.engine, self.settings.sentences, identity=self._engine)
+        self._wording = Wording(self.judge, self.settings.sentences, identity=self._engine)
 
     def verification(self, stored: int, labels: LabelsCheck) -> Verification:
         run, manifest, sampling = self.run, self.run.manifest, self.run.sampling
