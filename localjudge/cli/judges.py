@@ -42,8 +42,8 @@ def calibrate_command(
 
     Exit code: 0 done; 3 done, but no judge meets the requirement; 1 no measurement was made; 4 interrupted.
     """
-    asked = not any(map(os.path.isdir, sources))  # the judge of a run is known
-    arguments, _ = cli.with_suite(options["suite"] if asked else "none", "judge", *settings_with("calibration"))
+    asks_judges = not any(map(os.path.isdir, sources))  # the judge of a run is known
+    arguments, _ = cli.with_suite(options["suite"] if asks_judges else "none", "judge", *settings_with("calibration"))
     how = {key: value for key in ("metrics", "out", *SETTINGS) if (value := arguments.get(key))}
     judge = arguments.get("judge") or ()
     judges = [judge] if isinstance(judge, str) else judge  # of a suite, or typed

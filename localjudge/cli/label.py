@@ -113,11 +113,11 @@ def label_command(directory: Path, as_json: bool, **options: Any) -> None:
 
 
 def _read(run: Run, sources: tuple[Path, ...], labeller: str | None, as_json: bool) -> None:
-    taken = {str(source): read_labels(run, source, labeller) for source in sources}
+    labels_by_source = {str(source): read_labels(run, source, labeller) for source in sources}
     cli.print_result(
         as_json,
-        lambda: {source: labels._asdict() for source, labels in taken.items()},
-        lambda: [read_view(taken), summary_view(run)],
+        lambda: {source: labels._asdict() for source, labels in labels_by_source.items()},
+        lambda: [read_view(labels_by_source), summary_view(run)],
     )
 
 

@@ -105,11 +105,11 @@ class Reader:
         for row in self._connection.execute(query, parameters):
             yield _checked(kind, row, self._path)
 
-    def rows_named(self, kind: type[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
+    def rows_named(self, kind: type[_Value], query: str, names: Iterable[str]) -> Iterator[_Value]:
         """Yield the rows of a query that ends in `IN`, for these names."""
         rest = iter(names)
-        while some := list(islice(rest, _NAMED_AT_ONCE)):
-            yield from self.rows(kind, f"{query} ({', '.join('?' * len(some))})", some)
+        while batch := list(islice(rest, _NAMED_AT_ONCE)):
+            yield from self.rows(kind, f"{query} ({', '.join('?' * len(batch))})", batch)
 
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """Return the stored answers to requests by key."""

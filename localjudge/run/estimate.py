@@ -76,20 +76,20 @@ def estimate_plan(
     """Count and measure the work of a plan. Raises the errors of `use_judge` and `check_aims`."""
     check_aims(planned, baseline)
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
-    noted = NotedProgress(progress)
-    with judges.use_judge(judge, engine, settings, noted) as opened:
-        report_data(planned, noted)
-        part = judges.announce_judge(opened, metrics, settings, noted)
+    notes = NotedProgress(progress)
+    with judges.use_judge(judge, engine, settings, notes) as opened:
+        report_data(planned, notes)
+        part = judges.announce_judge(opened, metrics, settings, notes)
         with judges.earlier_answers(opened, part, settings) as earlier:
-            counts = _count(planned, opened, earlier, noted)
+            counts = _count(planned, opened, earlier, notes)
             aims: list[AimStatus] = []
             if settings.by_scores:
-                noted.phase("judging the first samples")
-                judging = Blocks(opened, None, metrics, settings, noted, earlier)
+                notes.phase("judging the first samples")
+                judging = Blocks(opened, None, metrics, settings, notes, earlier)
                 aims = Stopping(planned, baseline).pilot(judging)
         requests, pace, seconds = counts.pop("first"), pace_of(opened, settings), None
         if requests:
-            per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, requests, noted)
+            per_token = pace.seconds_per_token if pace else _seconds_per_token(opened.engine, requests, notes)
             seconds = per_token * counts["tokens"]
         each = (seconds or 0) / len(samples) if len(samples) else 0
         if each and settings.budget:

@@ -51,14 +51,14 @@ def run_plan(
     progress: Progress | None = None,
 ) -> Run:
     """Score a plan and write a run directory. Arguments and errors are those of `localjudge.evaluate`."""
-    noted = NotedProgress(progress)
+    notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:
         refuse_held(Path(os.path.expanduser(out)))
-    with use_judge(judge, engine, planned.settings, noted) as opened:
-        report_data(planned, noted)
-        part = announce_judge(opened, planned.metrics, planned.settings, noted)
-        return _Job(planned, opened, part, noted, baseline).run(out)
+    with use_judge(judge, engine, planned.settings, notes) as opened:
+        report_data(planned, notes)
+        part = announce_judge(opened, planned.metrics, planned.settings, notes)
+        return _Job(planned, opened, part, notes, baseline).run(out)
 
 
 def rescore_run(
@@ -137,11 +137,11 @@ class _Job:
             judging = Blocks(self.judge, store, plan.metrics, plan.settings, progress, earlier, pace)
             if stopping:
                 self._stop_early(stopping, judging)
-            done = manifests.finished_part(existing)
+            finished = manifests.finished_part(existing)
             if existing and existing.data != self._data_part:  # more samples
                 directory.remove(SUMMARY)
-                done = {}
-            write_manifest(directory, self._manifest(sessions, **done))
+                finished = {}
+            write_manifest(directory, self._manifest(sessions, **finished))
             changed = self._store_data(store)
             if self.plan.stopped.reason is not None or (existing and existing.environment.drawn_from):
                 store.keep_samples(row.id for row in self.plan.dataset.table.rows())
@@ -153,8 +153,8 @@ class _Job:
             sessions[-1] = sessions[-1].changed(finished=when, asked=judging.asked, effort=work.model_dump())
             remember_pace(self.judge, plan.settings, judging.answered, work, when)
             reused = store.reused_from()
-            done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-            manifest = self._manifest(sessions, **done)
+            finished["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
+            manifest = self._manifest(sessions, **finished)
             if results is None:
                 write_manifest(directory, manifest)
             else:
@@ -236,7 +236,7 @@ class _Job:
         summary = totals.summary(signature, self.judge.card, self.plan.dataset.skipped)
         return summary.model_copy(update={"stopped": self.plan.stopped.reason})
 
-    def _manifest(self, sessions: Sequence[Session], **done: Any) -> manifests.Manifest:
+    def _manifest(self, sessions: Sequence[Session], **finished: Any) -> manifests.Manifest:
         planned, dataset = self.plan, self.plan.dataset
         optional: dict[str, Any] = {
             "shard_of": planned.parent,
@@ -257,7 +257,7 @@ class _Job:
                 **{name: value for name, value in optional.items() if value},
                 "host": manifests.host(),
                 "sessions": list(sessions),
-                **done,
+                **finished,
             },
         )
 

@@ -288,12 +288,12 @@ def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
         return data, []
     if list(index.names) == [None] and index.equals(type(index)(range(len(index)))):
         return data, []
-    taken, levels = {str(column) for column in data.columns}, []
+    columns, levels = {str(column) for column in data.columns}, []
     for number, name in enumerate(index.names):
         column = str(name) if name is not None else "index" if index.nlevels == 1 else f"level_{number}"
-        while column in taken:
+        while column in columns:
             column = f"{column}_index"
-        taken.add(column)
+        columns.add(column)
         dtype = str(index.get_level_values(number).dtype)
         levels.append(IndexLevel(column=column, name=None if name is None else str(name), dtype=dtype))
     return data.reset_index(names=[level.column for level in levels]), levels
