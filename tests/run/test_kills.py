@@ -19,8 +19,7 @@ pytestmark = pytest.mark.engine
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 
-# Judges with an engine that takes a moment for each answer, and notes each question before it answers. When it has
-# noted so many it waits to be killed, so that it cannot come to the end before that.
+# The engine notes each question, takes a moment for its answer, and waits to be killed after `most` questions.
 SLOW_RUN = """
 import sys, time, localjudge
 from localjudge.engine.scripted import unit_text
@@ -39,7 +38,7 @@ class Slow(localjudge.ScriptedEngine):
 
 localjudge.evaluate(sys.argv[1], out=sys.argv[2], engine=Slow(said), metrics=["context_recall"])
 """
-# The command, which waits to be stopped once it has stored so many answers.
+# The command waits to be stopped after a number of answers.
 PAUSED_COMMAND = """
 import signal, sys, time
 from localjudge.cli.main import main
@@ -162,8 +161,12 @@ def test_resume_after_a_kill_while_writing_results(data: Path, tmp_path: Path, n
     assert not list(tmp_path.glob("*.part"))
 
 
-def localjudge(*arguments: str) -> subprocess.Popen[str]:
-    return started("-m", "localjudge", *arguments)
+def finish(*arguments: str) -> str:
+    """Run the command to its end and return its errors."""
+    process = started("-m", "localjudge", *arguments)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return errors
 
 
 def paused(*arguments: str, out: Path, after: int) -> subprocess.Popen[str]:
@@ -181,9 +184,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 @pytest.fixture(scope="module")
 def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("judged") / "run"
-    process = localjudge("run", str(data), "--metrics", "context_recall", "--out", str(out), "--quiet")
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    finish("run", str(data), "--metrics", "context_recall", "--out", str(out), "--quiet")
     return results(out)
 
 
@@ -214,9 +215,7 @@ def test_the_command_resumes_after_kill_interrupt_and_terminate(
             assert errors.endswith("localjudge: interrupted\n  hint: run the same command again to resume\n")
             assert "Traceback" not in errors
     assert answers(out) == 90
-    process = localjudge(*command)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    errors = finish(*command)
     assert "resuming: 90 answers already stored" in errors
     assert results(out) == judged
     manifest = json.loads((out / "manifest.json").read_text())
@@ -229,8 +228,6 @@ def test_a_run_resumes_after_a_full_disk(data: Path, tmp_path: Path, judged: dic
     limited = f"ulimit -f 64; exec {sys.executable} -m localjudge {' '.join(command)}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
     assert done.returncode == 4, done.stderr
-    assert "run the same command again to resume" in done.stderr
-    process = localjudge(*command)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    assert "run the same command again to go on" in done.stderr
+    finish(*command)
     assert results(tmp_path / "run") == judged

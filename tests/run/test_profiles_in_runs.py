@@ -17,15 +17,8 @@ from localjudge.run.verify import verify_run as verify
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
 
-ROWS = [
-    {
-        "id": "a",
-        "user_input": "When did it open?",
-        "retrieved_contexts": ["It opened in 1889."],
-        "reference": "In 1889.",
-        "response": "It opened in 1889.",
-    }
-]
+TEXT = "It opened in 1889."
+ROWS = [{"id": "a", "user_input": "When?", "retrieved_contexts": [TEXT], "reference": "In 1889.", "response": TEXT}]
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 
 

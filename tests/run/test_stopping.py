@@ -231,7 +231,6 @@ def test_a_time_budget_gives_the_ordinary_interval(tmp_path: Path) -> None:
 
 
 def test_a_score_stopped_run_keeps_its_interval_until_complete(tmp_path: Path) -> None:
-    """A time budget would continue from a sample size chosen by scores."""
     judge(tmp_path / "run", until=GATE)
     more = judge(tmp_path / "run", Slow(says), budget="0.3s")
     assert more["context_recall"].method == "confidence sequence"
@@ -247,9 +246,8 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
     gate = "context_recall.delta>=0.2"
     run = judge(tmp_path / "run", until=gate, baseline=baseline)
     assert run.summary.samples < 60
-    comparison = run.compare(baseline)
-    assert comparison.metrics["context_recall"].scores.method == "confidence sequence"  # type: ignore[union-attr]
-    assert comparison.metrics["context_recall"].verdicts.ci95 is None  # type: ignore[union-attr]
+    compared: Any = run.compare(baseline).metrics["context_recall"]
+    assert (compared.scores.method, compared.verdicts.ci95) == ("confidence sequence", None)
     [decision] = run.check([gate], baseline=baseline).decisions
     assert (decision.outcome, decision.samples) == ("pass", run.summary.samples)
     differences = [scores_of(run)[name] - scores_of(baseline)[name] for name in in_order()[: run.summary.samples]]
@@ -259,20 +257,14 @@ def test_a_difference_from_a_baseline_stops_a_run(tmp_path: Path) -> None:
 
 
 def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
-    """A question in two new samples pairs with none if both are judged, and with one if only one is.
-
-    During the run it was never paired, so the interval differed from the gate's.
-    """
+    """A question in two new samples pairs with none if both are judged, and with one if only one is."""
 
     def rows(prefix: str, copies: int) -> list[dict[str, Any]]:
         context = [f"It rains in {prefix}."]
         names = [f"{n}-{copy}" for n in range(60) for copy in range(copies if n < 30 else 1)]
-        questions = {name: f"What is fact {name.partition('-')[0]}?" for name in names}
-        return [
-            {"id": f"{prefix}{name}", "user_input": asked, "reference": f"Fact {prefix}{name}."}
-            | {"retrieved_contexts": context}
-            for name, asked in questions.items()
-        ]
+        questions = {name: {"user_input": f"What is fact {name.partition('-')[0]}?"} for name in names}
+        texts = {name: {"reference": f"Fact {prefix}{name}.", "retrieved_contexts": context} for name in names}
+        return [{"id": f"{prefix}{name}", **questions[name], **texts[name]} for name in names]
 
     baseline = judge(tmp_path / "old", ScriptedEngine({}, default=0.1), rows("a", 1))
     gate = "context_recall.delta>=0.5"
@@ -285,7 +277,6 @@ def test_duplicate_questions_pair_as_in_the_comparison(tmp_path: Path) -> None:
 
 
 def test_an_unreached_width_is_not_claimed(tmp_path: Path) -> None:
-    """The run printed "at most 0.05 wide" about an interval four times as wide."""
     run = judge(tmp_path / "run", width=0.05)
     low, high = run["context_recall"].ci95 or (0, 1)
     assert high - low > 0.1
@@ -296,15 +287,13 @@ def test_an_unreached_width_is_not_claimed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("grouped", ["run", "baseline"])
 def test_differences_of_groups_count_groups_as_draws(tmp_path: Path, grouped: str) -> None:
-    """If scores stopped either run and it drew groups, draws are groups, even if the other run has no groups."""
     if grouped == "run":
         baseline, options = judge(tmp_path / "old"), {"cluster_by": "topic"}
     else:
         baseline, options = judge(tmp_path / "old", cluster_by="topic", until="context_recall>=0.5"), {}
     gate = "context_recall.delta>=-0.4"
     run = judge(tmp_path / "new", ScriptedEngine(lambda _: 0.1), until=gate, baseline=baseline, **options)
-    scores = run.compare(baseline).metrics["context_recall"].scores
-    assert scores
+    scores: Any = run.compare(baseline).metrics["context_recall"].scores
     paired = {*scores_of(run)} & {*scores_of(baseline)}
     groups = {row["id"]: row["topic"] for row in ROWS}
     assert scores.clusters == len({groups[name] for name in paired}) < len(paired)
@@ -342,7 +331,6 @@ def test_a_kill_while_writing_does_not_shorten_the_run(
 
 
 def test_a_score_stopped_run_refuses_groups(stopped: Run, tmp_path: Path) -> None:
-    """Its draws were samples, so no bound is valid for the groups of these samples."""
     with pytest.raises(InputError, match="cannot have other groups"):
         stopped.rescore(engine=engine(), cluster_by="topic", out=tmp_path / "run")
 
@@ -367,7 +355,6 @@ def test_undecidable_stopping_rules_are_refused_early(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_refused_and_a_full_run_is_unchanged(tmp_path: Path) -> None:
-    """Its sample size was fixed, so its gates use the ordinary interval."""
     run = judge(tmp_path / "run", until=GATE)
     before = bytes_of(run)
     with pytest.raises(RunDirectoryError, match="drawn with seed 0"):
@@ -405,7 +392,6 @@ def test_a_gate_left_open_by_all_samples_is_undecided(tmp_path: Path) -> None:
 
 
 def test_too_many_failures_decide_a_gate(tmp_path: Path) -> None:
-    """Above the allowed number of failures, more samples cannot change the outcome."""
     run = judge(tmp_path / "run", ScriptedEngine(lambda _: NoAnswer(error="it broke")), until=GATE)
     assert run.summary.samples == 1
     assert "failed samples: 1" in str(run.summary.stopped)

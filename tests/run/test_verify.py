@@ -226,7 +226,6 @@ def test_an_edited_store_is_detected(run: Run, statement: str, expected: dict[st
 
 
 def test_two_samples_at_one_position_are_refused(run: Run, tmp_path: Path) -> None:
-    """Such a store was verified as identical, and rescoring it ended in a TypeError."""
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute("UPDATE sample SET position = 1 WHERE position = 0")
     for use in (verify, partial(Run.rescore, threshold=0.4, out=tmp_path / "again")):
