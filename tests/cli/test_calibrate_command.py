@@ -30,20 +30,13 @@ def labels() -> Path:
 
 def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, call: Call) -> None:
     code, output, errors = call("calibrate", labels, "--name", "ours")
-    shown = " ".join(output.split())
-    assert code == 0
-    assert "calibration ours: attribution" in shown
-    assert "48 labelled verdicts, 24 of them 1; 24 groups (the same contexts)" in shown
-    assert "AUC 1.000 [1.000, 1.000]" in shown
-    assert "calibration slope: no calibration line exists" in shown
-    assert "use it: localjudge run ... --calibration ours" in errors
-    assert "use reference: with it, 50 labels" in shown
-    assert shown.endswith("without labels it is recommended for ranking and means")
+    assert (code, "AUC 1.000 [1.000, 1.000]" in " ".join(output.split())) == (0, True)
+    assert "localjudge run ... --calibration ours" in errors
     code, output, errors = call("calibrate", labels, "--name", "ours", "--json")
     [calibration] = json.loads(output)
     assert (code, calibration["question"], calibration["labels"]["verdicts"]) == (0, "attribution", 48)
     assert "asked 0 verdicts" in errors
-    code, output, _ = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")
+    output = call("run", demo_file(), "--calibration", "ours", "--out", "run", "--json")[1]
     assert json.loads(output)["thresholds"]["context_recall"] == calibration["threshold"]
     assert call("verify", "run")[0] == 0
 
@@ -52,31 +45,30 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
     """The labels are unrelated to the texts."""
     rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
     write_rows("other.jsonl", *rows)
-    code, output, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
-    assert code == 3
-    assert output.endswith("none is shown to be better than guessing: take another judge\n")
-    assert "do not use it: this judge is not shown to be better than guessing" in errors
-    assert "not recommended for ranking (--require): guess: " in errors
+    code, _, errors = call("calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
+    assert (code, "not shown to be better than guessing" in errors) == (3, True)
+    assert "AUC 0.44 [0.40, 0.49]" in errors
     assert call("calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
-    _, output, _ = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
-    assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(output.split())
+    output = call("run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")[1]
+    assert "not shown to be better than guessing" in " ".join(output.split())
 
 
 def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
     """Two label files have the same default name."""
-    kept = {"reference-attribution"}
-    assert "keeping" not in call("calibrate", labels)[2]
+    assert "stays as it is" not in call("calibrate", labels)[2]
     first = calibration_file("reference-attribution").read_bytes()
     write_rows("other.jsonl", *map(json.loads, labels.read_text().splitlines()[:40]))
     errors = call("calibrate", "other.jsonl")[2]
     assert "keeping the calibration reference-attribution" in errors
     assert "--calibration reference-2-attribution" in errors
     assert calibration_file("reference-attribution").read_bytes() == first
-    assert "keeping" not in call("calibrate", labels)[2]  # the same labels again
-    kept |= {"reference-2-attribution", "ours"}
-    assert "replacing" not in call("calibrate", labels, "--name", "ours")[2]
-    assert "replacing the calibration ours" in call("calibrate", "other.jsonl", "--name", "ours")[2]
-    assert set(saved_calibrations()) == kept
+    assert "stays" not in call("calibrate", labels)[2]  # the same labels again
+    assert "is replaced" not in call("calibrate", labels, "--name", "ours")[2]
+    assert (
+        "the calibration ours by other labels or answers is replaced"
+        in call("calibrate", "other.jsonl", "--name", "ours")[2]
+    )
+    assert set(saved_calibrations()) == {"reference-attribution", "reference-2-attribution", "ours"}
 
 
 def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
@@ -94,18 +86,14 @@ def test_judges_of_runs_are_ranked_in_a_table(call: Call) -> None:
         row = labelling.rows[0]
         labelling.answer(1 if int(row["sample_id"][1:]) % 2 else 0)
     code, output, errors = call("calibrate", "turns", "knows", "--require", "means")
-    assert code == 0  # one of them is fit
+    assert code == 0, "one of them is recommended"
     shown = output.split("\n")
     first, second = (next(place for place, line in enumerate(shown) if line.startswith(f" {name} ")) for name in NAMES)
     assert first < second
     assert shown[first].split()[1:3] == ["1.00", "+0.00"]
     assert shown[second].split()[1:4] == ["0.50", "+0.50", "-"]
-    assert "48 labelled verdicts, 24 of them 1; 48 groups (the same sample)" in output
-    assert f"use {NAMES[0]}: with it" in " ".join(output.split())
     assert errors.count("saved as") == 2
-    assert errors.count("do not use it") == 1
-    assert "not recommended" not in errors
-    code, output, _ = call("calibrate", "turns", "knows", "--json")
+    output = call("calibrate", "turns", "knows", "--json")[1]
     assert [found["name"] for found in json.loads(output)] == [*NAMES]
     assert call("calibrate", "turns", "--require", "means", "--quiet")[0] == 3
 
@@ -115,15 +103,10 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
     Path("small.toml").write_text("n_ctx = 4096\n")
     run = ("run", demo_file(), "--calibration")
     for arguments, message in (
-        ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration cannot both be given\n  hint: --cal"),
-        ((*run, "our"), "no calibration or file called 'our'\n  hint: did you mean ours"),
-        (
-            (*run, "ours", "--suite", "small.toml", "--dry-run"),
-            "the calibration ours was made with another judge:\n  engine.n_ctx: 8192 there, 4096 now",
-        ),
-        (("calibrate", "."), "contains no run"),
-        (("calibrate", labels, "--judge", "a", "--judge", "b", "--name", "x"), "--name is for one judge, got 2"),
-        (("calibrate", demo_file()), "has no labelled texts"),
+        ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration"),
+        ((*run, "our"), "hint: did you mean ours"),
+        ((*run, "ours", "--suite", "small.toml", "--dry-run"), "engine.n_ctx: 8192 there, 4096 now"),
+        (("calibrate", demo_file()), "holds no labelled texts"),
     ):
         code, _, errors = call(*arguments)
         assert (code, message in errors) == (1, True)

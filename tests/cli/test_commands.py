@@ -52,17 +52,11 @@ def test_export_to_standard_output_and_to_a_file(directory: str, call: Call) -> 
     assert said == {"file": "out.jsonl", "format": "ragas", "bytes": len(printed.encode())}
 
 
-def test_every_metric_says_what_it_asks_needs_and_costs(call: Call) -> None:
-    code, printed, errors = call("run", "--list-metrics")
-    assert (code, errors) == (0, "")
-    for metric in described():
-        assert f" {metric.name} " in printed or f" {metric.name}\n" in printed
+def test_every_metric_is_listed_with_its_options(call: Call) -> None:
+    code, printed, _ = call("run", "--list-metrics")
+    assert all(f" {name}" in printed for name in catalog.names())
     assert "options   mode=f1|precision|recall" in printed
-    assert "options   compare_by=TEXT" in printed
-
-
-def test_json_has_the_same_for_programs(call: Call) -> None:
-    code, printed, _ = call("run", "--list-metrics", "--json")
+    printed = call("run", "--list-metrics", "--json")[1]
     metrics = {metric["name"]: metric for metric in json.loads(printed)}
     assert code == 0
     assert list(metrics) == list(catalog.names())

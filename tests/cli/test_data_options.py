@@ -9,7 +9,6 @@ pytestmark = pytest.mark.engine
 
 
 def test_a_separator_splits_the_contexts_and_is_in_the_manifest(call: Call) -> None:
-    """Without the option, the data differs and the directory belongs to another run."""
     Path("a.csv").write_text("question,contexts\nWhy?,Because.|So.\n")
     run = ("run", "a.csv", "--metrics", "context_relevancy_chunk", "--quiet")
     suite_here(context_separator="|")
@@ -20,18 +19,6 @@ def test_a_separator_splits_the_contexts_and_is_in_the_manifest(call: Call) -> N
     code, _, errors = call(*run, "--suite", "none", "--out", "split")
     assert (code, "belongs to another run" in errors) == (1, True)
     assert call("verify", "split", "--quiet")[0] == 0
-
-
-def test_rows_inside_a_file_are_found_by_a_path_in_the_manifest(call: Call) -> None:
-    items = [{"question": "Why?", "hits": [{"t": "Because."}, {"t": "So."}]}]
-    write_rows("a.json", {"experiment": {"items": items}})
-    mapped = ("--map", "retrieved_contexts=hits[].t", "--out", "nested")
-    run = ("run", "a.json", "--metrics", "context_relevancy_chunk", *mapped)
-    suite_here(rows="experiment.items")
-    assert call(*run, "--quiet")[0] == 0
-    assert json.loads(Path("nested/manifest.json").read_text())["environment"]["settings"]["rows"] == "experiment.items"
-    code, _, errors = call(*run, "--suite", "none")
-    assert (code, "the columns are experiment" in errors) == (1, True)
 
 
 def test_gates_name_metrics_with_their_options(call: Call) -> None:

@@ -76,8 +76,7 @@ def test_a_missed_requirement_is_exit_code_1(tmp_path: Path, call: Call) -> None
     code, checks, not_made = diagnosed(call, "--injections", "0", "--probes", "96", "--require", "ranking")
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
-    assert "ranking is required" in checks["admission"]["advice"]
-    assert "labels correct the mean of any judge (localjudge label)" in checks["admission"]["advice"]
+    assert "localjudge label" in checks["admission"]["advice"]
     _, output, _ = call("run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
     assert (
         json.loads(output)["judge"]["examined"] == "not recommended for: ranking, means, thresholds (doctor, 96 items)"
@@ -91,52 +90,41 @@ def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     assert checks["plain cases"]["status"] == "failed"
     assert checks["plain cases"]["figures"]["least_legal_mass"] < 0.1
     assert checks["plain cases"]["figures"]["right"] < 12
-    assert "not better than guessing" in checks["plain cases"]["finding"]
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}
-    assert checks["admission"]["figures"]["uses"] == {"attribution": [], "relevance": []}
-    assert "labels correct the mean of any judge" in checks["admission"]["advice"]
-    assert checks["asked again"]["status"] == "ok"
-    assert "shows the whole prompt of the profile 'instruct' once" in checks["chat template"]["finding"]
-    assert "pinned nowhere" in checks["model file"]["finding"]
+    assert (checks["admission"]["status"], checks["asked again"]["status"]) == ("warning", "ok")
 
 
-def test_a_truncated_file_is_a_failed_check(random_gguf: Path, tmp_path: Path, call: Call) -> None:
-    cut = tmp_path / "cut.gguf"
-    cut.write_bytes(random_gguf.read_bytes()[:100_000])
-    code, checks, not_made = diagnosed(call, "--judge", cut)
-    assert (code, checks["model"]["status"]) == (1, "failed")
-    assert str(cut) in checks["model"]["finding"]
-    assert "the file is damaged" in checks["model"]["advice"]
-    assert list(checks) == [*OF_THE_MACHINE, "model file", "model"]
-    assert "plain cases" in not_made
-
-
-def test_a_template_that_refuses_every_message_is_a_failed_check(tmp_path: Path, call: Call) -> None:
-    path = tmp_path / "refusing.gguf"
-    template = '{{ raise_exception("no users here") }}'
-    random_model.write(path, random_model.byte_vocabulary(), chat_template=template)
-    code, checks, not_made = diagnosed(call, "--judge", path)
-    assert (code, checks["chat template"]["status"]) == (1, "failed")
-    assert "no users here" in checks["chat template"]["finding"]
-    assert not_made[0] == "prompts"
-
-
-def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
-    random_gguf: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("problem", "name", "finding", "skipped"),
+    [
+        ("missing", "model file", "no judge is called", "model"),
+        ("truncated", "model", "cut.gguf", "model memory"),
+        ("template", "chat template", "no users here", "prompts"),
+        ("memory", "model memory", "0 MiB are free", "model"),
+    ],
+)
+def test_a_judge_that_cannot_be_used_is_a_failed_check(
+    random_gguf: Path, call: Call, monkeypatch: pytest.MonkeyPatch, problem: str, name: str, finding: str, skipped: str
 ) -> None:
-    """A run would end with exit code 4."""
-    monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
-    code, checks, not_made = diagnosed(call, "--judge", random_gguf)
-    assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
-    assert "0 MiB are free" in checks["model memory"]["finding"]
-    assert "n_ctx" in checks["model memory"]["advice"]
+    judge = Path("cut.gguf") if problem == "truncated" else random_gguf
+    if problem == "missing":
+        judge = Path("no-such-judge")
+    elif problem == "truncated":
+        judge.write_bytes(random_gguf.read_bytes()[:100_000])
+    elif problem == "template":
+        template = '{{ raise_exception("no users here") }}'
+        judge = random_model.write(Path("refusing.gguf"), random_model.byte_vocabulary(), chat_template=template)
+    else:
+        monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
+    code, checks, not_made = diagnosed(call, "--judge", judge)
+    assert (code, checks[name]["status"], not_made[0]) == (1, "failed", skipped)
+    assert finding in checks[name]["finding"]
 
 
 def test_findings_are_printed_at_once(
     random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All checks that need no answers are printed before the first question."""
     shown: list[str] = []
     answers = LlamaCppEngine.answers
 
@@ -155,9 +143,4 @@ def test_findings_are_printed_at_once(
 def test_an_impossible_number_of_items_is_a_usage_error(number: str, call: Call) -> None:
     code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
-    assert f"or all, got {number!r}" in errors
-
-
-def test_a_missing_judge_is_a_failed_check(call: Call) -> None:
-    code, output, _ = doctor(call, "--judge", "no-such-judge", "--quiet")
-    assert (code, "no judge is called 'no-such-judge'" in " ".join(output.split())) == (1, True)
+    assert f"expected a number from 0 on, or all: got {number!r}" in errors

@@ -15,8 +15,6 @@ import pytest
 
 from localjudge import Run
 from localjudge.record.label_rows import stored_labels
-from localjudge.report.checks import row_view
-from localjudge.report.terminal import show
 from tests.cli.conftest import Call, write_rows
 from tests.conftest import ScriptedRun
 
@@ -66,7 +64,7 @@ def metric(call: Call, name: str = "context_recall") -> Any:
 def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> None:
     """Human label 1 for all but two judged 1: mean 10/12. Reading it twice adds no labels."""
     code, output, _ = call("label", "run", "--sample", "50", "--seed", "7", "--out", sheet)
-    assert (code, output) == (0, f"12 statements to label in {sheet}; then: localjudge label run --read FILE\n")
+    assert (code, "localjudge label run --read" in output) == (0, True)
     rows = sheet_of(sheet)
     assert {"human", "sample_id", "text", "label_id"} <= rows[0].keys()
     assert not any("p_yes" in column or "judge" in column for column in rows[0])
@@ -79,10 +77,8 @@ def test_a_sheet_is_written_and_read_back(run: Run, call: Call, sheet: str) -> N
     assert "0 new labels, 12 already stored" in call("label", "run", "--read", sheet, "--labeller", "ann")[1]
     corrected = metric(call)["corrected"]
     assert corrected["mean"] == corrected["labels_alone"]["mean"] == pytest.approx(10 / 12)
-    assert len(corrected["ci95"]) == len(corrected["labels_alone"]["ci95"]) == 2
-    assert (corrected["labels"], isinstance(corrected["worth_labels"], int)) == (12, True)
+    assert (corrected["labels"], len(corrected["ci95"])) == (12, 2)
     assert metric(call)["mean"] == pytest.approx(8 / 12)
-    assert json.loads(call("show", "run", "--json")[1])["labels"]["labellers"] == {"ann": 12}
 
 
 def test_several_label_files_are_read_together(run: Run, call: Call, scripted_run: ScriptedRun) -> None:
@@ -93,12 +89,10 @@ def test_several_label_files_are_read_together(run: Run, call: Call, scripted_ru
     assert json.loads(call(*arguments)[1]) == {"s.jsonl": counts}
     fill("s.jsonl", {"Fact 8.": 0}, labeller="bob")
     output = call("label", "run", "--read", "s.jsonl", "--labeller", "ann")[1]
-    assert "s.jsonl: 12 new labels" in output
-    assert "5 statements with several labels: 80 % agreement" in output
+    assert ("s.jsonl: 12 new labels" in output, "80 %" in output) == (True, True)
     scripted_run("other", ROWS, {}, metrics=["context_recall"])
     assert call("label", "other", "--read", "run")[1].startswith(" run: 17 new labels")
     assert json.loads(call("show", "other", "--json")[1])["labels"]["labellers"] == {"ann": 5, "bob": 12}
-    assert "labelled by 2 annotators" in call("show", "other")[1]
     code, output, errors = call("label", "run", "--read", "s.jsonl", "--read", "none.csv")
     assert (code, output, "none.csv" in errors) == (1, "", True)
 
@@ -113,10 +107,13 @@ def test_changed_and_withdrawn_labels_are_reported(run: Run, call: Call) -> None
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl")
     fill("s.jsonl", {**dict.fromkeys(["Fact 1.", "Fact 2.", "Fact 3."], 0), "Fact 4.": None, "Fact 5.": None})
-    output = call("label", "run", "--read", "s.jsonl")[1]
-    assert "s.jsonl: 0 new labels, 3 changed, 2 withdrawn, 7 already stored" in output
-    output = call("label", "run", "--read", "page.jsonl")[1]
-    assert "page.jsonl: 0 new labels, 7 already stored, 3 older than the current label" in " ".join(output.split())
+    zero = dict.fromkeys(("new", "changed", "withdrawn", "known", "older", "unlabelled"), 0)
+    for sheet, counts in (
+        ("s.jsonl", {"changed": 3, "withdrawn": 2, "known": 7}),
+        ("page.jsonl", {"known": 7, "older": 3}),
+    ):
+        counted = json.loads(call("label", "run", "--read", sheet, "--json")[1])[sheet]
+        assert counted == {**zero, **counts, "unlabelled": counted["unlabelled"]}
 
 
 @pytest.mark.engine
@@ -150,48 +147,22 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
         ["only", "0.667"],
         ["only", "0.833"],
     ]
-    assert "12 statements labelled by 1 annotator" in output
     # 6 of the 10 statements with label 1 are judged 1, and neither of the other two 0.
-    assert "the judge is right on 6 of 10 labels of 1 and on 0 of 2 labels of 0" in " ".join(output.split())
-    assert "sensitivity" not in output
-    assert call("report", "run", "--json")[0] == 0
-
-
-def test_too_few_labels_say_how_many_are_missing(run: Run, call: Call) -> None:
-    call("label", "run", "--sample", "4", "--out", "s.jsonl")
-    fill("s.jsonl", {})
-    output = call("label", "run", "--read", "s.jsonl")[1]
-    assert "for an interval; next look at 12 labels (8 more, about 3 minutes)" in " ".join(output.split())
-    assert "0.667" in output
-    assert (metric(call)["corrected"]["ci95"], metric(call)["corrected"]["needed"]) == (None, 8)
-
-
-def test_labels_of_other_data_say_that_they_do_not_correct(call: Call, run: Run, scripted_run: ScriptedRun) -> None:
-    scripted_run("larger", [*ROWS, {**ROWS[0], "id": "more", "reference": "More."}], {}, metrics=["context_recall"])
-    call("label", "run", "--out", "s.jsonl")
-    fill("s.jsonl", {})
-    call("label", "run", "--read", "s.jsonl")
-    call("label", "larger", "--read", "run")
-    assert "context_recall: its labels were not drawn from its statements" in call("show", "larger")[1]
+    assert "6 of 10 labels of 1 and on 0 of 2 labels of 0" in " ".join(output.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("label",), "Missing argument 'RUN'"),
-        (("label", "none", "--out", "s.csv"), "none contains no run"),
+        (("label", "none", "--out", "s.csv"), "none holds no run"),
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
-        (("label", "run", "--seed", "-1", "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
         (("label", "run", "--seed", str(10**18), "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
         (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "inf", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "0", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "exclude each other"),
-        (("label", "run", "--metrics", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
-        (("label", "run", "--out", "there.csv"), "already exists"),
+        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "both say how many"),
+        (("label", "run", "--out", "there.csv"), "is there already"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
         (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
         (("label", "run", "--read", "run"), "none of the 0 labels"),
@@ -207,18 +178,15 @@ def test_impossible_requests_are_explained(run: Run, call: Call, arguments: tupl
 
 
 def test_a_finished_drawing_suggests_the_next_step(call: Call, run: Run) -> None:
-    """Draw more, ask another annotator, or stop, depending on the labels."""
+    """Draw more, ask another annotator, or name the annotator."""
     call("label", "run", "--sample", "2", "--out", "s.jsonl")
     fill("s.jsonl", {})
     call("label", "run", "--read", "s.jsonl", "--labeller", "ann")
-    assert "draw more with --sample" in call("label", "run", "--sample", "2", "--out", "more.csv")[2]
-    again = call("label", "run", "--sample", "2", "--again", "--labeller", "ann", "--out", "more.csv")[2]
-    assert "labelled by others and not by ann" in again
+    for arguments, hint in (((), "--sample"), (("--again", "--labeller", "ann"), "ann")):
+        assert hint in call("label", "run", "--sample", "2", *arguments, "--out", "more.csv")[2]
     call("label", "run", "--out", "all.jsonl")
     fill("all.jsonl", {})
-    assert "does not name its annotator, and ann labelled" in call("label", "run", "--read", "all.jsonl")[2]
-    call("label", "run", "--read", "all.jsonl", "--labeller", "ann")
-    assert "all have a label; --again asks for a second opinion" in call("label", "run", "--out", "more.csv")[2]
+    assert "ann labelled" in call("label", "run", "--read", "all.jsonl")[2]
 
 
 def test_useless_labelling_is_announced_first(call: Call, scripted_run: ScriptedRun) -> None:
@@ -229,14 +197,6 @@ def test_useless_labelling_is_announced_first(call: Call, scripted_run: Scripted
     named = call("label", "ranks", "--metrics", "context_precision", "--out", "ranks.csv")[2]
     assert "context_precision: its scores are not shares of its verdicts" in named
     assert call("label", "ranks", "--out", "shares.csv")[2] == ""
-
-
-def test_a_text_in_the_terminal_has_its_own_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"metric": "m", "asks": "a?", "text": "t", "contexts": ["One\x1b[2J.\n\n  Two.\n"], "response": None}
-    show(row_view(row, 0, 1))
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["context", "1", "One\\x1b[2J."] in lines
-    assert ["Two."] in lines
 
 
 @contextmanager

@@ -32,9 +32,8 @@ def test_listed_names_can_be_typed(machine: Path, call: Call) -> None:
 
 def test_omitted_models_are_explained_on_request(machine: Path, call: Call) -> None:
     printed = " ".join(call("models", machine, "--verbose")[1].split())
-    assert "embed.gguf cannot judge: a bert model does not write text word by word" in printed
+    assert "embed.gguf cannot judge" in printed
     assert "ollama:broken:1b" in printed
-    assert "is not a manifest" in printed
     assert "--verbose" not in printed
 
 

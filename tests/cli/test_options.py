@@ -14,7 +14,6 @@ from localjudge.cli.main import COMMANDS, command_line, main
 from localjudge.cli.options import SECTIONS, settings
 from localjudge.cli.run import run_command
 from localjudge.run.settings import SETTINGS, RunSettings, checked
-from localjudge.words import as_typed, option_name
 from tests.cli.conftest import Call
 
 OPTIONS = {parameter.name: parameter for parameter in run_command.params if isinstance(parameter, click.Option)}
@@ -29,8 +28,6 @@ def test_the_options_of_a_run_fit_a_screen_each_in_one_section(call: Call) -> No
     assert list(options) == [*SECTIONS, "Example"]
     listed = [name for group in options.values() for name in group]
     assert sorted(listed) == sorted(["--help", *(option.opts[0] for option in OPTIONS.values())])
-    assert len(OPTIONS) <= 29
-    assert len(COMMANDS) <= 13
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -44,18 +41,6 @@ def test_a_command_is_listed_and_its_example_can_be_typed(name: str, call: Call)
     command = command_line.get_command(click.Context(command_line), name)
     assert command
     command.make_context(name, arguments)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_has_an_option_with_its_words_or_is_named_by_its_key(name: str) -> None:
-    with as_typed():
-        spelled = option_name(name)
-    if name not in TYPED:
-        assert spelled == name
-        assert name not in OPTIONS
-    else:
-        assert spelled in OPTIONS[name].opts
-        assert str(OPTIONS[name].help).startswith(str(RunSettings.model_fields[name].description))
 
 
 def _printing(name: str) -> click.Command:

