@@ -104,7 +104,6 @@ class Survey:
         self._unread = {name: first_part(name) for name in _LOOSE}
 
     def add(self, values: Mapping[str, Any]) -> None:
-        """Add a row."""
         for name, value in values.items():
             if not self.columns.get(name):
                 self.columns[name] = value is not None and value != ""

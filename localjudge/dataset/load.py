@@ -83,12 +83,10 @@ class Dataset:
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """The samples, read from disk at each access."""
         return Column(self.table, "content", Sample.model_validate_json)
 
     @property
     def extras(self) -> Sequence[dict[str, Any]]:
-        """Columns of each sample that are not fields."""
         return Column(self.table, "extras", json.loads)
 
     @cached_property
@@ -104,7 +102,6 @@ class Dataset:
 
     @property
     def mapping(self) -> Resolved:
-        """Our field -> their column, with the source if sources differ."""
         merged = {}
         for field in ALIASES:
             pairs = zip(self.sources, self.mappings, strict=True)

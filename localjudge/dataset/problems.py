@@ -42,12 +42,10 @@ def has_value(row: Mapping[str, Any], name: str) -> bool:
 
 
 def reaches_inside(name: str) -> bool:
-    """Return whether a name reaches into an object or list."""
     return "." in name or _EACH in name
 
 
 def first_part(name: str) -> str:
-    """Return the column that a name reaches into."""
     return name.partition(".")[0].partition(_EACH)[0]
 
 
@@ -100,7 +98,6 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 def reason(error: Exception) -> str:
-    """Return why a text is not valid JSON."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (column {error.colno})"
     return "values nested too deep" if isinstance(error, RecursionError) else str(error)
@@ -136,7 +133,6 @@ def describe(value: Any) -> str:
 
 
 def shown(name: str) -> str:
-    """Shorten and escape a name for display."""
     return _shortened(name if name.isprintable() else repr(name)[1:-1])
 
 
@@ -171,7 +167,6 @@ class Problem(Record):
 
     @classmethod
     def at(cls, place: Place, field: str | None, value: str, expected: str) -> "Problem":
-        """Create a problem, with an escaped field name."""
         return cls(place=str(place), field=field and shown(field), value=value, expected=expected)
 
     def __str__(self) -> str:
@@ -188,7 +183,6 @@ class Problems:
         self._rows: Counter[tuple[str, ...]] = Counter()
 
     def add_row(self, problems: list[Problem]) -> None:
-        """Count one bad row with all its problems."""
         self.bad_rows += 1
         self.count += len(problems)
         causes: dict[tuple[str, ...], Problem] = {}
@@ -205,7 +199,6 @@ class Problems:
 
     @property
     def lines(self) -> list[str]:
-        """One line for each of the first causes."""
         lines = []
         for cause, problems in self._examples.items():
             more = self._rows[cause] - len(problems)
@@ -215,7 +208,6 @@ class Problems:
         return [*lines, f"... and {self._unlisted} more"] if self._unlisted else lines
 
     def error(self, summary: str, hint: str) -> DataError:
-        """Return an error with these lines."""
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
 
 
@@ -233,7 +225,6 @@ _TO_UTF8 = " (to convert a file: iconv -f WINDOWS-1252 -t UTF-8)"
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
-    """Return Unicode text, or None for null. Report anything else."""
     if isinstance(value, str):
         return value if check_writable(value, field, report) else None
     if value is not None:

@@ -96,7 +96,6 @@ Split = Callable[[Any, Place, str], Any]
 
 
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
-    """Return a row for an object, or a problem."""
     if isinstance(value, Mapping):
         return RawRow(place, value)
     return Problem.at(place, None, describe(value), ROW)
@@ -185,7 +184,6 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
 
 
 def says_nothing(value: Any) -> bool:
-    """Return whether the value is a placeholder for a missing one."""
     return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
 
 
@@ -362,7 +360,6 @@ _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
-    """Replace a conversation by its last turn. Return None without one."""
     for name in [column] if column else (*ALIASES["user_input"], *LOOSE_NAMES["user_input"]):
         value = lookup(values, name)
         if isinstance(value, str):

@@ -163,7 +163,6 @@ class SampleTable:
         return None
 
     def complete_ids(self) -> None:
-        """Resolve collisions of generated ids after all rows are added."""
         numbers: Counter[str] = Counter()
         rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
         update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
@@ -189,13 +188,11 @@ class SampleTable:
         return part
 
     def sample_at(self, position: int) -> Sample:
-        """Return the sample at this position."""
         with in_temporary_file():
             query = "SELECT content FROM sample WHERE position = ?"
             return Sample.model_validate_json(self._database.execute(query, (position,)).fetchone()[0])
 
     def rows(self) -> Iterator[SampleRow]:
-        """Yield every row."""
         return map(SampleRow._make, self._select("position, id, content, extras"))
 
     @property
@@ -205,7 +202,6 @@ class SampleTable:
 
     @property
     def without_text(self) -> frozenset[FieldName]:
-        """Fields of contexts with ids but no texts."""
         return frozenset(field for field, has_text in self.has_text.items() if not has_text)
 
     @property
@@ -288,7 +284,6 @@ def _jsonable(value: Any, levels: int) -> Any:
 
 @contextmanager
 def in_temporary_file() -> Iterator[None]:
-    """Convert errors of the temporary file to OutOfResource."""
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:

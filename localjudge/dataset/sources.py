@@ -56,7 +56,6 @@ class OpenSource(NamedTuple):
 
     @property
     def encoding(self) -> str:
-        """Encoding given by the byte-order mark."""
         return next((encoding for mark, encoding in _MARKS.items() if self.head.startswith(mark)), "utf-8")
 
     @contextmanager
@@ -146,7 +145,6 @@ class Source:
 
 
 def shown_name(name: str) -> str:
-    """Return the name of a source as valid Unicode."""
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 

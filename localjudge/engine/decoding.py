@@ -140,14 +140,12 @@ class Constraints:
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
     def closing(self, choice: Choice) -> Choice:
-        """Restrict the choice to tokens that end a reason, if any."""
         closing = choice.legal & self._closing
         return choice._replace(legal=closing) if closing.any() else choice
 
     def _arrive(
         self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
     ) -> Position:
-        """Follow forced tokens to the next choice or the end."""
         try:
             forced = matcher.compute_ff_bytes().decode()
         except UnicodeDecodeError:  # within a character, of which the other bytes are chosen
@@ -283,7 +281,6 @@ class ConstrainedAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the answer is complete."""
         return self._position.choice is None
 
     @property
@@ -301,7 +298,6 @@ class ConstrainedAnswer:
         return max(self._grammar.reason_tokens - self._reason_tokens, 0)
 
     def is_legal(self, token: int) -> bool:
-        """Return whether the token is valid here."""
         return self._position.choice is not None and bool(self._position.choice.legal[token])
 
     def take(self, logits: NDArray[np.floating[Any]]) -> None:
@@ -444,7 +440,6 @@ class DecodingEngine(ABC):
 
     @property
     def stats(self) -> EngineStats:
-        """Work done since the engine was opened."""
         evaluated, seconds = self._evaluated
         return EngineStats(
             unique_tokens=self._unique,

@@ -9,14 +9,12 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def processor_name() -> str:
-    """Return the processor model, or "" if unknown."""
     lines = _lines("/proc/cpuinfo")
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, "" if lines else platform.processor())
 
 
 def machine() -> list[str]:
-    """Return architecture, host name and processor."""
     return [platform.machine(), platform.node(), processor_name()]
 
 
@@ -71,5 +69,4 @@ def _lines(file: str | Path) -> list[str]:
 
 
 def readable(count: int) -> str:
-    """Format bytes in MiB, or in GiB from 1 GiB."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

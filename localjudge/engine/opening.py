@@ -14,7 +14,6 @@ ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.model", "llg
 
 
 def names_a_server(judge: str) -> bool:
-    """Return whether the judge's name is a server address."""
     return judge.lower().startswith(("http://", "https://"))
 
 

@@ -214,5 +214,4 @@ class InspectableEngine(ReadableEngine, Protocol):
 
 
 def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:
-    """Return whether the engine has a local, tested model."""
     return "self_check" in engine.identity

@@ -23,7 +23,6 @@ if sys.platform != "win32":
 
 
 def main() -> None:
-    """Render the request on standard input."""
     request = json.load(sys.stdin)
     limits = request.pop("limits")
     if sys.platform != "win32":

@@ -59,7 +59,6 @@ class ChatTemplate(NamedTuple):
 
     @property
     def without_ends(self) -> ChatEnds:
-        """Template for conversations only, which may need arguments."""
         digest = hashlib.sha256(self.template.encode("utf-8", "surrogatepass")).hexdigest()
         return ChatEnds("", "", digest, self.conversation)
 
@@ -172,7 +171,6 @@ class TokenTable(NamedTuple):
 
 
 def is_reserved(literal: bytes, *, control: bool) -> bool:
-    """Return whether a special token's literal differs from normal text."""
     return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
 
 
@@ -198,7 +196,6 @@ class Vocabulary:
         self._marker_literals = _any_of({marker.encode() for marker in self.turn_markers})
 
     def trusted(self, text: str) -> list[int]:
-        """Tokenize our text. Literals of control tokens become these tokens."""
         tokens: list[int] = []
         for part in self._literals.split(text.encode()):
             tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
@@ -228,12 +225,10 @@ class Vocabulary:
         return bool(self._literals.search(data) or self._marker_literals.search(data))
 
     def decode(self, tokens: list[int]) -> bytes:
-        """Return the bytes of the tokens."""
         return b"".join(self.pieces[token] for token in tokens)
 
     @property
     def template(self) -> ChatTemplate | None:
-        """Chat template with the vocabulary's begin and end tokens."""
         ends = self.text_of(self.bos), self.text_of(self.eos)
         return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
 

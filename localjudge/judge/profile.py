@@ -127,7 +127,6 @@ class AnswerForm(Record):
         return self
 
     def grammar(self, name: str) -> Grammar:
-        """Build the grammar of these answers."""
         before, after = map(_literal, self.form.split(_VERDICT))
         verdict = "|".join(map(_literal, self.labels))
         return Grammar(name=name, pattern=f"{before}({verdict}){after}", labels=self.labels)
@@ -154,14 +153,12 @@ class Example(Record):
 
     @property
     def tasks(self) -> tuple[Attribution, ...]:
-        """One task per statement."""
         spans = enumerate(Span.whole(entry.statement) for entry in self.classifications)
         units = (Unit(kind="statement", index=index, source="reference", span=span) for index, span in spans)
         return tuple(Attribution(unit=unit, contexts=self.contexts, user_input=self.question) for unit in units)
 
     @property
     def answer(self) -> str:
-        """The answer as JSON without white space."""
         entries = [entry.model_dump() for entry in self.classifications]
         return json.dumps({_STATEMENTS: entries}, ensure_ascii=False, separators=(",", ":"))
 
@@ -202,12 +199,10 @@ class TaskPrompt(Record):
 
     @property
     def is_conversation(self) -> bool:
-        """Whether the prompt has roles."""
         return any(node.role for node in self.node)
 
     @property
     def places(self) -> set[str]:
-        """Names of the placeholders."""
         return {name for node in self.node for _, name in PLACE.findall(node.text)}
 
     @model_validator(mode="after")
@@ -239,7 +234,6 @@ class PromptProfile(Record):
 
     @property
     def converses(self) -> bool:
-        """Whether every task is a conversation."""
         return all(task.is_conversation for task in self.tasks.values())
 
     @model_validator(mode="after")
@@ -253,7 +247,6 @@ class PromptProfile(Record):
 
 
 def task_name(task: Task) -> str:
-    """Return the name of a task's prompt file."""
     if isinstance(task, Relevance):
         return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
     if isinstance(task, CustomQuestion):
@@ -289,12 +282,10 @@ def _text_of(file: Path) -> str:
 
 
 def bundled() -> list[str]:
-    """Return the names of the bundled profiles."""
     return sorted(path.parent.name for path in _BUNDLED.glob("*/profile.toml"))
 
 
 def read_profile(profile: object) -> object:
-    """Read a user's profile folder. Returns other values unchanged."""
     if not isinstance(profile, str | Path) or str(profile) in bundled():
         return profile
     folder = Path(profile).expanduser()
@@ -302,7 +293,6 @@ def read_profile(profile: object) -> object:
 
 
 def no_profile(name: str) -> InputError:
-    """Return the error for an unknown profile."""
     return InputError(
         f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
     )

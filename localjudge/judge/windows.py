@@ -55,7 +55,6 @@ class Windows:
         return (self._window_of_unit(task) if isinstance(task, Relevance) else Window(task, None),)
 
     def _far_too_long(self, task: Task) -> bool:
-        """Return whether the latest contexts, already counted, are too long."""
         if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
         alone = self._cost(_beside(task, ()))

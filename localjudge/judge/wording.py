@@ -112,7 +112,6 @@ class PromptWriter:
         }
 
     def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
-        """Return the identity with hashes of these special tasks."""
         asked = {
             name: {"sha256": self._profile.special[name], "grammar_sha256": _digest(self._answer_shape(name))}
             for name in sorted(special_tasks)
@@ -121,19 +120,16 @@ class PromptWriter:
         return self.identity | ({"special_tasks": asked} if asked else {})
 
     def unsupported(self, tasks: Iterable[str]) -> list[str]:
-        """Return the tasks without a prompt in the profile."""
         return sorted(set(tasks) - self._profile.tasks.keys())
 
     @property
     def why_not_asked(self) -> str:
-        """Reason for unsupported tasks."""
         if not self._profile.instructions:
             return "it does not read instructions"
         words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
         return f"its prompt profile {self._profile.name!r} has words for {words} alone"
 
     def has_words_for(self, task: Task) -> bool:
-        """Return whether the profile has a prompt for the task."""
         return task_name(task) in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
@@ -233,7 +229,6 @@ def _digest(shape: Sequence[Grammar]) -> str:
 
 
 def _join(*pieces: Piece) -> Node:
-    """Merge adjacent trusted pieces, which are tokenised together."""
     joined: list[Piece] = []
     for piece in pieces:
         if joined and joined[-1].trusted and piece.trusted:
@@ -248,7 +243,6 @@ _RoledNode = tuple[str | None, Node]
 
 
 def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[_RoledNode]:
-    """Return the nodes for tasks with the same contexts and question."""
     task = tasks[0]
     texts, contexts = _texts(task), () if isinstance(task, Usefulness | Refusal) else task.contexts
     examples = task.examples if isinstance(task, CustomQuestion) else ()
@@ -333,7 +327,6 @@ def _fill(template: str, texts: Mapping[str, str]) -> Node:
 
 @lru_cache(maxsize=_KEPT)
 def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
-    """Fill a template. Cached, as questions of a sample share nodes."""
     literals, places, tags = _parse(template)
     inside = _as_read("\n".join(dict.fromkeys(texts))) if tags else ""
     fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number

@@ -52,7 +52,6 @@ def stored_keys(path: Path) -> list[str]:
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
-    """Return the sample with this id, or None."""
     with reading(path) as reader:
         rows = reader.rows(tuple[str], "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (checked_json(Sample, content, path) for (content,) in rows)
@@ -93,7 +92,6 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-    """Return the stored answers to the requests with these keys."""
     with reading(path) as reader:
         return reader.answers_by(keys)
 

@@ -71,7 +71,6 @@ class OtherRun:
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the run's answers by key."""
         answers = stored_answers(self._store, keys)
         return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
 
@@ -80,7 +79,6 @@ class OtherRun:
 
 
 def cache_file() -> Path:
-    """Return the path of the cache."""
     return resources.state_directory() / "answers" / "answers.sqlite"
 
 
@@ -117,7 +115,6 @@ class AnswerCache:
         self._connection.execute(_SCHEMA)
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """Return the cached answers by key."""
         by_hash = {self._hash(key): key for key in keys}
         answers: dict[str, Answer] = {}
         with self._forgiving():
@@ -134,7 +131,6 @@ class AnswerCache:
             self._write()
 
     def close(self) -> None:
-        """Write pending answers."""
         self._write()
         self._connection.close()
 

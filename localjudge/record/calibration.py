@@ -86,7 +86,6 @@ class Calibration(Record):
 
     @property
     def sha256(self) -> str:
-        """Checksum of everything that can affect a run."""
         unsigned = {"name", "created", "worth", "seconds_per_verdict", "fit_for"}
         return canonical_sha256(self.model_dump(mode="json", exclude=unsigned))
 
@@ -129,7 +128,6 @@ def calibration_file(name: str) -> Path:
 
 
 def saved_calibrations() -> list[str]:
-    """Return the names of saved calibrations."""
     return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
 
 

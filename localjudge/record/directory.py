@@ -71,7 +71,6 @@ def refuse_irregular(path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file."""
     with open_regular(path) as file:
         content = file.read(MOST_BYTES_OF_OBJECT + 1)
     if len(content) > MOST_BYTES_OF_OBJECT:
@@ -80,7 +79,6 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
-    """Parse a JSON object."""
     try:
         value = _DECODER.decode(content.decode() if isinstance(content, bytes) else content)
     except (ValueError, RecursionError) as error:
@@ -104,7 +102,6 @@ def placed_rows(
 
 
 def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
-    """Parse a line of JSON as a row."""
     if len(line) > MOST_BYTES_OF_VALUE:
         raise too_much(where, f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
     try:
@@ -124,7 +121,6 @@ def validated(kind: type[_Model], value: Any, where: str) -> _Model:
 
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:
-    """Return the error for content beyond a limit."""
     return RunDirectoryError(f"{where} exceeds the limit of {bound}", hint="is it the file of a run?")
 
 
@@ -173,17 +169,14 @@ class RunDirectory:
             part.finish(durable=durable)
 
     def remove(self, name: str) -> None:
-        """Remove the file if it exists."""
         with _translated_errors(self.path):
             (self.path / name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the lock."""
         os.close(self._lock)
 
 
 def part_path(file: Path) -> Path:
-    """Return the path of the incomplete file."""
     return file.with_name(f"{file.name}{_PART}")
 
 
@@ -210,7 +203,6 @@ class PartFile:
             self._file.flush()
 
     def finish(self, *, durable: bool = True) -> None:
-        """Replace the file with the written content."""
         with _translated_errors(self._name.parent):
             if durable:
                 os.fsync(self._file.fileno())

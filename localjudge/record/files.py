@@ -64,7 +64,6 @@ class MetricSummary(Record, extra="ignore"):
 
     @property
     def interval(self) -> "Interval | None":
-        """The mean with its interval, or None without a mean."""
         from localjudge.stats.interval import Interval
 
         if self.mean is None:
@@ -104,7 +103,6 @@ class Summary(Record, extra="ignore"):
     """Sample size and reason of an early stop, or `ALL_JUDGED`; None if the run could not stop early."""
 
     def threshold_of(self, metric: str) -> float:
-        """Return the lowest probability of a verdict 1 of the metric."""
         return self.thresholds.get(metric, self.threshold)
 
     @property
@@ -138,7 +136,6 @@ class Totals:
         self.samples = 0
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
-        """Add all evaluations of some samples."""
         ids = set()
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
@@ -152,11 +149,9 @@ class Totals:
 
     @property
     def metrics(self) -> dict[str, MetricSummary]:
-        """Return the summary of each metric."""
         return {name: totals.summary() for name, totals in self._metrics.items()}
 
     def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
-        """Return the summary of all added evaluations."""
         return Summary(
             signature=signature,
             threshold=self._rule.threshold,
@@ -254,7 +249,6 @@ class ResultFiles:
         self._parts = {name: PartFile(directory.path / name) for name in ROW_FILES}
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Write the rows of some samples."""
         for name, lines in row_lines(evaluations).items():
             self._parts[name].write(lines)
         so_far = RowsSoFar(sizes={name: part.size for name, part in self._parts.items()})
@@ -274,7 +268,6 @@ class ResultFiles:
         return manifest
 
     def close(self) -> None:
-        """Stop writing."""
         for part in self._parts.values():
             part.close()
 
@@ -291,7 +284,6 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 
 
 def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
-    """Return the lines of each row file by name."""
     return {
         SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
         VERDICTS: (json_line(vars(row)) for row in verdict_rows(evaluations)),

@@ -65,7 +65,6 @@ class LabelRow(Record):
 
     @property
     def moment(self) -> datetime:
-        """Time of the decision."""
         return datetime.fromisoformat(self.when)
 
 

@@ -73,16 +73,13 @@ class AsWritten(Record, extra="allow", strict=True):
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON values of this part."""
         return self.model_dump(mode="json")
 
     def changed(self, **values: Any) -> Self:
-        """Return a copy with other values."""
         return type(self)(**{name: getattr(self, name) for name in self._names} | values)
 
 
 def host() -> dict[str, Any]:
-    """Describe machine and interpreter."""
     return {**platform.uname()._asdict(), "processors": os.cpu_count(), "python": platform.python_version()}
 
 
@@ -100,11 +97,9 @@ class EngineIdentity(AsWritten):
 
     @property
     def is_unproved(self) -> bool:
-        """Whether the model is known only by name, without a checksum."""
         return self.model is not None and self.model_sha256 is None
 
     def card(self, name: str) -> JudgeCard:
-        """Describe the judge in results. A packaged caution precedes the user's."""
         sha256 = str(self.model_sha256)
         model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
         return JudgeCard(
@@ -127,7 +122,6 @@ class PromptsIdentity(AsWritten):
 
     @property
     def of_answers(self) -> dict[str, Any]:
-        """Return the part that can change an answer."""
         return {name: value for name, value in self.as_json.items() if name != "special_tasks"}
 
 
@@ -161,7 +155,6 @@ class JudgeIdentity(AsWritten):
         rule: VerdictRule,
         calibrations: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Build the identity of an engine with these prompts."""
         values: dict[str, Any] = {
             "engine": engine,
             "judge": prompts,
@@ -188,7 +181,6 @@ class JudgeIdentity(AsWritten):
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
 
     def measured(self, metric: Metric) -> dict[str, Any]:
-        """Return everything that determines answers to the metric's question."""
         special = self.judge.special_tasks
         words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
         # A criterion of the same name may differ.
@@ -207,7 +199,6 @@ class DataIdentity(AsWritten):
 
     @classmethod
     def of(cls, sha256: str, rows: int, groups: Mapping[str, str] | None, largest_draw: int | None = None) -> Self:
-        """Build the identity of samples with this fingerprint."""
         clusters = None if groups is None else canonical_sha256(groups)
         drawn = {} if largest_draw is None else {"largest_draw": largest_draw}
         return cls(sha256=sha256, rows=rows, clusters_sha256=clusters, **drawn)
@@ -301,24 +292,20 @@ class Manifest(Record):
 
     @classmethod
     def of(cls, judge: JudgeIdentity, data: DataIdentity, environment: Mapping[str, Any]) -> Self:
-        """Build and sign a manifest."""
         validated = Environment.model_validate(environment)
         return cls(signature=signature(judge, data), judge=judge, data=data, environment=validated)
 
     @property
     def card(self) -> JudgeCard:
-        """The judge's description."""
         engine = self.judge.engine
         return engine.card(engine.model or Path(self.environment.judge or engine.engine).stem)
 
     @property
     def whole_data(self) -> DataIdentity:
-        """The data from which the samples were drawn."""
         return self.environment.drawn_from or self.data
 
     @property
     def sampling(self) -> Sampling:
-        """How the samples were chosen."""
         data, environment = self.data, self.environment
         return Sampling.of(environment.settings, data.rows, environment.samples_read, data.largest_draw)
 
@@ -330,12 +317,10 @@ class Manifest(Record):
 
     @property
     def criteria(self) -> dict[str, Criterion]:
-        """Criteria of the run by name."""
         return {criterion.name: criterion for criterion in self.environment.settings.criteria}
 
     @property
     def rubrics(self) -> frozenset[str]:
-        """Names of the metrics with levels as verdicts."""
         return rubrics(self.criteria.values())
 
     def metric(self, name: str) -> Metric:
@@ -343,7 +328,6 @@ class Manifest(Record):
         return self.criteria.get(name) or catalog.get(name)
 
     def with_environment(self, **more: Any) -> Self:
-        """Return a copy with other environment values."""
         return self.model_copy(update={"environment": self.environment.changed(**more)})
 
     def refuse_other_run(self, directory: Path, existing: "Manifest") -> None:
@@ -363,5 +347,4 @@ def finished_part(manifest: Manifest | None) -> dict[str, Any]:
 
 
 def signature(judge: JudgeIdentity, data: DataIdentity) -> str:
-    """Return the first digits of both checksums."""
     return f"judge:{canonical_sha256(judge.as_json)[:_DIGITS]}|data:{canonical_sha256(data.as_json)[:_DIGITS]}"

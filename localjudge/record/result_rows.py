@@ -105,7 +105,6 @@ VERDICT_ROWS = TypeAdapter(VerdictRow)
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
-    """Yield one row for each evaluation."""
     for sample_id, metric, outcome, _ in evaluations:
         match outcome:
             case Scored(value=value, detail=detail):
@@ -118,7 +117,6 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
 
 
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
-    """Yield one row for each judged unit."""
     for evaluation in evaluations:
         for position, (unit, verdict) in enumerate(evaluation.units):
             answer = verdict if isinstance(verdict, Verdict) else None
@@ -161,7 +159,6 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
 
 
 def json_line(values: Any) -> str:
-    """Format JSON values as one line including its end."""
     text = _LINE.encode(values)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 

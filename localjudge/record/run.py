@@ -150,7 +150,6 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def sampling(self) -> Sampling:
-        """How the samples were chosen."""
         return self.manifest.sampling
 
     @property
@@ -227,7 +226,6 @@ class Run(Mapping[str, MetricSummary]):
         return (row for row, _ in self.verdict_places())
 
     def iter_evaluations(self) -> Iterator[list[Evaluation]]:
-        """Yield the evaluations of each sample."""
         rows = evaluations_of(self.iter_scores(), self.iter_verdicts())
         return (list(of_sample) for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id))
 
@@ -240,7 +238,6 @@ class Run(Mapping[str, MetricSummary]):
         return stored_sample_at(self.directory / STORE, position)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield each sample's id and other columns."""
         return stored_extras(self.directory / STORE)
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
@@ -253,11 +250,9 @@ class Run(Mapping[str, MetricSummary]):
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
-        """Return the score rows of one sample."""
         return [row for row in self.iter_scores() if row.sample_id == sample_id]
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """Return the verdict rows of one sample."""
         return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
@@ -287,7 +282,6 @@ class Run(Mapping[str, MetricSummary]):
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
-        """All samples with their texts."""
         return tuple(self.iter_samples())
 
     def _rows(self, name: str, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
@@ -297,7 +291,6 @@ class Run(Mapping[str, MetricSummary]):
 
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
-        """The group of each sample by id, or None without groups."""
         return stored_clusters(self.directory / STORE)
 
 
@@ -310,7 +303,6 @@ def _runs_beside(path: Path) -> str:
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
-    """Create the error for a score without a stored sample."""
     problem = f"{run.directory / STORE} lacks the sample {excerpt(sample_id)} of {SCORES}"
     return RunDirectoryError(problem, hint="are both files of the same run?")
 

@@ -34,13 +34,11 @@ class Sampling(Record):
 
     @classmethod
     def of(cls, settings: Record, samples: int, whole: int, largest_draw: int | None) -> Self:
-        """Return the sampling of a run with these settings."""
         chosen = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
         return cls(samples=samples, whole=whole, largest_draw=largest_draw, **chosen)
 
     @property
     def is_part(self) -> bool:
-        """Whether the data has more samples."""
         return self.samples != self.whole
 
     @property
@@ -50,7 +48,6 @@ class Sampling(Record):
 
     @property
     def by_groups(self) -> bool:
-        """Whether scores stopped a run that drew groups of samples."""
         return (self.largest_draw or 1) > 1
 
     def joined(self, other: "Sampling") -> "Sampling":

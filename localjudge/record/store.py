@@ -59,7 +59,6 @@ class RequestKeys:
 
     @property
     def shapes(self) -> Set[str]:
-        """Answer shapes of all keyed requests, as JSON."""
         return set(self._shapes.values())
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
@@ -71,7 +70,6 @@ class RequestKeys:
         return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
     def key_of(self, node_keys: Iterable[str], shape: str, entry: int) -> str:
-        """Return the key of a request with these nodes, root first."""
         return _sha256("|".join((self._engine, *node_keys, _sha256(shape), str(entry))))
 
 
@@ -112,7 +110,6 @@ class Reader:
             yield from self.rows(kind, f"{query} ({', '.join('?' * len(batch))})", batch)
 
     def answers_by(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """Return the stored answers to requests by key."""
         answers: dict[str, Answer | NoAnswer] = {}
         query = (
             "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id WHERE key IN"
@@ -128,7 +125,6 @@ class Reader:
 
 
 def checked_json(kind: type[_Value], text: str, path: Path) -> _Value:
-    """Parse the JSON of a column."""
     return _checked(kind, text, path, is_json=True)
 
 
@@ -305,12 +301,10 @@ class Store:
             self._connection.execute(query, (_LIST.encode(list(names)),))
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-        """Return the stored answers by key."""
         with self._translated_errors():
             return self._reader.answers_by(keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[TaskLink]) -> None:
-        """Store new questions by key, and the units that ask them."""
         put, query = self._connection.executemany, "SELECT key FROM request WHERE key IN"
         with self._transaction():
             stored = {key for (key,) in self._reader.rows_named(tuple[str], query, requests)}
@@ -327,7 +321,6 @@ class Store:
             put(_PUT_UNIT, ((storable(link.sample_id), *link[1:]) for link in askings))
 
     def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
-        """Store answers to added questions, with their origin if reused."""
         with self._transaction():
             self._connection.executemany(_PUT_ANSWER, starmap(_answer_row, answers.items()))
             if source is not None:
@@ -346,7 +339,6 @@ class Store:
             return dict(self._reader.rows(tuple[str, int], query))
 
     def close(self) -> None:
-        """Merge the write-ahead log into the file."""
         with self._translated_errors():
             self._connection.close()
 

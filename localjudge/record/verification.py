@@ -27,7 +27,6 @@ class VerifiedLabels(Record):
     when: str
 
     def begin(self, labels: LabelFile) -> bool:
-        """Return whether the labels begin with the verified rows."""
         return len(labels.rows) >= self.rows and (START, *labels.digests)[self.rows] == self.head
 
 

@@ -128,7 +128,6 @@ def _count(planned: Plan, judge: OpenJudge, earlier: Sequence[EarlierAnswers], p
 
 
 def _first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[TaskRef]:
-    """Return the tasks of the metrics' first round without asking them."""
     tasks: list[TaskRef] = []
 
     def note(asked: Sequence[TaskRef]) -> Sequence[Verdict | NoAnswer]:

@@ -163,7 +163,6 @@ class _Job:
         return replace(run, notes=tuple(progress.notes))
 
     def _begin(self, directory: RunDirectory, existing: manifests.Manifest | None) -> list[Session]:
-        """Record this process in the manifest and return all sessions."""
         session = Session(started=now(), finished=None, asked=None, effort=None)
         sessions = [*(existing.environment.sessions if existing else ()), session]
         manifest = existing.with_environment(sessions=sessions) if existing else self._manifest(sessions)
@@ -171,7 +170,6 @@ class _Job:
         return sessions
 
     def _resumed(self, store: Store, path: Path) -> dict[str, Any]:
-        """Count the stored answers, and the labels by annotator."""
         counts: dict[str, Any] = {}
         if answers := store.answer_count:
             self.progress.note(f"resuming: {numbered(answers, 'answer')} already stored")

@@ -116,7 +116,6 @@ def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | N
 
 
 def identity_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> JudgeIdentity:
-    """Return the judge's part of the signature."""
     rule, words = settings.rule_for(metrics), judge.judge.identity_for(special_tasks_of(metrics))
     engine, sentences = judge.engine.identity, settings.sentences.identity
     calibrations = {calibration.question: calibration.sha256 for calibration in settings.calibration}

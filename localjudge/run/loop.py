@@ -83,7 +83,6 @@ class Wording:
         return worded
 
     def _questions(self, tasks: Sequence[Task]) -> list[tuple[Question, ...]]:
-        """Return the questions of each task, one per window."""
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
             return [((self.keys.keyed(request), None),) for request in whole]
@@ -104,7 +103,6 @@ class Wording:
 
 
 def distinct(worded: Iterable[Worded]) -> dict[str, KeyedRequest]:
-    """Return the distinct requests by key."""
     return {keyed.key: keyed for questions in worded if isinstance(questions, tuple) for keyed, _ in questions}
 
 
@@ -257,7 +255,6 @@ class Blocks:
         self._share, self._certain, self._expected = 1.0, 0, 0
 
     def evaluations(self, samples: Sequence[Sample]) -> Iterator[list[Evaluation]]:
-        """Yield the evaluations of the samples in their order."""
         done = 0
         for block in blocks(samples):
             done += len(block)
@@ -269,7 +266,6 @@ class Blocks:
         return evaluate_samples(block, self.metrics, self._sentences, self.verdicts)
 
     def verdicts(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdict of each task."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         answers: dict[str, Answer | NoAnswer] = {}

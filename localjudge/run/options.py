@@ -79,5 +79,4 @@ class RunOptions(JudgeOptions, _Reusing, total=False):
 
 
 def named(options: Mapping[str, object]) -> dict[str, Any]:
-    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

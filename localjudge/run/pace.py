@@ -36,7 +36,6 @@ class Pace(Record):
 
 
 def pace_of(judge: OpenJudge, settings: RunSettings) -> Pace | None:
-    """Return the pace of the judge with these settings, or None."""
     return _read(_file_of(judge, settings))
 
 

@@ -109,13 +109,11 @@ class Plan(NamedTuple):
 
     @property
     def identity(self) -> DataIdentity:
-        """The data's part of the signature."""
         fingerprint, sampling = self.dataset.fingerprint, self.sampling
         return DataIdentity.of(fingerprint, sampling.samples, self.cluster_of, sampling.largest_draw)
 
     @property
     def sampling(self) -> Sampling:
-        """How the samples were chosen."""
         return Sampling.of(self.settings, len(self.dataset.samples), self.whole, self.stopped.largest_draw)
 
 
@@ -332,14 +330,12 @@ class NotedProgress:
         self.notes: list[str] = []
 
     def note(self, text: str, level: int = logging.INFO) -> None:
-        """Show a line, or log it without shown progress."""
         self.notes.append(text)
         self._progress.note(text)
         if isinstance(self._progress, Silence):
             _log.log(level, printable(text))
 
     def warn(self, text: str) -> None:
-        """Log a warning, also with shown progress."""
         self.notes.append(text)
         _log.warning(printable(text))
 

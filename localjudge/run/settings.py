@@ -176,12 +176,10 @@ class RunSettings(EngineSettings):
 
     @property
     def stops_by(self) -> str | None:
-        """The first setting that stops a run early, or None."""
         return next((name for name in settings_with("stops") if getattr(self, name)), None)
 
     @property
     def asking(self) -> Asking:
-        """How the judge is asked."""
         return Asking(self.profile, self.prompts, self.reasons, self.protocol)
 
     @property
@@ -196,7 +194,6 @@ class RunSettings(EngineSettings):
         return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
 
     def threshold_of(self, metric: str) -> float:
-        """Return the decision threshold of the metric."""
         thresholds = {calibration.question: calibration.threshold for calibration in self.calibration}
         return thresholds.get(question_of(metric) or "", self.threshold)
 
@@ -208,7 +205,6 @@ class RunSettings(EngineSettings):
 
     @property
     def engine(self) -> EngineSettings:
-        """The engine's settings."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
@@ -239,7 +235,6 @@ Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", 
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
-    """Return the names of the settings with this trait."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 

@@ -75,7 +75,6 @@ class BaselineScores:
         self.failed = Counter({metric: baseline.summary.metrics[metric].failed for metric in metrics})
 
     def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Add the scores of some samples."""
         for evaluation in evaluations:
             if evaluation.metric in self._scores:
                 place, outcome = self._places[evaluation.sample_id], evaluation.outcome
@@ -178,13 +177,11 @@ class Stopping:
             yield len(self.positions)
 
     def pilot(self, judging: Blocks) -> list[AimStatus]:
-        """Judge the first samples and return the status of each aim."""
         next((judged for judged in self.draws(judging) if judged >= min(_PILOT_SAMPLES, self._count)), None)
         judged = len(self.positions)
         return [aim._replace(needed=judged) if aim.decided else aim for aim in self.aim_statuses()]
 
     def aim_statuses(self) -> list[AimStatus]:
-        """Return the status of each gate and of each interval width."""
         width = self.plan.settings.width
         if width is None and not self._gates:
             return []
@@ -222,12 +219,10 @@ class Stopping:
         return math.ceil(scored * len(self.positions) / interval.n)
 
     def _is_time_over(self) -> bool:
-        """Return whether the next draw would exceed the budget."""
         passed = time.monotonic() - self._started
         return self._timed > 0 and passed * (1 + 1 / self._timed) > self._seconds
 
     def _in_words(self, statuses: Sequence[AimStatus], judged: int) -> str:
-        """Return the progress line for the aim furthest from a decision."""
         open_aims = [aim for aim in statuses if not aim.decided]
         left = self._count
         if self._timed and self._seconds < math.inf:

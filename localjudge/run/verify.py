@@ -60,7 +60,6 @@ class RowChange(Record):
 
     @classmethod
     def of(cls, task: TaskRef, old: Verdict | NoAnswer, new: Verdict | NoAnswer) -> "RowChange":
-        """Build the change between two verdicts on a task."""
         row = {name: getattr(task, name) for name in ("sample_id", "metric", "position")}
         for when, verdict in (("before", old), ("after", new)):
             row |= {when: getattr(verdict, "label", None), f"p_{when}": getattr(verdict, "p_yes", None)}
@@ -68,7 +67,6 @@ class RowChange(Record):
 
     @property
     def moved(self) -> bool:
-        """Whether the verdict changed."""
         return self.before != self.after
 
     @property

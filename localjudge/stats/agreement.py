@@ -43,7 +43,6 @@ def roc_auc(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = No
 
 
 def _shares(rows: tuple[Floats, Floats, Floats]) -> list[Floats]:
-    """Return the shares TP, FP, FN and TN."""
     y_true, decided, weight = rows
     cells = (y_true * decided, (1 - y_true) * decided, y_true * (1 - decided), (1 - y_true) * (1 - decided))
     return [(weight * cell).sum(axis=-1) / weight.sum(axis=-1) for cell in cells]

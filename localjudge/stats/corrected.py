@@ -69,7 +69,6 @@ class JudgedUnits(NamedTuple):
 
     @property
     def labelled(self) -> Flags:
-        """Mask of units with a human label."""
         return (self.drawn > 0) & ~self.certain
 
 
@@ -225,7 +224,6 @@ def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
 
 
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
-    """Return the weighted mean of each unit's stratum, 0 without weight."""
     total = _sums(weights, strata)
     means: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
     return means[strata]

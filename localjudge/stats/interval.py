@@ -61,7 +61,6 @@ class Interval(NamedTuple):
 
     @property
     def one_cluster(self) -> bool:
-        """Whether several samples form a single cluster, which gives no information."""
         return self.clusters == 1 < self.n
 
     @property
@@ -80,7 +79,6 @@ class Draws(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether every cluster is one sample."""
         return bool((self.sizes == 1).all())
 
 
@@ -229,7 +227,6 @@ class LabelledScores(NamedTuple):
     clusters: ArrayLike | None = None
 
     def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """Return labels, scores and weights, by default 1."""
         labels, scores = np.asarray(self.labels, dtype=np.float64), np.asarray(self.scores, dtype=np.float64)
         weights = np.ones(labels.shape) if self.weights is None else np.asarray(self.weights, dtype=np.float64)
         return labels, scores, weights

@@ -45,7 +45,6 @@ class SentenceRules:
         return self._last[1]
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the sentence starts."""
         text = doc.user_data.get(_SOURCE) or doc.text
         is_start = np.zeros(len(text) + 1, dtype=bool)
         is_start[[0, *self.starts(text)]] = True
@@ -62,7 +61,6 @@ class SteadyTokenizer:
         self._vocab = vocab
 
     def __call__(self, text: str) -> Doc:
-        """Tokenize a text. Eight or more punctuation characters become one token."""
         if not _UNBROKEN.search(text):
             doc = self._tokenizer(text)
         else:

@@ -142,7 +142,6 @@ class Conventions:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the languages with a word list, in alphabetical order."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml") if file.stem != ANY_LANGUAGE))
 
 
@@ -152,7 +151,6 @@ def _groups(language: str) -> dict[str, Any]:
 
 
 def words_of(language: str, group: str) -> frozenset[str]:
-    """Return the words of a group in a language file."""
     return frozenset(word for entry in _groups(language).get(group, ()) for word in entry["words"].split())
 
 

@@ -39,7 +39,6 @@ _BEFORE = 8  # characters before a number that may contain a comma or "and"
 
 
 def items(text: str, piece: TextPiece) -> Iterator[int]:
-    """Yield the offsets of list items in a piece."""
     yield from _bullets(text, piece)
     if dash := _FIRST_DASH.search(text, piece.start, piece.end):
         dashes = re.compile(rf"(?<=\s){re.escape(dash['dash'])}\s(?=[A-Z*])")
@@ -68,7 +67,6 @@ def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
 
 
 def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
-    """Yield the offsets of the items after a marker."""
     after = marker["after"]
     while (last := marker["number"]).isdecimal() or (len(last) == 1 and last not in "zZ"):
         number = str(int(last) + 1) if last.isdecimal() else chr(ord(last) + 1)

@@ -50,7 +50,6 @@ class _Stop(NamedTuple):
 
     @property
     def before_starter(self) -> bool:
-        """Whether the next word is a capitalised function word."""
         word = re.split(r"['’]", self.next, maxsplit=1)[0].lower()
         return self.before_capital and word in self.conventions.starters
 
@@ -341,7 +340,6 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
 
 
 def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
-    """Yield the sentence starts after stops in a piece."""
     begin, abbreviations = piece.start, conventions.user_abbreviations
     for match in pattern.finditer(text, piece.start, piece.end):
         if match.end() == piece.end:

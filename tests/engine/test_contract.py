@@ -1,5 +1,3 @@
-
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

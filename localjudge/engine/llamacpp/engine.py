@@ -69,7 +69,6 @@ class LlamaCppEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Everything that can change a logit."""
         check, model = self._loaded.self_check, self._loaded.model
         return {
             "engine": "llama.cpp",
@@ -92,7 +91,6 @@ class LlamaCppEngine(DecodingEngine):
         }
 
     def close(self) -> None:
-        """Free the context and the model."""
         self._cache.close()
         self._loaded.model.close()
 

@@ -217,7 +217,6 @@ _REFUSED = re.compile(
 
 
 def what_to_do() -> str:
-    """Return the hint for too little memory."""
     return (
         f"use a smaller model or quantisation, a shorter context ({option_name('n_ctx')}) or fewer layers on a GPU "
         f"({option_name('gpu_layers')}); or free memory, or raise its limit (ulimit -v, the container's or the job's)"
@@ -233,12 +232,10 @@ class MemoryNeed(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All bytes."""
         return sum(self)
 
 
 def context_for(model: Header, wanted: int | None) -> int:
-    """Return the context size in tokens, at most the model's own."""
     return min(wanted or _MAX_DEFAULT_CONTEXT, model.size("context_length"))
 
 
@@ -261,7 +258,6 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
 
 
 def beside_free(need: MemoryNeed, n_ctx: int) -> str:
-    """Format the needed and the free memory for a message."""
     free = hardware.available_bytes()
     room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
     return (

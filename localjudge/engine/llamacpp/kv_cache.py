@@ -32,7 +32,6 @@ class TokenRun(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Position after the tokens."""
         return self.position + len(self.tokens)
 
 
@@ -134,7 +133,6 @@ class KVCache:
         llama_cpp.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
-        """Free the memory."""
         llama_cpp.llama_batch_free(self._batch)
         llama_cpp.llama_free(self._context)
 

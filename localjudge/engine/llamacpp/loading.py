@@ -80,7 +80,6 @@ class SelfCheckResult(Record):
 
     @property
     def verdict(self) -> str:
-        """Result for the manifest."""
         if self.rewind_mode == "recompute":
             return "not forked"
         return "bit-identical" if self.difference == 0 else "within tolerance"
@@ -98,7 +97,6 @@ class LoadedModel(NamedTuple):
     self_check: SelfCheckResult
 
     def close(self) -> None:
-        """Free the memory."""
         self.model.close()
 
 

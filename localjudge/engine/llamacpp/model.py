@@ -79,7 +79,6 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def listen() -> None:
-    """Clear the captured log, and capture errors from now on."""
     llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
     _complaints.clear()
 
@@ -111,7 +110,6 @@ def _warn_of_fork() -> None:
 
 
 def build() -> EngineBuild:
-    """Return the llama.cpp build."""
     files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
     libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
     backends = tuple(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
@@ -129,7 +127,6 @@ class OpenModel:
     metadata: Mapping[str, str]
 
     def close(self) -> None:
-        """Free the memory."""
         llama_cpp.llama_model_free(self.pointer)
 
 

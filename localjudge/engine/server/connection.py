@@ -30,7 +30,6 @@ class ServerAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """Return the address as a judge's name."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
@@ -53,7 +52,6 @@ def is_loopback(address: ServerAddress) -> bool:
 
 
 def is_this_machine(numeric: str) -> bool:
-    """Return whether a numeric address belongs to this machine."""
     try:
         address = ip_address(numeric.partition("%")[0])
     except ValueError:
@@ -136,7 +134,6 @@ class ServerConnection:
         return value
 
     def close(self) -> None:
-        """Close the connection. The next request opens a new one."""
         if self._http is not None:
             self._http.close()
         self._http = None

@@ -57,17 +57,14 @@ class ServedModel(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Address of the server."""
         return str(self.address)
 
     @property
     def sha256(self) -> str | None:
-        """Checksum of the proved file."""
         return self.proved.file.sha256 if self.proved else None
 
     @property
     def profile(self) -> str | None:
-        """Registered profile of the proved file."""
         return self.proved.file.profile if self.proved else None
 
     @property
@@ -77,7 +74,6 @@ class ServedModel(NamedTuple):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Metadata of the proved file, or the model's name."""
         return self.proved.metadata if self.proved else {"general.name": self.name}
 
 
@@ -137,7 +133,6 @@ def read_model(connection: ServerConnection) -> ServedModel:
 
 
 def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedFile | None:
-    """Return the local file of this name if its sizes match."""
     path = Path(named)
     try:
         if not path.is_absolute() or not path.is_file():

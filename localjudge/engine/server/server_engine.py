@@ -145,7 +145,6 @@ class ServerEngine(DecodingEngine):
         yield from super().answers(requests)
 
     def close(self) -> None:
-        """Close the connection and the vocabulary."""
         self._undo.close()
 
     @property

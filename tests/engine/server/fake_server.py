@@ -4,7 +4,6 @@ The vocabulary has 256 bytes and three control tokens. The log probability of a 
 Cached prompt tokens are reported as llama-server reports them.
 """
 
-
 import hashlib
 import json
 import math
