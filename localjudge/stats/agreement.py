@@ -1,13 +1,9 @@
-"""Agreement of a judge with human labels, separately for its ranking, decisions and probabilities.
+"""Agreement of a judge with human labels: ranking, decisions and probabilities.
 
-    order          roc_auc                                    does 1 get higher scores than 0?
-    decisions      balanced_accuracy, cohen_kappa, bias       are the labels right?
-    probabilities  calibration_error, calibration_line        does 0.8 mean eight of ten?
-
-Every statistic takes human `labels` (n,) of 0 and 1, the judge's `scores` (probabilities of 1) or `decisions` (n,), and
-`weights`: (n,) with default 1, or (m, n) for m weightings of the same rows. Results have the shape of the weights
-without the last axis. All raise ValueError for no rows, unequal lengths or other labels, and DataError if labels of one
-kind make the statistic undefined. Results do not depend on the order of rows or the names of clusters.
+Statistics take human `labels` (n,) of 0 and 1, `scores` (probabilities of 1) or `decisions` (n,), and `weights` (n,),
+by default 1, or (m, n) for m weightings of the same rows. Results have the shape of the weights without the last axis.
+All raise ValueError for no rows, unequal lengths or other labels, and DataError if labels of one kind make the
+statistic undefined. The order of rows and the names of clusters do not matter.
 """
 
 from collections.abc import Iterable, Sequence
@@ -135,9 +131,8 @@ class CalibrationLine(NamedTuple):
 def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> CalibrationLine:
     """Return the logistic regression of the labels on the scores' logits. A slope below 1 means overconfident scores.
 
-    Raises DataError if one threshold separates the labels, or all scores are equal, because the likelihood then has no
-    maximum (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R. Cox (1958), Biometrika 45,
-    562-565.
+    Raises DataError if the likelihood has no maximum, because one threshold separates the labels or all scores are
+    equal (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10). Source: D. R. Cox (1958), Biometrika 45, 562-565.
     """
     y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
     clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
@@ -156,8 +151,8 @@ def calibration_line(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | 
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
     """Return logistic regressions (m, p) of labels (n,) on columns (p, n), one for each row of the weights (m, n).
 
-    Uses Newton's method from `start` (p,), and halves a step that would lower the likelihood. The regressions do not
-    depend on each other. Raises LinAlgError for linearly dependent columns.
+    Newton's method from `start` (p,), with halved steps where the likelihood would fall. Raises LinAlgError for
+    linearly dependent columns.
     """
     lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
@@ -188,7 +183,6 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
 
 
 def _sums(values: Floats, group: Indices) -> Floats:
-    """Return the sums of values (..., n) by non-empty group, in order of group number."""
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     # `take` keeps the values of one weighting contiguous, so the order of addition is the same for any m.
@@ -235,8 +229,8 @@ def best_threshold(rows: LabelledScores) -> float:
 def held_out_decisions(rows: LabelledScores) -> tuple[Floats, tuple[float, ...]]:
     """Return the decision on each row (n,) by the threshold of the other folds, and the threshold of each fold.
 
-    A threshold is too optimistic on the labels that chose it (M. Stone (1974), JRSS B 36, 111-147). Folds are random
-    sets of clusters. Raises DataError for a single cluster, and like `best_threshold`.
+    Folds are random sets of clusters. Raises DataError for a single cluster, and like `best_threshold`. Source: M.
+    Stone (1974), JRSS B 36, 111-147.
     """
     labels, scores, weights = rows.arrays()
     groups = canonical_groups([labels, scores, weights], rows.clusters)

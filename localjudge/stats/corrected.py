@@ -1,31 +1,13 @@
 """Prediction-powered means: a judge's mean corrected by human labels of some units, and how to draw these units.
 
-A metric's mean over N samples is a weighted sum of labels, with the weight w = 1 / (m N) for a unit of a sample with m
-units. L is the judge's label, H the human label:
+With weights w = 1 / (m N) for the m units of each of N samples, the judge's labels L and the human labels H:
 
-    judged     p     = sum w L        over all units
     truth      theta = E[sum w H]     the human mean for samples from the same population
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
-A labelled unit drawn with probability pi represents w / pi (Horvitz and Thompson, 1952), scaled to the known total of
-its stratum (Hajek, 1971). Strata group similar p_yes. lambda, in [0, 1], is the slope of H on L within the strata
-("power tuning"). With L = 0 and one stratum the estimate is the labels-only mean.
-
-To first order the estimate is a sum over independent clusters (a sample, or a group of samples). A unit contributes w
-(lambda L + mean q), with q = H - lambda L and the mean of its stratum. A labelled unit adds v (q - mean q). The
-variance is the sum of squares (S. L. Lohr, 2022, Sampling, 9.3), plus one more labelled unit that the judge gets wrong
-with probability 1/2, to allow for unseen errors. Student's t has as many degrees of freedom as labelled clusters minus
-strata. Limits are on the logit scale, because means near 0 and 1 are skewed.
-
-Units are drawn with probability proportional to w sqrt(p (1 - p)), with p moved a tenth of the way from p_yes to 1/2
-because a confident judge may be wrong (T. Zrnic and E. J. Candes, 2024, arXiv:2403.03208). They are arcs of these
-lengths on a circle, similar ones adjacent. Points spaced by the golden ratio from a random start select the arcs that
-they hit. Any number of them is a systematic sample (W. G. Madow, 1949, Annals of Mathematical Statistics 20, 333-354),
-so labelling may stop or continue at any time.
-
-`scripts/coverage-table --corrected` shows the coverage of the intervals and the number of labels saved. Sources: A. N.
-Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; C.-E. Sarndal, B. Swensson and J.
-Wretman (1992), Model Assisted Survey Sampling, 3.6, 3.7.
+A labelled unit drawn with probability pi represents w / pi, scaled to the known total of its stratum.
+docs/statistics.md derives weights, lambda, variance and drawing. Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic
+(2023), PPI++, arXiv:2311.01453, section 6.
 """
 
 import math
@@ -55,8 +37,7 @@ class JudgedUnits(NamedTuple):
     """Units of one metric as arrays (units,), some of them labelled.
 
     The `weights` w have the sum 1. `drawn` is w / pi for a labelled unit and 0 for others. Strata and clusters are
-    numbers from 0; adjacent strata are similar. The labels of `certain` units are known: they are in `human`, `drawn`
-    is w, and these units form the first stratum.
+    numbers from 0; adjacent strata are similar. `certain` units, with known labels, form the first stratum.
     """
 
     judged: Floats
@@ -128,9 +109,8 @@ def labels_saved(corrected: PredictionPowered, alone: PredictionPowered, labels:
 
 
 def covering(estimates: Sequence[PredictionPowered]) -> PredictionPowered:
-    """Return the smallest interval around all intervals, and the midpoint of the means.
-
-    Used for annotators who contradict each other, with one estimate each.
+    """Return the smallest interval around the estimates of annotators who contradict each other, and the midpoint of
+    the means.
     """
     means, limits = [each.mean for each in estimates], [each.limits for each in estimates if each.limits]
     around = None
@@ -144,8 +124,7 @@ def corrected_difference(
 ) -> PredictionPowered:
     """Return the corrected mean of `after` minus the one of `before`. Raises DataError if either has no labels.
 
-    Clusters have the same numbers in both, and their contributions are subtracted. If none differs, the difference is
-    exact.
+    Clusters have the same numbers in both, and their contributions are subtracted.
     """
     old, new = _estimate(before), _estimate(after)
     size = max(len(old.contributions), len(new.contributions))
@@ -213,9 +192,8 @@ def _contributions(units: JudgedUnits, strata: Indices, v: Floats, q: Floats, po
 
 
 def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
-    """Return the limits around the logit of a mean, clipped to [least, 1 - least].
-
-    Source: R. G. Newcombe (2001), American Statistician 55, 200-202.
+    """Return limits on the logit scale, clipped to [least, 1 - least]: R. G. Newcombe (2001), American Statistician 55,
+    200-202.
     """
     centre = min(1 - least, max(least, mean))
     logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))

@@ -1,25 +1,15 @@
 """Confidence intervals for a mean or another statistic, over samples drawn from the same source.
 
-A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every resample contains one
-unseen sample, with the score 0 for the lower limit and 1 for the upper limit. With exponential weights w (the Bayesian
-bootstrap):
+A plain percentile bootstrap is too narrow: ten samples that all score 1 give [1, 1]. Here every resample, with
+exponential weights w (Bayesian bootstrap), contains one unseen sample of weight w_0:
 
     low  = 2.5 % quantile of  (sum w_i x_i + w_0 * 0) / (sum w_i + w_0)
     high = 97.5 % quantile of (sum w_i x_i + w_0 * 1) / (sum w_i + w_0)
 
-For 0/1 scores this equals the exact interval of Clopper and Pearson, which is computed directly. For other scores in
-[0, 1] the coverage is a conjecture of its authors without a known counterexample (`scripts/coverage-table`). With
-clusters (samples that share a document), a cluster is one draw and the unseen one has the average cluster size.
-
-Equal values share one Gamma draw. More than 4,096 distinct values are binned linearly on a grid of h = 1/1024, which
-preserves their mean:  0.3 h  ->  0.7 at 0,  0.3 at h. By Jensen's inequality, binning only widens the distribution of a
-bootstrap mean, and moves no limit by more than h. Cluster means are binned in the same way, for each cluster size.
-
-Invariant: row order, cluster names and block size do not change any number.
-
-Sources: N. Gaffke (2005), Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019),
-arXiv:1905.06208; M. Phan, P. S. Thomas and E. Learned-Miller (2021), ICML, arXiv:2106.03163; D. B. Rubin (1981), Annals
-of Statistics 9, 130-134; M. P. Wand (1994), J. of Computational and Graphical Statistics 3, 433-445 (the grid).
+For 0/1 scores this is the exact interval of Clopper and Pearson. A cluster is one draw. Row order, cluster names and
+block size do not change any number. docs/statistics.md explains binning and coverage. Sources: N. Gaffke (2005),
+Mathematical Methods of Statistics 14, 451-467; E. Learned-Miller and P. S. Thomas (2019), arXiv:1905.06208; D. B. Rubin
+(1981), Annals of Statistics 9, 130-134.
 """
 
 import math
@@ -237,9 +227,9 @@ def statistic_intervals(
 ) -> dict[str, Interval]:
     """Return percentile intervals of several statistics of the same rows, on the same resamples.
 
-    Uses the Bayesian bootstrap with the percentile limits of B. Efron and R. J. Tibshirani (1993), An Introduction to
-    the Bootstrap, chapter 13, suitable from tens of clusters. The limits of a single cluster are infinite. Raises
-    ValueError for no rows, unequal lengths or a wrong result shape, and the errors of the statistics.
+    Bayesian bootstrap with percentile limits (B. Efron and R. J. Tibshirani (1993), An Introduction to the Bootstrap,
+    chapter 13), suitable from tens of clusters; infinite for one. Raises ValueError for no rows, unequal lengths or a
+    wrong result shape, and the errors of the statistics.
     """
     labels, scores, row_weights = rows.arrays()
     if labels.ndim != 1 or len(labels) == 0 or scores.shape[:1] != labels.shape or scores.ndim not in (1, 2):

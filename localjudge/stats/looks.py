@@ -1,18 +1,12 @@
 """Repeated looks at a mean during labelling, with intervals at planned numbers of labels only.
 
-An ordinary 95 % interval, recomputed every few labels, misses the truth at some look in 12 to 17 % of runs. So the
-error is spent over planned looks, and only the labels of the last look count. The last look has labels of all
-statements and spends the remaining error.
+The error of 5 % is spent over the planned looks, because an ordinary interval recomputed every few labels misses the
+truth at some look in 12 to 17 % of runs. The last look has labels of all statements and spends the rest.
 
     labels   20   30   50   100   150   200   300   500  1,000  2,000  5,000  10,000
     spent   .05   .3  3.5  4.05  4.35  4.57  4.73  4.84   4.91   4.95   4.98     5.0 %
 
-The deviations at two looks are normal with correlation sqrt(n_1 / n_2), and more without replacement. The error of a
-look is P(|Z| > c), where a first deviation beyond c at this look has the probability that it may spend.
-`scripts/coverage-table --corrected` computes the errors and the rate at which a run misses the truth.
-
-Sources: P. Armitage, C. K. McPherson and B. C. Rowe (1969), JRSS A 132, 235-244; S. J. Pocock (1977), Biometrika 64,
-191-199 (t by the error of a look); K. K. G. Lan and D. L. DeMets (1983), Biometrika 70, 659-663 (spent error).
+Source: K. K. G. Lan and D. L. DeMets (1983), Biometrika 70, 659-663; docs/statistics.md.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Paired differences between two runs over the same samples.
+"""Paired differences between two runs over the same samples, and decisions of gates.
 
 The interval of the mean d of n differences is Student's t with standard deviation s, extended on the skewed side, and
 on both sides if nearly all differences are equal:
@@ -6,28 +6,12 @@ on both sides if nearly all differences are equal:
     low   d - t s / sqrt(n) + min(0, k) - g (1 + d)     k = (1 + 2 t^2) u / (6 n s^2),   u the third central moment
     high  d + t s / sqrt(n) + max(0, k) + g (1 - d)     g = (1 - 0.025^(1/n)) / 4^(m n / (n - m))
 
-k shifts the limits of t for skewness (N. J. Johnson, 1978, J. of the American Statistical Association 73, 536-544), but
-never shortens an arm. s and u are the unbiased estimates. g depends on the m pairs that differ from the most common
-difference. With m = 0, a share of up to 1 - 0.025^(1/n) of other pairs may be unobserved (C. J. Clopper and E. S.
-Pearson, 1934, Biometrika 26, 404-413). The decrease with m and the method were chosen by simulation
-(`scripts/coverage-table --paired`).
+m pairs differ from the most common difference. With clusters, n counts clusters, and s and u are of jackknife values.
+The order of pairs and the names of clusters do not matter. Exchanging the runs mirrors the interval.
 
-With clusters n counts clusters, and s and u are of the jackknife values: d plus n - 1 times the decrease of d without
-one cluster (R. G. Miller, 1974, Biometrika 61, 1-15). Results do not depend on the order of pairs or the names of
-clusters. Exchanging the runs mirrors the interval.
-
-A gate on a mean or a difference is decided on its interval: passed if every value meets the gate, failed if no value
-does, otherwise undecided. At the same mean, the arm that crosses the threshold would decide it with
-
-    samples needed = n * (arm / |mean - threshold|)^2
-
-samples (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2). For a confidence sequence the exponent
-is 1.6, chosen by simulation (`scripts/coverage-table --until`). For a mean corrected by n labels, with the arm a, the
-arm s of the judge's interval and the normal quantiles c and c' of the looks at n and n' labels, the first look with
-
-    c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
-
-would decide it. Without such a look, the gate needs more samples.
+A gate passes if every value of the interval meets it, fails if no value does, and is undecided otherwise. Sources: N.
+J. Johnson (1978), J. of the American Statistical Association 73, 536-544; R. G. Miller (1974), Biometrika 61, 1-15;
+docs/statistics.md.
 """
 
 import math
@@ -77,7 +61,12 @@ def decide(interval: Interval, comparison: Comparison, threshold: float) -> Deci
 def samples_needed(
     interval: Interval, length: float, wanted: float, sequence_exponent: float = _SEQUENCE_EXPONENT
 ) -> int:
-    """Return the total sample size that would shrink this length of the interval to the wanted one."""
+    """Return the total sample size that would shrink this length of the interval to the wanted one.
+
+        n (length / wanted)^2,   exponent 1.6 for a confidence sequence
+
+    Source: W. G. Cochran (1977), Sampling Techniques, chapter 4.
+    """
     exponent = sequence_exponent if interval.method == sequence.METHOD else 2.0
     return max(interval.n + 1, math.ceil(interval.n * math.pow(length / wanted, exponent)))
 
@@ -85,7 +74,10 @@ def samples_needed(
 def labels_needed(corrected: Interval, judge: Interval, threshold: float, labels: int, statements: int) -> int | None:
     """Return the total number of labels that would decide the gate, or None if no number would.
 
-    `labels` of the `statements` have been used for the corrected interval, and none for the judge's.
+    With n used labels, the arms a of the corrected and s of the judge's interval, and the normal quantiles c and c' of
+    the looks at n and n' labels, this is the first look n' with
+
+        c'^2 (s^2 / 1.96^2 + (a^2 / c^2 - s^2 / 1.96^2) n / n') < |mean - threshold|^2
     """
     below, normal, look = corrected.mean > threshold, NormalDist(), look_at(labels, statements)
 
@@ -126,8 +118,8 @@ def paired_difference(
 ) -> PairedDifference:
     """Compare two scores (n,) in [0, 1] of the same samples, in these `clusters` (n,) of any comparable type.
 
-    If scores determined the sample size, `largest_draw` is the size of the largest cluster of all data, and the
-    interval is a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
+    `largest_draw` is the size of the largest cluster of all data if scores determined the sample size; the interval is
+    then a confidence sequence. Raises ValueError for no samples, unequal lengths or values out of range.
     """
     first, second = means.checked_values(before), means.checked_values(after)
     if first.shape != second.shape:
@@ -167,10 +159,9 @@ def _arms(draws: Draws, mean: float, size: int) -> tuple[float, float]:
 def smallest_detectable_difference(interval: Interval) -> float:
     """Return the smallest true difference with an interval that excludes 0 in 80 % of cases, for similar samples.
 
-        (z_confidence + z_power) * h / z_confidence,   h = the longer arm of the interval;   1.43 h for 95 % and 80 %
+        (z_confidence + z_power) h / z_confidence = 1.43 h,   h the longer arm of the interval
 
-    Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2, with h / z_confidence
-    for the standard error.
+    Source: J. Cohen (1988), Statistical Power Analysis for the Behavioral Sciences, chapter 2.
     """
     arm = max(interval.high - interval.mean, interval.mean - interval.low)
     normal = NormalDist()

@@ -1,20 +1,14 @@
 """Confidence sequence for a mean: it covers the truth at all sample sizes simultaneously with probability 95 %.
 
-A gambler bets a fraction f of the wealth on each draw that the mean exceeds m. If the mean is m, the wealth ever grows
-40-fold with probability at most 2.5 % (J. Ville, 1939, Étude critique de la notion de collectif). The wealth is divided
-into shares w_k for fractions f_k. For draws with sums S_i of values in [0, 1] and sizes M_i of at most L:
+For draws with sums S_i of values in [0, 1] and sizes M_i of at most L, the largest size in all of the data, and bets
+with shares w_k on fractions f_k of the wealth:
 
     up(m)   = sum_k w_k prod_i (1 - f_k M_i / L + f_k S_i / (L m))                  low:   up falls to 40
     down(m) = sum_k w_k prod_i (1 - f_k M_i / L + f_k (M_i - S_i) / (L (1 - m)))    high:  down rises to 40
 
-L is the largest size in all of the data, so that no bet exceeds the wealth. The shares, sqrt(f_k), favour early
-decisions and were chosen by simulation (`scripts/coverage-table --until`). The logarithm is concave, so the mean of the
-draws is always inside, and the grid of `interval.draws_of`, which preserves the mean, only widens the interval.
-
-Invariant: row order and cluster names do not change any number.
-
-Sources: I. Waudby-Smith and A. Ramdas (2024), JRSS B 86, 1-27, arXiv:2010.09686; T. M. Cover (1991), Mathematical
-Finance 1, 1-29; F. Orabona and K.-S. Jun (2021), arXiv:2110.14099.
+If the mean is m, this wealth ever reaches 40 with probability at most 2.5 % (J. Ville, 1939). Row order and cluster
+names do not change any number. Sources: I. Waudby-Smith and A. Ramdas (2024), JRSS B 86, 1-27, arXiv:2010.09686;
+docs/statistics.md.
 """
 
 import math
