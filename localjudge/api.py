@@ -16,17 +16,15 @@ from localjudge.doctor.calibrate import measure_judges
 from localjudge.engine.protocol import Engine
 from localjudge.errors import InputError
 from localjudge.metrics import Metric
-from localjudge.open_judge import Judge
+from localjudge.open_judge import Judge, make_run
 from localjudge.progress import Progress
 from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.run import RunLike, as_run
-from localjudge.result import Output, Run, directory_for, progress_for, runs_in
-from localjudge.run.job import run_plan
+from localjudge.result import Output, Run, progress_for, runs_in
 from localjudge.run.judges import JudgeName
 from localjudge.run.options import CalibrateOptions, RunOptions, named
-from localjudge.run.plan import Data, plan
-from localjudge.run.settings import checked
+from localjudge.run.plan import Data
 from localjudge.words import option_name
 
 
@@ -115,17 +113,10 @@ def evaluate(
     Raises InputError (DataError, ModelError, RunDirectoryError) if no sample was judged, OutOfResource if the same call
     can resume later. A sample that cannot be scored is part of the result instead of an error.
     """
-    before = None if baseline is None else as_run(baseline)
-    if isinstance(judge, Judge):
-        if engine is not None:
-            raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
-        return judge._evaluate(data, metrics, named(options), out=out, baseline=before, progress=progress)
-    settings = checked(named(options))
-    directory, folder = directory_for(out)
-    with closing(progress_for(progress)) as shown:
-        planned = plan(data, metrics, settings, shown)
-        run = run_plan(planned, judge=judge, out=directory, engine=engine, baseline=before, progress=shown)
-        return Run.of(run, folder, planned.column_types)
+    if isinstance(judge, Judge) and engine is not None:
+        raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
+    how = {"engine": engine, "baseline": None if baseline is None else as_run(baseline)}
+    return make_run(judge, data, metrics, named(options), out=out, progress=progress, **how)
 
 
 @check_arguments

@@ -21,7 +21,6 @@ from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import InputError
 from localjudge.metrics import Metric
 from localjudge.progress import Progress, Silence
-from localjudge.record import run as record
 from localjudge.record.result_rows import Evaluation
 from localjudge.result import Output, Run, directory_for, progress_for
 from localjudge.run import judges
@@ -130,27 +129,7 @@ class Judge:
 
         Answers are reused while the judge is open.
         """
-        return self._evaluate(data, metrics, {}, out=out, progress=progress)
-
-    def _evaluate(
-        self,
-        data: Data,
-        metrics: object,
-        options: Mapping[str, Any],
-        *,
-        out: Output,
-        progress: Progress | bool | None,
-        baseline: record.Run | None = None,
-    ) -> Run:
-        settings = self.settings_with(options)
-        directory, folder = directory_for(out)
-        with closing(progress_for(progress)) as shown:
-            planned = plan(data, metrics, settings, shown)
-            if "calibration" not in options:
-                planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
-            with self.in_use() as opened:
-                run = run_plan(planned, judge=opened, out=directory, baseline=baseline, progress=shown)
-                return Run.of(run, folder, planned.column_types)
+        return make_run(self, data, metrics, {}, out=out, progress=progress)
 
     def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
         """Return each metric on each sample, for adapters."""
@@ -181,6 +160,28 @@ class Judge:
 
     def __repr__(self) -> str:
         return f"<Judge {self.card.name}{'' if self._open else ', closed'}>"
+
+
+def make_run(
+    judge: Judge | JudgeName | None,
+    data: Data,
+    metrics: object,
+    options: Mapping[str, Any],
+    *,
+    out: Output,
+    progress: Progress | bool | None,
+    **how: Any,
+) -> Run:
+    """Make a run by an open judge, or by one opened for it. Raises the errors of `localjudge.evaluate`."""
+    settings = judge.settings_with(options) if isinstance(judge, Judge) else checked(options)
+    directory, folder = directory_for(out)
+    with closing(progress_for(progress)) as shown, ExitStack() as stack:
+        planned = plan(data, metrics, settings, shown)
+        if isinstance(judge, Judge) and "calibration" not in options:
+            planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
+        asked = stack.enter_context(judge.in_use()) if isinstance(judge, Judge) else judge
+        run = run_plan(planned, judge=asked, out=directory, progress=shown, **how)
+        return Run.of(run, folder, planned.column_types)
 
 
 class _Memory:

@@ -192,28 +192,28 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-_HIT = "{} of the questions have a right document among the documents found"
-_FOUND = "in an average sample, {} of the right documents were found"
-_FIRST = "in an average sample, {} of the points for placing a right document first are reached"
-_ALL_FIRST = "in an average sample, {} of the points for placing all right documents before the others are reached"
-_BEST = "in an average sample, {} of the points for placing documents in the best order are reached"
-DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit, _HIT)
-DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _FOUND, _SHARE)
-DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank, _FIRST)
-DOCUMENT_MAP = RankingMeasure("document_map", average_precision, _ALL_FIRST)
-DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain, _BEST)
-WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_MRR, DOCUMENT_MAP, DOCUMENT_NDCG)
+_POINTS = "in an average sample, {{}} of the points for placing {} are reached"
+_HIT = "{} of the questions have a right document among the "
+_FOUND = "in an average sample, {} of the right documents "
+WHOLE_RANKING = (
+    RankingMeasure("document_recall_single_hit", single_hit, f"{_HIT}documents found"),
+    RankingMeasure("document_recall_multi_hit", multi_hit, f"{_FOUND}were found", _SHARE),
+    RankingMeasure("document_mrr", reciprocal_rank, _POINTS.format("a right document first")),
+    RankingMeasure("document_map", average_precision, _POINTS.format("all right documents before the others")),
+    RankingMeasure("document_ndcg", normalized_gain, _POINTS.format("documents in the best order")),
+)
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
     """Whether any of the first k is a hit."""
-    words = f"{{}} of the questions have a right document among the first {k}"
-    return RankingMeasure(f"hit_rate@{k}", lambda truths, retrieved, by: single_hit(truths, retrieved[:k], by), words)
+    return RankingMeasure(
+        f"hit_rate@{k}", lambda truths, found, by: single_hit(truths, found[:k], by), f"{_HIT}first {k}"
+    )
 
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k."""
-    words = f"in an average sample, {{}} of the right documents are among the first {k}"
+    words = f"{_FOUND}are among the first {k}"
     return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
 
 

@@ -4,24 +4,10 @@ from typing import NamedTuple
 import pytest
 
 from localjudge.metrics import Context, Outcome, Sample, Scored
-from localjudge.metrics.documents import (
-    DOCUMENT_MAP,
-    DOCUMENT_MRR,
-    DOCUMENT_NDCG,
-    DOCUMENT_RECALL_MULTI_HIT,
-    DOCUMENT_RECALL_SINGLE_HIT,
-    DocumentMetric,
-    RankingMeasure,
-)
+from localjudge.metrics.documents import WHOLE_RANKING, DocumentMetric, RankingMeasure
 from localjudge.text import sentences
 
-OURS: dict[str, RankingMeasure] = {
-    "single_hit": DOCUMENT_RECALL_SINGLE_HIT,
-    "multi_hit": DOCUMENT_RECALL_MULTI_HIT,
-    "mrr": DOCUMENT_MRR,
-    "map": DOCUMENT_MAP,
-    "ndcg": DOCUMENT_NDCG,
-}
+OURS = dict(zip(("single_hit", "multi_hit", "mrr", "map", "ndcg"), WHOLE_RANKING, strict=True))
 
 
 class DocumentScores(NamedTuple):

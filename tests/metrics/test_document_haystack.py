@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from localjudge.errors import SampleError
 from localjudge.metrics import Context
 from localjudge.metrics.documents import (
-    DOCUMENT_NDCG,
     hit_rate_at,
     precision_at,
     recall_at,
@@ -117,7 +116,7 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
     with pytest.raises(ValueError, match="must have a score"):
         theirs["ndcg"]("content").run(ground_truth_documents=as_haystack(truths), retrieved_documents=[[]])
     with pytest.raises(SampleError, match="1 of 2 ground-truth documents have a score"):
-        score_lists(DOCUMENT_NDCG, truths, [[]])
+        score_lists(OURS["ndcg"], truths, [[]])
 
 
 def documents(score: st.SearchStrategy[float | None]) -> st.SearchStrategy[list[Context]]:

@@ -5,11 +5,6 @@ import pytest
 from localjudge.errors import SampleError
 from localjudge.metrics import Context, Sample, Scored, Undefined
 from localjudge.metrics.documents import (
-    DOCUMENT_MAP,
-    DOCUMENT_MRR,
-    DOCUMENT_NDCG,
-    DOCUMENT_RECALL_MULTI_HIT,
-    DOCUMENT_RECALL_SINGLE_HIT,
     RankingMeasure,
     hit_rate_at,
     precision_at,
@@ -26,10 +21,10 @@ RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
 @pytest.mark.parametrize(
     ("measure", "expected"),
     [
-        (DOCUMENT_RECALL_SINGLE_HIT, [1, 1, 0]),
-        (DOCUMENT_RECALL_MULTI_HIT, [2 / 4, 1, 0]),
-        (DOCUMENT_MRR, [1 / 2, 1, 0]),
-        (DOCUMENT_MAP, [(1 / 2 + 2 / 4) / 4, 1, 0]),
+        (OURS["single_hit"], [1, 1, 0]),
+        (OURS["multi_hit"], [2 / 4, 1, 0]),
+        (OURS["mrr"], [1 / 2, 1, 0]),
+        (OURS["map"], [(1 / 2 + 2 / 4) / 4, 1, 0]),
         (hit_rate_at(1), [0, 1, 0]),
         (recall_at(3), [1 / 4, 1, 0]),
         (precision_at(4), [2 / 4, 1 / 4, 0]),
@@ -44,17 +39,17 @@ def test_document_metrics_by_hand(measure: RankingMeasure, expected: list[float]
 def test_ndcg_weighs_by_score_and_counts_every_truth_as_one_without_scores() -> None:
     dcg = 1 / log2(3) + 1 / log2(5)
     ideal = 1 + 1 / log2(3) + 1 / log2(4) + 1 / log2(5)
-    assert score_lists(DOCUMENT_NDCG, TRUTHS, RETRIEVED).individual_scores == pytest.approx([dcg / ideal, 1, 0])
+    assert score_lists(OURS["ndcg"], TRUTHS, RETRIEVED).individual_scores == pytest.approx([dcg / ideal, 1, 0])
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
     dcg, ideal = 1 / log2(2) + 3 / log2(3), 3 / log2(2) + 1 / log2(3)
-    assert score_lists(DOCUMENT_NDCG, [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
+    assert score_lists(OURS["ndcg"], [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
 
 
 def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:
     truths, retrieved = [["a", "b"]], [["a", "a"]]
-    assert score_lists(DOCUMENT_RECALL_MULTI_HIT, truths, retrieved).score == 1 / 2
-    assert score_lists(DOCUMENT_MAP, truths, retrieved).score == 1 / 2
-    assert score_lists(DOCUMENT_NDCG, truths, retrieved).score == 1 / (1 + 1 / log2(3))
+    assert score_lists(OURS["multi_hit"], truths, retrieved).score == 1 / 2
+    assert score_lists(OURS["map"], truths, retrieved).score == 1 / 2
+    assert score_lists(OURS["ndcg"], truths, retrieved).score == 1 / (1 + 1 / log2(3))
     assert score_lists(precision_at(2), truths, retrieved).score == 1 / 2
 
 
@@ -97,7 +92,7 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
 def test_invalid_relevances_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
-        outcome_of(DOCUMENT_NDCG, Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
+        outcome_of(OURS["ndcg"], Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
     # Relevances of 0 are not a ground truth.
-    outcome = outcome_of(DOCUMENT_NDCG, sample_of([Context(text="a", score=0)], ["a"]))
+    outcome = outcome_of(OURS["ndcg"], sample_of([Context(text="a", score=0)], ["a"]))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
