@@ -43,7 +43,6 @@ class Checks:
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
-        """Compare, decide, and write the files."""
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {
             "run": str(run.directory),
