@@ -114,7 +114,7 @@ def evaluate(
     can resume later. A sample that cannot be scored is part of the result instead of an error.
     """
     if isinstance(judge, Judge) and engine is not None:
-        raise InputError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
+        raise InputError("an open judge already has an engine", hint=f"omit {option_name('engine')} or the judge")
     how = {"engine": engine, "baseline": None if baseline is None else as_run(baseline)}
     return make_run(judge, data, metrics, named(options), out=out, progress=progress, **how)
 

@@ -198,16 +198,16 @@ def _ollama_blob(manifest: Path, blobs: Path) -> Path:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{manifest} is not a manifest") from error
     if len(digests) != 1 or digests[0] is None:
-        raise ModelError(f"{manifest} names {len(digests)} GGUF files, and can be used with one")
+        raise ModelError(f"{manifest} names {len(digests)} GGUF files instead of one")
     if f"{_OLLAMA_LAYER}adapter" in types:
-        raise ModelError("Ollama puts an adapter into it, which is not done here: merge it into the model")
+        raise ModelError("it has an Ollama adapter, which is not supported: merge it into the model")
     blob, expected = blobs / f"sha256-{digests[0][1]}", models[0].get("size")
     try:
         size = blob.stat().st_size
     except OSError as error:
         raise ModelError(f"{blob} cannot be read: {error.strerror}") from error
     if isinstance(expected, int) and size != expected:
-        raise ModelError(f"{blob} has {size:,} bytes, and its manifest says {expected:,}")
+        raise ModelError(f"{blob} has {size:,} bytes, but {expected:,} according to its manifest")
     return blob
 
 
@@ -292,14 +292,14 @@ def named(name: str) -> FoundModel | None:
         return matches[0]
     if matches:
         hint = f"name one of them: {', '.join(model.source for model in matches)}"
-        raise ModelError(f"{name} may be one of {len(matches)} models", hint=hint)
+        raise ModelError(f"{name} matches {len(matches)} models", hint=hint)
     for skipped in everything:
         if isinstance(skipped, SkippedFile) and skipped.where in (name, f"{name}:latest"):
             raise ModelError(f"{name} cannot be used: {skipped.reason}", hint=f"fetch it again with {program}")
     hint = suggestion(short, [model.name for model in models], "its models", show=lambda name: f"{program}:{name}")
     looked = f"looked in {', '.join(map(str, PROGRAMS[program].folders()))}"
     message = f"{PROGRAMS[program].title} has no model called {short!r} ({looked})"
-    raise ModelError(message, hint=hint if models else "`localjudge models` lists what there is")
+    raise ModelError(message, hint=hint if models else "`localjudge models` lists the available models")
 
 
 def called_alike(name: str) -> list[str]:

@@ -82,9 +82,9 @@ def find(name_or_path: str) -> ModelFile:
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
     if model := local_models.named(name_or_path):
         return _known_by_checksum(model.path, model.source, model.source)
-    hint = f"name a registered judge ({', '.join(models)}), the path of a GGUF file, or what `localjudge models` lists"
+    hint = f"name a registered judge ({', '.join(models)}), the path of a GGUF file, or a name from `localjudge models`"
     if _HOSTED.match(name_or_path):
-        hint = "hosted models are not called: name a model on this machine (`localjudge models` lists them)"
+        hint = "hosted models are not supported: name a model on this machine (`localjudge models` lists them)"
     elif alike := local_models.called_alike(name_or_path):
         hint = f"did you mean {' or '.join(option('judge', source) for source in alike)}?"
     raise ModelError(f"no judge is called {name_or_path!r}, and there is no such file", hint=hint)

@@ -87,12 +87,12 @@ class Judge:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if self._process != os.getpid():
-            message = "the judge was opened by another process, and its model cannot be used in a forked one"
+            message = "the judge was opened by another process and cannot be used in a forked one"
             raise InputError(message, hint="open a judge in each process, after the fork")
         if self._user == get_ident():
             user = "its own engine, metric or progress asked or closed it"
-            hint = "let it end first, or open a second judge"
-            raise InputError(f"the judge is in use by this thread already: {user}", hint=hint)
+            hint = "finish the first use, or open a second judge"
+            raise InputError(f"the judge is already in use by this thread: {user}", hint=hint)
         with self._lock:
             self._user = get_ident()
             try:

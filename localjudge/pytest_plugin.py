@@ -162,8 +162,8 @@ def assert_score(
             bad = 1 if score.score is not None and score.score > at_most else 0
             sentences = _sentences([verdict for verdict in verdict_rows(evaluated) if verdict.label == bad])
             head = printable(f"{score.sample_id}: {metric} {explained(score)}")
-            decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
-            where = f"; the run will be below {session.directory}" if session.directory else ""
+            decided = f"  a verdict is 1 at {judge.settings.threshold_of(metric):g} or above"
+            where = f"; the run will be in {session.directory}" if session.directory else ""
             lines = [f"{head}, expected {at_least:g} to {at_most:g}", *sentences, f"{decided}{where}"]
             pytest.fail("\n".join(lines), pytrace=False)
         return score.score

@@ -110,7 +110,7 @@ def bundled_file(folder: str, name: str) -> Path:
         if (path := base / folder / name).is_file():
             return path
     looked = f"looked in {_PACKAGE} and {_PACKAGE.parent}"
-    message = f"the file {folder}/{name} that belongs to localjudge is missing ({looked})"
+    message = f"the file {folder}/{name} of localjudge is missing ({looked})"
     raise InputError(message, hint="install localjudge again")
 
 
@@ -134,7 +134,7 @@ def make_private(folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
+        raise InputError(f"{folder} cannot be created: {error.strerror}", hint="set LOCALJUDGE_HOME") from error
 
 
 def require_private(folder: Path, others_could: str) -> None:
@@ -147,8 +147,8 @@ def require_private(folder: Path, others_could: str) -> None:
     if sys.platform != "win32":
         is_private = is_private and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
     if not is_private:
-        hint = f"chmod 700 {folder}, if what is in it is yours, or delete it"
-        raise InputError(f"{folder} is not a folder of yours alone: others could {others_could}", hint=hint)
+        hint = f"if its content is yours, run chmod 700 {folder}, or delete it"
+        raise InputError(f"{folder} is not private: others could {others_could}", hint=hint)
 
 
 def remember(file: Path, text: str) -> None:

@@ -182,10 +182,10 @@ def _check_written(key: str, value: str, folder: Path) -> None:
             with file.open("rb") as stream:
                 if stream.read(len(beginning)) == beginning:
                     return
-        raise _not_in_a_suite(key, value, "would replace a file that no run wrote")
+        raise _not_in_a_suite(key, value, "would replace a file of another program")
 
 
 def _not_in_a_suite(key: str, value: Any, why: str) -> InputError:
     reads = KEYS[key].names in ("read", "words")
     how = "name the suite with --suite" if reads else f"type {flag(key)} on the command line"
-    return InputError(f"{key} = {excerpt(value)} {why}", hint=f"remove it from the file; if you want it, {how}")
+    return InputError(f"{key} = {excerpt(value)} {why}", hint=f"remove it from the file, or if you want it, {how}")

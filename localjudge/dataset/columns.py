@@ -149,7 +149,7 @@ def resolve(survey: Survey, mapping: Mapping[str, str], source: str) -> Resolved
             if len(columns) > 1:
                 raise DataError(
                     f"{source}: the columns {' and '.join(columns)} both give {field}",
-                    hint=f"say which one counts: {option('mapping', {field: columns[0]})}",
+                    hint=f"choose one: {option('mapping', {field: columns[0]})}",
                 )
             if columns:
                 resolved[field] = columns[0]

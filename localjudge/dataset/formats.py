@@ -115,7 +115,7 @@ def _read_csv(stream: TextIO, source: str, head: str, edited: bool) -> Iterator[
     except csv.Error as error:
         raise DataError(
             f"{source}:{line} is not valid CSV: {error} (at line {reader.line_num})",
-            hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
+            hint='close every quoted cell, and double quotes inside it: "she said ""yes"""',
         ) from error
 
 
@@ -149,7 +149,7 @@ def _csv_row(cells: list[str], columns: list[str], place: Place, edited: bool) -
 def check_column_names(names: Iterable[str], source: str) -> None:
     """Raise DataError for a repeated column name."""
     for name in [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a name of its own")
+        raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a unique name")
 
 
 def _read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
@@ -208,7 +208,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
         raise DataError(f"{source} cannot be read as {kind}: {error}", hint="write it again") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
+        raise DataError(f"{source} contains text that is not UTF-8: {error.reason}", hint="write it again") from error
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
@@ -338,8 +338,8 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
     if len(lists) < len(values) or len({len(cells) for cells in lists.values()}) > 1 or len(numbering) > 1:
         counts = (f"{shown(name)}: {len(lists[name]) if name in lists else 'not a list'}" for name in values)
         raise DataError(
-            f"{source} holds columns, but not of the same rows ({', '.join(counts)})",
-            hint="give every column one value for each row, or write one object for each row",
+            f"{source} has columns of different lengths ({', '.join(counts)})",
+            hint="give every column one value per row, or write one object per row",
         )
     for number, row in enumerate(zip(*lists.values(), strict=True), 1):
         yield RawRow(Place(source, row=number), dict(zip(lists, row, strict=True)))

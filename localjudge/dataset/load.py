@@ -257,11 +257,11 @@ def _build(
     for field in mapping.keys() - ALIASES.keys():
         form = option("mapping", {"FIELD": "COLUMN"})
         raise InputError(
-            f"the mapping {field}={mapping[field]} is not of one of our fields",
-            hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
+            f"the mapping {field}={mapping[field]} is not for a field of localjudge",
+            hint=f"{form} uses a column for one of {', '.join(ALIASES)}",
         )
     if context_separator == "":
-        raise InputError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
+        raise InputError("the context separator is empty", hint="give the text between two contexts: '|'")
     sources = [_Source(name, rows, mapping, progress) for name, rows in tables]
     _check_mapped_columns_exist(sources, mapping)
     for source in sources:
@@ -269,9 +269,9 @@ def _build(
     table, nothing, joined, problems = _checked(sources, progress)
     total = sum(source.count for source in sources)
     if problems.count and not (skip_bad_rows and len(table)):
-        or_skip = "" if skip_bad_rows else f", or leave them out: {option('skip_bad_rows', True)}"
+        or_skip = "" if skip_bad_rows else f", or skip them: {option('skip_bad_rows', True)}"
         raise problems.error(
-            f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
+            f"{problems.bad_rows} of {total} rows cannot be used, so nothing was judged (problems: {problems.count})",
             hint=f"correct the rows{or_skip}",
         )
     table.complete_ids()
@@ -322,7 +322,7 @@ class _Source:
 
     def resolve(self, separator: str | None) -> None:
         if not self.count:
-            raise DataError(f"{self.name} has no rows", hint="leave it out, or look whether it was written to the end")
+            raise DataError(f"{self.name} has no rows", hint="omit it, or check that it is complete")
         self.mapping = resolve(self.survey, self._mapping, self.name)
         self.split = splitter(separator, self.survey.has)
         if self.readable and not self.mapping.keys() - {"id"}:
@@ -330,7 +330,7 @@ class _Source:
             such_as = option("mapping", {"user_input": "COLUMN"})
             raise DataError(
                 f"{self.name}: none of its columns is known (found: {columns})",
-                hint=f"say which are {', '.join(_FIELDS)}: {such_as}; or where the rows are: {option('rows', 'NAME')}",
+                hint=f"map {', '.join(_FIELDS)}: {such_as}; or name the place of the rows: {option('rows', 'NAME')}",
             )
 
 
@@ -347,7 +347,7 @@ def _checked(
             problems.add_row(outcome)
         elif other_place := table.add(outcome.values, outcome.extras, outcome.place):
             again = f"the id {outcome.values['id']!r} again (first at {other_place})"
-            problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "an id of its own")])
+            problems.add_row([Problem.at(outcome.place, source.mapping["id"], again, "a unique id")])
         else:
             joined += outcome.joined
             for column, word in outcome.nothing:

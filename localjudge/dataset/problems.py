@@ -89,7 +89,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RepeatedKeyError(f"the key {twice!r} stands twice in one object")
+        raise RepeatedKeyError(f"the key {twice!r} appears twice in one object")
     return value
 
 

@@ -113,7 +113,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
     for field in ("user_input", "reference", "response"):
         cell = cells.get(field)
-        inside = f" (what is inside is named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
+        inside = f" (values inside are named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
         values[field] = check_text(cell, field, report, f"text or null{inside if isinstance(cell, Mapping) else ''}")
     for ids, field in ID_COLUMNS.items():
         contexts = _check_contexts(cells.get(field), field, report, resolved.get(field, field))
@@ -133,7 +133,7 @@ def _cells(
         return cells, []
     if isinstance(references := cells.get("reference"), list | tuple):
         if any(other != references[0] for other in references):
-            report("reference", f"{len(references)} reference answers", "one: which of them counts is yours to say")
+            report("reference", f"{len(references)} reference answers", "one (choose the one that counts)")
         cells["reference"] = references[0] if references else None
     empty = {field: cell for field, cell in cells.items() if says_nothing(cell)}
     nothing = [(resolved[field], cell.strip() if isinstance(cell, str) else "NaN") for field, cell in empty.items()]
@@ -177,8 +177,8 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     is_element = column not in row.values and whole_list != column and isinstance(values[0], str | Mapping)
     if is_element and isinstance(lookup(row.values, whole_list), list | tuple):
         raise InputError(  # the other contexts would be missing without notice
-            f"{row.place}: {field}={column} takes one context of a list",
-            hint=f"to take all of them: {option('mapping', {field: whole_list})}",
+            f"{row.place}: {field}={column} uses one context of a list",
+            hint=f"to use all of them: {option('mapping', {field: whole_list})}",
         )
     return values[0]
 
@@ -413,7 +413,7 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
             raise DataError(
                 f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file of DeepEval, which writes "
                 "lists so",
-                hint=f"split such texts: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
+                hint=f"to split such texts: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
             )
         return value
 

@@ -288,6 +288,6 @@ def in_temporary_file() -> Iterator[None]:
         yield
     except (sqlite3.OperationalError, OSError) as error:
         raise OutOfResource(
-            f"the data cannot be kept in a temporary file: {error}",
-            hint="make room there, or name another directory in the environment variable TMPDIR",
+            f"the data cannot be stored in a temporary file: {error}",
+            hint="free disk space there, or set the environment variable TMPDIR to another directory",
         ) from error

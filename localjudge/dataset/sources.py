@@ -74,7 +74,7 @@ class OpenSource(NamedTuple):
     def _refuse_hole(self, data: bytes) -> None:
         if len(data) >= _HOLE_BYTES and data.count(0) == len(data):
             hint = "it is sparse or damaged: write it again"
-            raise DataError(f"{self.name} holds {len(data):,} NUL bytes in place of text", hint=hint)
+            raise DataError(f"{self.name} contains {len(data):,} NUL bytes instead of text", hint=hint)
 
 
 class Source:
@@ -94,12 +94,12 @@ class Source:
                 yield _unpacked(self.name, stream)
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{self.name} is not {error.encoding} text, which it says it is: {error.reason}",
+                f"{self.name} is marked as {error.encoding} text but is not: {error.reason}",
                 hint="save it as UTF-8",
             ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(
-                f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
+                f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or incomplete"
             ) from error
         except OSError as error:
             raise DataError(
@@ -140,7 +140,9 @@ class Source:
         status = os.fstat(stream.fileno())
         now = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if self._seen not in {None, now}:
-            raise DataError(f"{self.name} changed while it was read", hint="run again when nothing writes to it")
+            raise DataError(
+                f"{self.name} changed while it was read", hint="run the command again when no program writes to it"
+            )
         self._seen = now
 
 
@@ -155,7 +157,7 @@ def check_expansion(name: str, packed: int, unpacked: int, line: int = 0) -> Non
         long = f"is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes"
         raise DataError(
             f"{name} {long if line > ALWAYS_UNPACKED else grows}",
-            hint="look at it before you trust it; what you unpack yourself is read at any size",
+            hint="check it before you trust it; unpacked files are read at any size",
         )
 
 

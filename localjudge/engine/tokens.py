@@ -64,7 +64,7 @@ class ChatTemplate(NamedTuple):
         reply = self._rendered([messages], arguments)
         if unknown := sorted(arguments.keys() - reply.reads) if reply.reads is not None else []:
             raise ModelError(
-                f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
+                f"the model's chat template does not use {', '.join(unknown)} of the prompt profile",
                 hint="use a conversion of the model with its own chat template, or another profile",
             )
         rendered = reply.only_prompt()

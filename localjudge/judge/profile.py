@@ -341,8 +341,8 @@ def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
     file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
         raise InputError(
-            f"the prompt {file} cannot be used: this judge ({profile.description}) would not understand a word of it",
-            hint=f"leave out {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
+            f"the prompt {file} cannot be used: this judge ({profile.description}) does not follow instructions",
+            hint=f"omit {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
         )
     table = parse_toml(content, f"the prompt {file}")
     task = table.pop("task", None)
@@ -356,7 +356,7 @@ def with_prompt(profile: PromptProfile, prompt: CustomPrompt) -> PromptProfile:
     except ValidationError as error:
         raise InputError(f"the prompt {file} is not valid: {error}", hint="compare it with a bundled one") from error
     if wording.grammar != profile.tasks[task].grammar:
-        legal = f"the answer of this task is that of the bundled profile: {profile.tasks[task].grammar!r}"
+        legal = f"this task needs the answer of the bundled profile: {profile.tasks[task].grammar!r}"
         raise InputError(f"the prompt {file} asks for the answer {wording.grammar!r}", hint=legal)
     if "unit" not in wording.places:
         raise InputError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")

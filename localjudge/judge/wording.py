@@ -120,9 +120,9 @@ class PromptWriter:
     @property
     def why_not_asked(self) -> str:
         if not self._profile.instructions:
-            return "it does not read instructions"
+            return "it does not follow instructions"
         words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
-        return f"its prompt profile {self._profile.name!r} has words for {words} alone"
+        return f"its prompt profile {self._profile.name!r} supports only {words}"
 
     def has_words_for(self, task: Task) -> bool:
         return task_name(task) in self._profile.tasks
@@ -208,13 +208,13 @@ def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol)
     other = f"or name another model with {option('judge')}"
     if protocol == "joint" and JOINT not in profile.tasks:
         problem = f"the prompt profile {profile.name!r} cannot judge several statements in one answer"
-        raise InputError(problem, hint=f"leave out {option('protocol', 'joint')}, {other}")
+        raise InputError(problem, hint=f"omit {option('protocol', 'joint')}, {other}")
     if protocol == "joint" and reasons == "after":
-        hint = f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}"
+        hint = f"omit {option('reasons', 'after')} or {option('protocol', 'joint')}"
         raise InputError("a joint answer gives every reason before its verdict", hint=hint)
     if reasons != "none" and mute:
         problem = f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})"
-        raise InputError(problem, hint=f"leave out {option_name('reasons')}, {other}")
+        raise InputError(problem, hint=f"omit {option_name('reasons')}, {other}")
 
 
 def _digest(shape: Sequence[Grammar]) -> str:

@@ -55,9 +55,9 @@ def refusal_of(sample: Sample) -> Refusal:
 _CELLS = {(1, 0): "answered rightly", (1, 1): "over-refused", (0, 0): "made up", (0, 1): "refused rightly"}
 """By (the contexts suffice, the response refuses)."""
 _HEADLINES = {
-    "right": "{} of the questions are answered or declined as the documents demand",
+    "right": "{} of the questions are answered or declined correctly, given the documents",
     "over_refused": "{} of the questions that the documents answer are declined",
-    "made_up": "{} of the questions that the documents do not answer are answered all the same",
+    "made_up": "{} of the questions that the documents do not answer are answered anyway",
 }
 
 

@@ -23,7 +23,7 @@ from localjudge.types import Sample, Scored, Undefined
 
 _NO_RESPONSE = "the response has no sentence"
 _HEADLINES = {
-    "f1": "in an average answer, {} of the points for saying what the right answer says and nothing else are reached",
+    "f1": "in an average answer, {} of the points for saying exactly what the right answer says are earned",
     "precision": "in an average answer, {} of the sentences are in the right answer",
     "recall": "in an average right answer, {} of the sentences are in the answer",
 }

@@ -199,7 +199,7 @@ def get(name: str) -> Metric:
     for text in parsed.options.split(",") if parsed.options.strip() else ():
         option, _, value = (part.strip() for part in text.partition("="))
         if not (option and value) or option in options:
-            problem = f"{text.strip()!r} is not an option of the metric {parsed.base}, or stands there twice"
+            problem = f"{text.strip()!r} is not an option of the metric {parsed.base}, or is repeated"
             raise InputError(problem, hint=f"write it like this: {parsed.base}(option=value)")
         options[option] = value
     for option in options:
@@ -271,7 +271,7 @@ def _installed() -> dict[str, EntryPoint]:
 def _installed_metric(name: str) -> Metric:
     installed, base = _installed(), name.partition("(")[0]
     if name not in installed and base in installed:
-        raise InputError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
+        raise InputError(f"the metric {base} belongs to another package and takes no options", hint=f"name it {base}")
     if name not in installed:
         several = re.split(r"[\s,]+", name.strip())
         hint = suggestion(base, names(), "the metrics") if len(several) == 1 else option("metrics", several)
@@ -285,7 +285,7 @@ def _installed_metric(name: str) -> Metric:
     flaw = flaw_of(metric)
     if flaw or metric.name != point.name:
         problem = flaw or f"expected an object whose name is {point.name!r}"
-        hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
+        hint = "for a complete example: python -m pydoc localjudge.metrics"
         raise InputError(f"{point.value} is not a metric: {problem}", hint=hint)
     return metric
 

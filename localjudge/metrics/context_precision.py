@@ -30,7 +30,7 @@ class ContextPrecision(WithOptions):
     about = About(
         question="context: was it useful for the reference answer (the response)?",
         unit="contexts",
-        headline="in an average sample, {} of the points for placing useful documents before the others are reached",
+        headline="in an average sample, {} of the points for ranking useful documents first are earned",
         counted="useful",
         source="RAGAS context_precision, with and without reference",
     )

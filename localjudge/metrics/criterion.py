@@ -53,7 +53,7 @@ _LEVELS = (1, 2, 3, 4, 5)
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000)]
 _MOST_EXAMPLES = 16
 _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
-_HINT = "docs/metrics.md shows a whole one"
+_HINT = "docs/metrics.md shows a complete one"
 
 
 class CriterionExample(UserValue):
@@ -90,14 +90,14 @@ class Criterion(UserValue):
         if self.levels and self.good == "no":
             raise ValueError("level 5 of a rubric is the best: describe the levels in the other order")
         if self.of == "response" and "response" in self.shows:
-            raise ValueError("the response is what the question is about: shows names what else is shown")
+            raise ValueError("the response is always shown: shows lists only other fields")
         kind, answers = ("a level", _LEVELS) if self.levels else ("yes or no", tuple(_WRITTEN))
         for number, example in enumerate(self.examples, start=1):
             fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
             if fields != set(self.shows):
-                raise ValueError(f"example {number} gives {_listed(fields)}, and {_listed(self.shows)} is shown")
+                raise ValueError(f"example {number} has {_listed(fields)}, but shows lists {_listed(self.shows)}")
             if example.answer not in answers:
-                raise ValueError(f"the answer of example {number} is {kind}")
+                raise ValueError(f"the answer of example {number} must be {kind}")
         return self
 
     @property

@@ -187,14 +187,14 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 _SHARE = "ground-truth documents retrieved"
-_POINTS = "in an average sample, {{}} of the points for placing {} are reached"
+_POINTS = "in an average sample, {{}} of the points for ranking {} are earned"
 _HIT = "{} of the questions have a right document among the "
 _FOUND = "in an average sample, {} of the right documents "
 WHOLE_RANKING = (
     RankingMeasure("document_recall_single_hit", single_hit, f"{_HIT}documents found"),
     RankingMeasure("document_recall_multi_hit", multi_hit, f"{_FOUND}were found", _SHARE),
     RankingMeasure("document_mrr", reciprocal_rank, _POINTS.format("a right document first")),
-    RankingMeasure("document_map", average_precision, _POINTS.format("all right documents before the others")),
+    RankingMeasure("document_map", average_precision, _POINTS.format("all right documents first")),
     RankingMeasure("document_ndcg", normalized_gain, _POINTS.format("documents in the best order")),
 )
 

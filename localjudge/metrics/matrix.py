@@ -24,7 +24,7 @@ from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, aga
 from localjudge.types import Sample, Scored, Undefined
 
 _ABOUT = About(
-    question="sentence of the reference: can it be attributed to this context alone?",
+    question="sentence of the reference: can it be attributed to this single context?",
     unit="sentences of the reference x contexts",
     source="RAGChecker",
 )

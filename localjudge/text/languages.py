@@ -49,7 +49,7 @@ MOST_CHARACTERS = 40  # of an abbreviation
 
 _PART = r"[\w'’&/°-]+"
 _ABBREVIATION = re.compile(rf"(?=.*[^\W\d_])(?:{_PART}\.\s?)*{_PART}")
-_HINT = "write one abbreviation a line, such as Pat. or n. Chr.; a # begins a comment"
+_HINT = "write one abbreviation per line, such as Pat. or n. Chr.; a # begins a comment"
 _STOP_AND_SPACE = re.compile(r"\.\s+")
 _EDGE = re.compile(r"\b(?=\w)")
 
@@ -99,7 +99,7 @@ def abbreviations_of(value: object) -> tuple[str, ...]:
         if word := line.partition("#")[0].strip():
             words.update(checked_abbreviations([word], f"{value}:{number}"))
     if not words:
-        raise InputError(f"{value} holds no abbreviation", hint=_HINT)
+        raise InputError(f"{value} contains no abbreviation", hint=_HINT)
     return tuple(sorted(words))
 
 
@@ -226,7 +226,7 @@ def misfit(texts: Sequence[str], language: str) -> str | None:
     or_other = f" (or {', '.join(others)})" if others else ""
     return (
         f"the texts look like language {likely}{or_other}, and {option_name('language')} is {language}: "
-        f"sentences may be cut wrongly; give {option('language', likely)}"
+        f"sentences may be cut wrongly; use {option('language', likely)}"
     )
 
 

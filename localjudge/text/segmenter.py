@@ -62,7 +62,7 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
     try:
         return blank_pipeline(language, abbreviations)
     except ImportError as error:
-        _logger.warning("sentences of language %r are cut with the tokenizer for any language: %s", language, error)
+        _logger.warning("sentences of language %r are cut with the language-independent tokenizer: %s", language, error)
         return blank_pipeline(ANY_LANGUAGE, abbreviations)
 
 
@@ -78,7 +78,7 @@ def named_pipeline(name: str) -> "Language":
         installed = ", ".join(sorted(pipelines.names)) or "none"
         raise InputError(
             f"no spaCy pipeline called {name!r:.80} is installed",
-            hint=f"install its package, or leave it out to use the rules; installed: {installed}",
+            hint=f"install its package, or omit it to use the rules; installed: {installed}",
         )
     try:
         return cast("Language", pipelines[name].load().load())
@@ -110,7 +110,7 @@ class Segmenter:
         if self.pipeline and self.abbreviations:
             raise InputError(
                 f"abbreviations cannot be given to the spaCy pipeline {self.pipeline!r}",
-                hint="leave out the pipeline to use our rules, or leave out the abbreviations",
+                hint="omit the pipeline to use the built-in rules, or omit the abbreviations",
             )
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
@@ -170,7 +170,7 @@ def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int)
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise InputError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
-            hint="name one with a parser, a 'senter' or a 'sentencizer', or leave it out to use the rules",
+            hint="name one with a parser, a 'senter' or a 'sentencizer', or omit it to use the rules",
         )
     for sent in doc.sents:
         piece = text[sent.start_char : sent.end_char]

@@ -161,7 +161,7 @@ class _Reader:
 
     def _skip(self, length: int) -> None:
         if length > self._size - self._position:
-            self._broken(f"damaged or cut off: its header goes on past its end, at byte {self._size:,}")
+            self._broken(f"damaged or truncated: its header continues beyond its end at byte {self._size:,}")
         self._position += length
 
     def _broken(self, what: str) -> NoReturn:
@@ -190,12 +190,12 @@ def check(path: Path, *, words: bool = True) -> Header:
     for is_so, problem in (
         (kind == "adapter" or "adapter.type" in header.keys, "is not a model, but an adapter: merge it into its base"),
         (kind in ("mmproj", "imatrix", "vocab"), f"is not a model, but of type {kind}"),
-        (not architecture, "does not say which architecture it has"),
+        (not architecture, "does not name its architecture"),
         (count != len(headers), f"has {count} parts by its header, and {len(headers)} by its name: rename them back"),
-        (not header.tensor_count, "holds a vocabulary and no weights"),
+        (not header.tensor_count, "contains a vocabulary but no weights"),
         (architecture in _CANNOT_JUDGE, f"cannot judge: a {architecture} model does not write text word by word"),
         (embeds, "cannot judge: it is an embedding or ranking model"),
-        (header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"), "holds no tokenizer"),
+        (header.text("tokenizer.ggml.model") in ("", "none", "no_vocab"), "contains no tokenizer"),
     ):
         if is_so:
             hint = "use a complete text-generation model (a chat or instruct model in GGUF format)"
@@ -255,7 +255,7 @@ def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
 
 def beside_free(need: MemoryNeed, n_ctx: int) -> str:
     free = hardware.available_bytes()
-    room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
+    room = "the amount of free memory is unknown" if free is None else f"{readable(free)} are free"
     return (
         f"about {readable(need.total)} (weights {readable(need.weights)}, cache for {n_ctx:,} tokens "
         f"{readable(need.cache)}, working space {readable(need.working)}), and {room}"

@@ -189,7 +189,7 @@ def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCh
     if done.returncode in _OF_THE_BUILD:
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)
         if without_repacking.returncode == 0:
-            _log.warning("llama.cpp fails on weights repacked for this processor: it uses them as in the file, slower")
+            _log.warning("llama.cpp fails on weights repacked for this processor, so it uses the slower original ones")
             done = without_repacking
     if done.returncode:
         raise _child_error(wanted.path, done)
@@ -226,13 +226,13 @@ def _run_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> "subproce
 def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
     *_, last = ["", *done.stderr.strip().splitlines()]
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-    ending = f"the process that tried it ended with {name}" + (f" ({last.strip()})" if last else "")
+    ending = f"the process that tested it ended with {name}" + (f" ({last.strip()})" if last else "")
     if done.returncode == _KILLED or gguf.was_refused(done.stderr):
-        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=gguf.what_to_do())
+        return OutOfResource(f"{path} could not be tested for lack of memory: {ending}", hint=gguf.what_to_do())
     return ModelError(
         f"llama.cpp cannot use {path}: {ending}",
-        hint="the file is damaged, or this llama.cpp does not know it or does not suit the processor: download it "
-        "again, or build llama-cpp-python anew (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall "
+        hint="the file is damaged, or this llama.cpp does not support it or the processor: download it again, or "
+        "rebuild llama-cpp-python (CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall "
         "--no-cache-dir --no-binary llama-cpp-python llama-cpp-python)",
     )
 
@@ -276,7 +276,7 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
         raise ModelError(
-            f"{wanted.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            f"{wanted.path} has a damaged tokenizer: on a plain English sentence, {error}",
             hint="download the model again, or use another conversion of it",
         ) from error
     half, quarter = wanted.n_ctx // 2, wanted.n_ctx // 4
@@ -289,7 +289,9 @@ def _difference(cache: KVCache, prefix: list[int], first: list[int], second: lis
     cache.evaluate(TokenRun(0, prefix))
     expected: NDArray[np.float32] = cache.logits_behind(behind).copy()
     if not np.isfinite(expected.max()):
-        raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
+        raise ModelError(
+            "the model gives invalid numbers for a plain sentence", hint="use another conversion of the model"
+        )
     cache.clear()
     cache.evaluate(TokenRun(0, prefix))
     cache.checkpoint(len(prefix))

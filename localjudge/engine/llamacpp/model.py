@@ -168,9 +168,7 @@ def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
 def _refused(path: Path) -> LocaljudgeError:
     complaint = complaints() or "it gave no reason"
     if gguf.was_refused(complaint):
-        return OutOfResource(
-            f"llama.cpp was refused memory or threads to load {path}: {complaint}", hint=gguf.what_to_do()
-        )
+        return OutOfResource(f"llama.cpp got no memory or threads to load {path}: {complaint}", hint=gguf.what_to_do())
     return ModelError(
         f"llama.cpp cannot load {path}: {complaint}",
         hint=f"the file is damaged, or llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or "

@@ -77,7 +77,7 @@ class Refused(ModelError):
 
     def __init__(self, address: ServerAddress, status: int, said: str) -> None:
         super().__init__(
-            f"the server at {address} refuses a request (HTTP {status}): {said}",
+            f"the server at {address} refused a request (HTTP {status}): {said}",
             hint="wait until it has loaded its model; use a recent version, started without --api-key",
         )
         self.status = status
@@ -215,7 +215,7 @@ class ServerConnection:
 
     def _not_a_model_server(self, reply: bytes) -> ModelError:
         return ModelError(
-            f"the server at {self.address} does not answer as a model's server: {_shown(reply)}",
+            f"the server at {self.address} is not a model server: {_shown(reply)}",
             hint="use the address of a llama-server",
         )
 

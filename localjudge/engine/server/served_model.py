@@ -153,8 +153,7 @@ def _refuse_adapters(connection: ServerConnection) -> None:
     for row in _ask_if_known(connection, "/lora-adapters", list):
         if inside(row, "scale") != 0:
             raise ModelError(
-                f"the server at {connection.address} changes its model by a LoRA adapter, "
-                f"{printable(str(row.get('path')))[:200]!r}",
+                f"the server at {connection.address} applies a LoRA adapter, {printable(str(row.get('path')))[:200]!r}",
                 hint="merge it into a model of its own (llama-export-lora), or start the server without --lora",
             )
 

@@ -189,7 +189,7 @@ class ServerEngine(DecodingEngine):
         shares = self._shares(inside(reply, "completion_probabilities", 0, "top_probs", kind=list))
         reference = max(by_id.keys() & shares.keys(), key=shares.__getitem__, default=None)
         if reference is None:
-            raise ModelError(f"the server at {self._model.address} gives shares of tokens that it did not choose among")
+            raise ModelError(f"the server at {self._model.address} gives probabilities of other tokens than requested")
         scale = by_id[reference] - shares[reference]
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
@@ -212,8 +212,8 @@ class ServerEngine(DecodingEngine):
                 return reply
             self._held = None
         raise OutOfResource(
-            f"the server at {self._model.address} forgets what it was just asked: somebody else is using it",
-            hint="wait until nobody does, or start it with --parallel 1 for this run; then run the same command again",
+            f"the server at {self._model.address} lost its cached prompt: another program is using it",
+            hint="wait until it is free, or start it with --parallel 1 for this run; then run the same command again",
         )
 
     def _complete(self, prompt: _Tokens, *, cached: int | None, predict: int = 1, **how: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class ServerEngine(DecodingEngine):
         reply: dict[str, Any] = self._ask("/completion", body)
         if inside(reply, "tokens_evaluated") != len(prompt) or reply.get("truncated"):
             raise ModelError(
-                f"the server at {self._model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
+                f"the server at {self._model.address} changed the {len(prompt):,} tokens of a prompt",
                 hint="start it without options that shift or cut its context",
             )
         taken = whole(inside(reply, "timings", "cache_n"), "a number of tokens")
@@ -342,7 +342,7 @@ class ServerEngine(DecodingEngine):
         """Return log shares after sampling. Raises ModelError for impossible ones."""
         shares = {self._token(inside(row, "id")): inside(row, "prob") for row in rows}
         if not shares or not all(isinstance(share, float | int) and 0 < share <= 1 for share in shares.values()):
-            raise ModelError(f"the server at {self._model.address} gives {shares!r:.80} as shares")
+            raise ModelError(f"the server at {self._model.address} gives {shares!r:.80} as probabilities")
         return {token: math.log(share) for token, share in shares.items()}
 
 
