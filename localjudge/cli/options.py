@@ -58,7 +58,6 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example on a separate line for copying."""
         with formatter.section("Example"):
             formatter.write(f"{' ' * formatter.current_indent}{self._example}\n")
 
@@ -88,7 +87,6 @@ def count_option(section: str, name: str, words: str, *, least: int = 0, default
 
 
 def settings(*names: str) -> _Decorator:
-    """Add an option for each of these settings, or for all."""
 
     def decorate(command: Any) -> Any:
         for name in reversed(names or tuple(SETTINGS)):
@@ -202,7 +200,6 @@ def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def progress_shown(*, quiet: bool) -> Iterator[Progress]:
-    """Show progress on standard error, or only warnings if quiet."""
     if quiet:
         logging.getLogger("localjudge").setLevel(logging.WARNING)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
