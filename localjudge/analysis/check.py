@@ -229,6 +229,7 @@ class Check(Record):
 
     @property
     def passed(self) -> bool:
+        """Whether no gate counts as failed."""
         return all(decision.passed for decision in self.decisions)
 
     def __bool__(self) -> bool:

@@ -166,6 +166,7 @@ class ComparedRun:
         return None if math.isnan(value) else value
 
     def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
+        """Return the verdicts of the metric on a sample."""
         place = int(self._places[metric][position])
         return [] if place < 0 else list(self.run.verdicts_at(place))
 
@@ -239,6 +240,7 @@ class MetricChange(Record):
 
     @property
     def interval(self) -> Interval | None:
+        """Interval of the headline difference, or None."""
         judge, corrected = self.judge_interval, self.corrected
         if judge is None or corrected is None or corrected.difference is None or corrected.ci95 is None:
             return judge
@@ -247,6 +249,7 @@ class MetricChange(Record):
 
     @property
     def judge_interval(self) -> Interval | None:
+        """Interval of the judge's difference, without labels."""
         if self.scores is None:
             return None
         low, high = self.scores.ci95 or (-1.0, 1.0)

@@ -88,6 +88,7 @@ def draw_statements(frames: Mapping[str, UnitFrame], count: int, seed: int) -> D
 
 
 def frame_of(frames: Iterable[UnitFrame]) -> str:
+    """Return the hash of the judged statements and their metrics."""
     lines = sorted(f"{frame.metric} {key}" for frame in frames for key in frame.by_key)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -95,10 +95,12 @@ class Labelling:
         return [{**row, "labeller": self._named} for row in self.rows]
 
     def answer(self, label: Label | Literal["?"]) -> None:
+        """Store the decision on the first row. "?" means undecidable."""
         self._keep(self.rows[0], label)
         self._passed.append(self.rows.pop(0))
 
     def skip(self) -> None:
+        """Move the first row to the end."""
         self._passed.append(self.rows.pop(0))
         self.rows.append(self._passed[-1])
 

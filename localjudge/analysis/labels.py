@@ -138,6 +138,7 @@ class PairAgreement(Record):
 
     @property
     def line(self) -> str:
+        """The agreement in words."""
         kappa = "" if self.kappa is None else f", Cohen's kappa {self.kappa:.3f}"
         names, statements = " and ".join(self.annotators), numbered(self.statements, "statement")
         return f"{names}: {100 * self.share:.0f} % agreement on {statements}{kappa}"
@@ -163,12 +164,14 @@ class Agreement(Record):
 
     @property
     def lines(self) -> list[str]:
+        """The overall agreement in words, then one line per pair."""
         alpha = "" if self.alpha is None else f", Krippendorff's alpha {self.alpha:.3f}"
         shared = f"{numbered(self.statements, 'statement')} with several labels: {100 * self.share:.0f} % agreement"
         return [f"{shared}{alpha}", *(pair.line for pair in self.pairs)]
 
     @property
     def request(self) -> str:
+        """Next step if the agreement is too low."""
         return (
             f"annotators agree on {100 * self.share:.0f} % of {self.statements:,} statements with several labels, less "
             f"than {100 * LEAST_AGREEMENT:.0f} %: settle the {numbered(self.disputed, 'disputed statement')} first"
@@ -201,6 +204,7 @@ class RunLabels(Record):
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """One sentence per reason for caution."""
         missing = f"{numbered(self.passed_over, 'drawn statement')} without a label, which may be harder than the rest"
         undrawn = f"{numbered(self.undrawn, 'label')} from a drawing that this run does not reproduce, so not used"
         return tuple(text for text, count in ((missing, self.passed_over), (undrawn, self.undrawn)) if count)

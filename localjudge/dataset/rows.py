@@ -411,9 +411,8 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
             return [piece for piece in map(str.strip, value.split(separator)) if piece]
         if isinstance(value, str) and of_deepeval and _MARK in value:
             raise DataError(
-                f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file of DeepEval, which writes "
-                "lists so",
-                hint=f"to split such texts: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
+                f"{place}: {shown(column)}: found one text with {_MARK!r}, which joins the texts of a list in DeepEval",
+                hint=f"to split it: {option('context_separator', _MARK)}; DeepEval's save_as('json') keeps lists",
             )
         return value
 

@@ -64,6 +64,7 @@ class Passage(Record):
 
     @property
     def whole(self) -> str:
+        """The sentences as one text."""
         return " ".join(self.text)
 
 

@@ -39,6 +39,7 @@ _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
 def check_view(check: HealthCheck) -> Table:
+    """Return one row: status, name and finding, with the advice below."""
     status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
     finding = safe_text(check.finding)
     if check.advice:
@@ -59,6 +60,7 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
+    """Return a table for each metric with a legend."""
     return View([*map(_metric, metrics), Table(notes=_LEGEND)])
 
 
@@ -106,6 +108,7 @@ def _facts(model: ListedModel) -> str:
 
 
 def verification_view(verification: Verification) -> Table:
+    """Return the result of a verification, its basis and all differences."""
     changed = list(_changed(verification))
     name = "not verified" if verification.result == "different" else verification.result
     headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
@@ -199,6 +202,7 @@ def ended_view(labelling: Labelling) -> Table:
 
 
 def read_view(taken: Mapping[str, LabelsRead]) -> Table:
+    """Return the result of reading each file."""
     lines = []
     for source, labels in taken.items():
         counts = {
@@ -270,6 +274,7 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 
 def calibration_view(calibration: Calibration) -> View:
+    """Return all figures for a terminal of 80 columns."""
     lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [

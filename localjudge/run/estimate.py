@@ -61,6 +61,7 @@ class Estimate(Record):
 
     @property
     def remaining(self) -> int:
+        """Number of questions for the judge."""
         return self.requests - sum(self.reused.values())
 
 

@@ -148,7 +148,7 @@ def test_a_sheet_is_private_and_replaces_no_file(tmp_path: Path, ending: str) ->
 
 
 def test_unknown_file_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"not a sheet(?s:.*)\.jsonl, \.csv or \.html"):
+    with pytest.raises(InputError, match=r"not a sheet(?s:.*)\.jsonl, \.csv, or in \.html"):
         write_sheet(tmp_path / "sheet.ods", [sheet_row()])
     path = tmp_path / "sheet.XLSX"
     path.write_bytes(b"PK\x03\x04")

@@ -660,7 +660,7 @@ def test_verify_detects_changes_of_labels_it_has_verified(judged_run: JudgedRun)
         found = rewritten(run, forged).verify(engine=engine)
         assert found.result == "different"
         assert found.files[LABELS][0].startswith("differs from the 30 rows verified on 20")
-        assert f"{LABELS} was changed (not the 30 rows" in lines(found)
+        assert f"{LABELS} was changed (differs from the 30 rows" in lines(found)
     (run.directory / LABELS).write_text("no labels\n")
     assert run.verify(engine=engine).labels.before == third
     rewritten(run, rows)

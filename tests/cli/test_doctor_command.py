@@ -143,4 +143,4 @@ def test_findings_are_printed_at_once(
 def test_an_impossible_number_of_items_is_a_usage_error(number: str, call: Call) -> None:
     code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
-    assert f"or all, got {number!r}" in errors
+    assert f"expected a number from 0 on, or all: got {number!r}" in errors

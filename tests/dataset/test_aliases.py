@@ -48,7 +48,7 @@ def test_the_mapping_has_priority(row: dict[str, Any], mapping: dict[str, str], 
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"quest": "q"}, "quest=q is not of one of our fields"),
+        ({"quest": "q"}, "quest=q is not for a field of localjudge"),
         ({"reference": "gold"}, "reference=gold names a column that no row"),
         ({"retrieved_contexts": "a,missing"}, "names a column that no row"),
         ({"reference": "a,b"}, "names a column that no row"),

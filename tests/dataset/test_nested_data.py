@@ -32,7 +32,7 @@ NOT_THERE = "names a column that no row of rows has"
         ({**ROW, "hits": [HITS[0], {"source": "d2"}]}, MAPPING, ["hits[].chunk_text[1]: found null"]),
         ({"question": "q", "contexts": HITS}, {}, ["mapping={'retrieved_contexts': 'contexts[].chunk_text'}"]),
         ({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}}, {}, ["'contexts.chunk'"]),
-        (ROW, {"retrieved_contexts": "hits.0.chunk_text"}, ["takes one context of a list", "'hits[].chunk_text'"]),
+        (ROW, {"retrieved_contexts": "hits.0.chunk_text"}, ["uses one context of a list", "'hits[].chunk_text'"]),
         (ROW, {"retrieved_contexts": "hits.chunk_text"}, [NOT_THERE, "the columns are frage, hits"]),
         (ROW, {"reference": "hit"}, [NOT_THERE, "did you mean hits?"]),
     ],

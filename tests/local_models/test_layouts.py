@@ -28,7 +28,7 @@ def test_ollama_models_are_found_by_their_ollama_names(tmp_path: Path, model: Pa
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": 5}]}, "is not a manifest"),
         ('{"layers": []}', "names 0 GGUF files"),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}] * 2}, "names 2 GGUF files"),
-        ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:../../etc/passwd"}]}, "can be used with one"),
+        ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:../../etc/passwd"}]}, "instead of one"),
         ({"layers": [{"mediaType": MODEL_LAYER, "digest": "sha256:" + "0" * 64}]}, "No such file"),
     ],
 )

@@ -94,14 +94,14 @@ def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) 
 def test_an_ambiguous_model_name_is_refused_with_the_candidates(user: Path, model: Path) -> None:
     for quantisation in ("Q4_K_M", "Q8_0"):
         downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", f"m-{quantisation}.gguf", model)
-    with pytest.raises(ModelError, match="hf:org/repo may be one of 2 models") as caught:
+    with pytest.raises(ModelError, match="hf:org/repo matches 2 models") as caught:
         places.named("hf:org/repo")
     assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
 
 
 def test_a_skipped_model_is_refused_with_the_reason(user: Path, model: Path) -> None:
     pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
-    with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* its manifest says 1"):
+    with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* 1 according to its manifest"):
         places.named("ollama:short")
 
 

@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 SCRIPT = {"Four.": 0.9}
 """context_recall: a 1/2, b 0/1 without a context, c 0/1."""
-CHANGED = "its sha256 differs from manifest.json"
+CHANGED = "was changed: its sha256 differs from manifest.json"
 
 
 def made(out: Path, **options: Any) -> Run:
@@ -52,9 +52,9 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a mean": (edited("summary.json", '"mean": ', '"mean": 0.5, "x": '), f"summary.json {CHANGED}"),
     "a score": (edited("scores.jsonl", '"score": 0.5', '"score": 0.9'), f"scores.jsonl {CHANGED}"),
     "a verdict": (edited("verdicts.jsonl", '"label": 1', '"label": 0'), f"verdicts.jsonl {CHANGED}"),
-    "threshold": (edited("summary.json", '"threshold": 0.5', '"threshold": 0.4'), "threshold: 0.4, and 0.5 by"),
+    "threshold": (edited("summary.json", '"threshold": 0.5', '"threshold": 0.4'), "threshold: 0.4, but 0.5 in"),
     "signature": (edited("summary.json", '"judge:', '"judge:0'), "signature: judge:0"),
-    "card": (edited("summary.json", '"sha256": null', '"sha256": "00"'), "sha256 of the judge: 00, and None by"),
+    "card": (edited("summary.json", '"sha256": null', '"sha256": "00"'), "sha256 of the judge: 00, but None in"),
     "a part of the manifest": (
         in_manifest(lambda manifest: manifest["judge"]["engine"].update(engine="x"), signed=False),
         "signature of its parts",
@@ -65,7 +65,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "metrics": (
         in_manifest(lambda manifest: manifest["judge"]["metrics"].update(faithfulness={"version": 1})),
-        "metrics: ['context_recall'], and",
+        "metrics: ['context_recall'], but",
     ),
     "no checksums": (
         in_manifest(lambda manifest: manifest["environment"].pop("files")),

@@ -207,5 +207,5 @@ def test_a_cluster_is_decided_by_thresholds_of_other_clusters() -> None:
     decisions, thresholds = held_out_decisions(LabelledScores(labels, scores, clusters=["a", "a", "b", "b"]))
     assert sorted(thresholds) == pytest.approx([0.2, 0.7])
     assert decisions.tolist() == [0, 0, 1, 1]
-    with pytest.raises(DataError, match="of one cluster"):
+    with pytest.raises(DataError, match="in one cluster"):
         held_out_decisions(LabelledScores([0, 1], [0.1, 0.9], clusters=["a", "a"]))

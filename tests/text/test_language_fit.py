@@ -34,12 +34,12 @@ def test_each_of_the_seven_languages_is_recognised_among_the_others(language: st
         assert line is None
     else:
         assert str(line).startswith(f"the texts look like language {language}, and language is {configured}: ")
-        assert str(line).endswith(f"give language={language!r}")
+        assert str(line).endswith(f"use language={language!r}")
 
 
 @pytest.mark.parametrize("code", SCRIPTS)
 def test_another_script_is_recognised_for_any_words(code: str) -> None:
-    assert str(misfit([SCRIPTS[code]] * 5, "en")).endswith(f"give language={code!r}")
+    assert str(misfit([SCRIPTS[code]] * 5, "en")).endswith(f"use language={code!r}")
     assert misfit([SCRIPTS[code]] * 5, code) is None
     assert str(misfit(TEXTS["en"], "ru")).startswith("the texts look like language en, and language is ru")
 

@@ -57,7 +57,7 @@ def test_abbreviation_file_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no abbreviation"),
+        (b"", "contains no abbreviation"),
         (b"Pat.\nthe patient\n", "own.txt:2: 'the patient' is not an abbreviation"),
         (b"Pat.,\n", "own.txt:1: 'Pat.,' is not an abbreviation"),
         (b"...\n", "own.txt:1: '...' is not an abbreviation"),
