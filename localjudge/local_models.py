@@ -57,7 +57,6 @@ def parts(path: Path) -> tuple[Path, ...]:
 
 
 def size_of(path: Path) -> int:
-    """Return the total size of a model's parts in bytes."""
     return sum(file.stat().st_size for file in parts(path))
 
 
@@ -77,7 +76,6 @@ class FoundModel(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The judge name that selects this file."""
         return f"{self.program}:{self.name}"
 
 
@@ -109,7 +107,6 @@ def _below(folder: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
 
 
 def _gguf_files(files: Iterable[Path], skipped: list[SkippedFile]) -> Iterator[Path]:
-    """Yield the model files, of several parts only the first."""
     for file in files:
         part = _PART.fullmatch(file.name)
         if file.suffix.casefold() != ".gguf" or (part and int(part[2]) != 1):

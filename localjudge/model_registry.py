@@ -58,7 +58,6 @@ class RegisteredModel(Record):
     """Shown with every number of this judge."""
 
     def at(self, path: Path, source: str) -> ModelFile:
-        """Return the model at this path."""
         known = self.model_dump(include={"name", "sha256", "profile", "n_ctx"})
         return ModelFile(path=path, source=source, size=size_of(path), **known)
 
@@ -110,7 +109,6 @@ def registered_as(sha256: str) -> RegisteredModel | None:
 
 
 def packaged_as(sha256: str) -> RegisteredModel | None:
-    """Return the packaged model with this checksum, or None."""
     return next((model for model in _packaged().values() if model.sha256 == sha256), None)
 
 
@@ -133,7 +131,6 @@ def sha256_of(path: Path) -> str:
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return the checksums in file names and in the cache."""
     remembered = _remembered()
     checksums: dict[Path, str] = {}
     for path in paths:
@@ -175,7 +172,6 @@ def _path_of(model: RegisteredModel) -> Path | None:
 
 
 def requirement_of(model: RegisteredModel) -> str:
-    """Return the pip requirement of a model's package."""
     return f"{model.package}=={model.version}" if model.version else str(model.package)
 
 

@@ -30,7 +30,6 @@ _RUNS = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
     group = parser.getgroup("localjudge")
     group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
     about_out = 'Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.'
@@ -49,14 +48,12 @@ class AssertedSession:
         self.directory = _directory(config)
 
     def identify(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        """Return the row with its id or the test's, made unique."""
         name = test if row.get("id") is None else str(row["id"])
         while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
             name += "'"
         return {**row, "id": name}
 
     def add(self, row: Mapping[str, Any], metric: str) -> None:
-        """Record an answered assertion."""
         self._rows[row["id"]] = row
         self._metrics.setdefault(row["id"], set()).add(metric)
 
@@ -87,7 +84,6 @@ def _directory(config: pytest.Config) -> Path | None:
 
 
 def _without_our_frames(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Hide localjudge's frames in the traceback of a failed test."""
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -126,7 +122,6 @@ def _open(config: pytest.Config) -> "Judge":
 
 @pytest.fixture(scope="session")
 def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
-    """The session's assertions, written before the judge is closed."""
     session = AssertedSession(judge, request.config)
     yield session
     session.write()
@@ -216,7 +211,6 @@ def assert_gates(
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the run directories."""
     if runs := config.stash.get(_RUNS, []):
         terminalreporter.section("localjudge", sep="-")
     for run in runs:

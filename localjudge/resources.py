@@ -94,7 +94,6 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
 
 
 def unwritable(file: Path, error: OSError, *, hint: str) -> LocaljudgeError:
-    """Return OutOfResource if room would help, otherwise InputError with the hint."""
     problem = f"{file} cannot be written: {error.strerror or error}"
     if error.errno in RETRY_HINTS:
         return OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again")
@@ -116,12 +115,10 @@ def bundled_file(folder: str, name: str) -> Path:
 
 
 def demo_file() -> Path:
-    """Return the path of the example data."""
     return _PACKAGE / "dataset" / "demo.jsonl"
 
 
 def criterion_files() -> dict[str, Path]:
-    """Return the bundled criteria by name."""
     return {path.stem: path for path in sorted((_PACKAGE / "criteria").glob("*.toml"))}
 
 
@@ -155,7 +152,6 @@ def require_private(folder: Path, others_could: str) -> None:
 
 
 def remember(file: Path, text: str) -> None:
-    """Write a file of the state directory if possible."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, [text.encode()], durable=False)

@@ -98,7 +98,6 @@ class Span(Record):
 
     @classmethod
     def whole(cls, text: str) -> Self:
-        """Return the whole text as a span."""
         return cls(start=0, end=len(text), text=text)
 
 
@@ -246,7 +245,6 @@ class VerdictRequest(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """All but path and entry, as JSON."""
         explanation = self.explanation.model_dump_json() if self.explanation else "null"
         return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
@@ -285,7 +283,6 @@ class VerdictRule(NamedTuple):
     thresholds: Mapping[str, float] = MappingProxyType({})
 
     def of(self, metric: str) -> "VerdictRule":
-        """Return the rule of a metric."""
         return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 

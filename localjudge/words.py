@@ -54,7 +54,6 @@ class Setting:
 
 
 def declare(settings: Mapping[str, Setting]) -> None:
-    """Register how the settings are typed."""
     _settings.update(settings)
 
 
@@ -69,7 +68,6 @@ def as_typed() -> Iterator[None]:
 
 
 def flag(name: str) -> str:
-    """Return the option of an argument."""
     setting = _settings.get(name)
     return (setting and setting.flag) or f"--{name.replace('_', '-')}"
 
@@ -79,12 +77,10 @@ def _in_suite(name: str) -> bool:
 
 
 def option_name(name: str) -> str:
-    """Return the option's name for the reader."""
     return flag(name) if _on_the_command_line.get() and not _in_suite(name) else name
 
 
 def option(name: str, value: Any = _UNNAMED) -> str:
-    """Return the option for the reader, optionally with a value."""
     if not _on_the_command_line.get():
         return f"{name}=..." if value is _UNNAMED else f"{name}={value!r}"
     if _in_suite(name):
@@ -111,7 +107,6 @@ _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\
 
 
 def escape_formula(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would calculate."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Criterion, Run, Sample, ScriptedEngine
-from localjudge.metrics import Scored, Sentences, Steps, catalog
+from localjudge import Run, ScriptedEngine
+from localjudge.metrics import catalog
 from localjudge.record import run as record
 from localjudge.run.settings import RunSettings
 
@@ -69,18 +69,16 @@ def test_progress_is_shown_on_terminals_and_in_notebooks_by_default(
     assert [name for name, place in streams.items() if "asked 2 verdicts" in place.getvalue()] == [heard][: len(heard)]
 
 
-def test_a_run_is_read_like_a_mapping_of_its_metrics(tmp_path: Path) -> None:
+def test_a_run_is_a_mapping_of_its_metrics(tmp_path: Path) -> None:
     run = evaluated(tmp_path, metrics=["context_recall"])
-    assert (list(run), len(run)) == (["context_recall"], 1)
-    assert {name: metric.model_dump(exclude={"corrected"}) for name, metric in dict(run).items()} == {
-        name: metric.model_dump() for name, metric in run.summary.metrics.items()
-    }
-    assert run["context_recall"].corrected is None
-    assert "context_recall" in run
-    assert "faithfulness" not in run
-    assert len({run, Run.open(tmp_path)}) == 1
-    assert run["context_recall"].mean == 0.5
-    with pytest.raises(KeyError, match="the run has no metric 'recall'; it has context_recall"):
+    assert isinstance(run, Mapping)
+    assert (list(run), len(run), "faithfulness" in run) == (["context_recall"], 1, False)
+    metric = run["context_recall"]
+    assert metric.model_dump(exclude={"corrected"}) == run.summary.metrics["context_recall"].model_dump()
+    assert (metric.corrected, metric.mean) == (None, 0.5)
+    assert dict(run) == {"context_recall": metric}
+    assert (run.get("context_recall"), run.get("faithfulness")) == (metric, None)
+    with pytest.raises(KeyError, match=r"'recall'.*context_recall"):
         run["recall"]
 
 
@@ -89,21 +87,6 @@ def test_the_example_gates_of_help_are_valid(tmp_path: Path) -> None:
     assert len(gates) == 2
     run = evaluated(tmp_path, metrics=["context_recall"])
     assert len(run.check(gates, baseline=run).decisions) == 2
-
-
-def test_a_sample_with_plain_text_contexts_has_a_hint_on_contexts() -> None:
-    with pytest.raises(localjudge.InputError, match=r"retrieved_contexts\.0") as caught:
-        Sample(id="a", retrieved_contexts=["It rains."])  # type: ignore[arg-type]
-    assert "{'text': 'It rains.'}" in str(caught.value.hint)
-    assert Sample(id="a", retrieved_contexts=[{"text": "It rains."}])  # type: ignore[arg-type]
-
-
-def test_a_run_has_every_method_of_a_mapping(tmp_path: Path) -> None:
-    run = evaluated(tmp_path, metrics=["context_recall"])
-    assert isinstance(run, Mapping)
-    assert run.items() == {"context_recall": run["context_recall"]}.items()
-    assert (list(run.keys()), list(run.values())) == (["context_recall"], [run["context_recall"]])
-    assert (run.get("context_recall"), run.get("faithfulness")) == (run["context_recall"], None)
 
 
 def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
@@ -116,7 +99,6 @@ def test_runs_of_one_directory_are_equal(tmp_path: Path) -> None:
 
 
 def test_notes_are_logged_and_kept_with_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Unused columns and omitted metrics."""
     row = {"question": "Where?", "contexts": ["Rain."], "gold_standard": "It rains.", "zone": "z"}
     with caplog.at_level("INFO", logger="localjudge"):
         run = localjudge.evaluate([row], engine=ScriptedEngine({}, default=1.0), out=tmp_path, progress=False)
@@ -124,39 +106,6 @@ def test_notes_are_logged_and_kept_with_the_run(tmp_path: Path, caplog: pytest.L
         assert any(said in note for note in run.notes)
         assert said in caplog.text
     assert (Run.open(tmp_path), Run.open(tmp_path).notes) == (run, ())
-
-
-class Words:
-    """A metric without a judge: share of the reference's words in the contexts."""
-
-    name, version, required_fields = "words", 1, frozenset({"reference", "retrieved_contexts"})
-
-    def steps(self, sample: Sample, _sentences: Sentences) -> Steps:
-        """Count the words."""
-        yield from ()
-        contexts = " ".join(context.text or "" for context in sample.retrieved_contexts or ())
-        words = (sample.reference or "").split()
-        return Scored(value=sum(word in contexts for word in words) / len(words))
-
-
-KIND = Criterion(name="kind", question="Is it kind?")
-
-
-def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
-    """A single metric needs no list. Names find bundled metrics and files."""
-    row = {**ROW, "retrieved_contexts": ["It rains."], "response": "It rains.", "user_input": "?"}
-    engine = ScriptedEngine({}, default=1.0)
-    words, refuses = Words(), "refuses"
-    metrics: list[Any] = ["context_recall", words, KIND, refuses]
-    run = localjudge.evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run")
-    assert set(run) == {"context_recall", "words", "kind", "refuses"}
-    assert run["words"].mean == 0.6  # It, rains. and It, of "It rains. It is red."
-    assert list(localjudge.evaluate([row], metrics=words, engine=engine, out=False)) == ["words"]
-    assert list(localjudge.evaluate([row], metrics=KIND, engine=engine, out=False)) == ["kind"]
-    assert run.verify(engine=ScriptedEngine({}, default=1.0), metrics=[words]).result == "bit-identical"
-    assert list(run.rescore([words, "kind"], engine=engine, out=tmp_path / "again")) == ["kind", "words"]
-    with pytest.raises(localjudge.InputError, match="no metric is called 'words'"):
-        run.rescore(engine=engine)
 
 
 def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +134,7 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
     corrected = run["context_recall"].corrected
     assert corrected is not None
     assert (corrected.mean, corrected.labels, corrected.ci95) == (1, 2, None)
-    with pytest.raises(localjudge.InputError, match="no drawn statement remains to be labelled"):
+    with pytest.raises(localjudge.InputError, match="left to label"):
         run.label(tmp_path / "more.csv")
 
 
@@ -194,8 +143,7 @@ def test_a_check_is_true_if_it_passed(tmp_path: Path) -> None:
     assert not run.check(["context_recall>=0.9"], undecided="fail")
     assert run.check(["context_recall<=1"])
     checked = run.check(["context_recall<=1", "context_recall>=0.9"])
-    assert repr(checked).startswith("<CheckedGates pass: context_recall<=1: 0.500, ")
-    assert "; undecided: context_recall>=0.9: 0.500" in repr(checked)
+    assert re.match("<CheckedGates pass: context_recall<=1: .*; undecided: context_recall>=0.9: ", repr(checked))
     assert run.verify(engine=ScriptedEngine({"It rains.": 1.0}, default=0.0))
     assert not run.verify(engine=ScriptedEngine({}, default=1.0))
     assert run.verify(sample=1, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0)).asked_again == 1
@@ -218,7 +166,7 @@ def test_a_temporary_run_lives_as_long_as_its_object(tmp_path: Path, monkeypatch
     folder = run.directory.parent
     assert folder.stat().st_mode & 0o77 == 0
     frame, scores = run.to_pandas(), copy.copy(copy.deepcopy(run))
-    with pytest.raises(localjudge.InputError, match="a run made with out=False cannot be pickled"):
+    with pytest.raises(localjudge.InputError, match="cannot be pickled"):
         pickle.dumps(run)
     del run
     assert len(scores.scores) == len(frame) == 1

@@ -51,11 +51,6 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_module_has_a_docstring(module: Path) -> None:
-    assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
-
-
 NAMED_LIKE_ANOTHER = {
     "engine": "the class that the package is named after",
     "run": "the process, and what it left behind",

@@ -81,10 +81,6 @@ def without_trailing_space(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
 
 
-def setting_up(name: str) -> list[str]:
-    return [example.command for example in examples(TEXTS[name]) if "pip install" in example.command]
-
-
 def runnable(example: Example) -> Example | None:
     """Return the example as it runs here: only the final job of an installation, or None."""
     if "pip install" not in example.command:
@@ -138,7 +134,6 @@ def test_python_blocks_run(name: str, tmp_path: Path) -> None:
 
 
 def test_judge_packages_are_named_with_the_registered_version() -> None:
-    """In installation commands and in CI."""
     wanted = {requirement_of(model) for model in registered().values() if model.package}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     named = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
@@ -148,7 +143,6 @@ def test_judge_packages_are_named_with_the_registered_version() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_links_inside_the_project_work(name: str) -> None:
-    """Files and headings exist."""
     assert [target for target in _links(TEXTS[name]) if not _is_there((ROOT / name).parent, name, target)] == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.engine
 
+STRACE = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o"]
 INTERNET_SOCKET = re.compile(r"socket\(AF_INET6?,|connect\([^)]*AF_INET6?")
 
 
@@ -20,17 +21,18 @@ def works(*command: str) -> bool:
     return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
 
 
-def test_the_main_job_opens_no_internet_socket(tmp_path: Path) -> None:
-    """No process of `localjudge run --demo` opens one."""
-    log = tmp_path / "strace.log"
-    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
-    namespace = ["unshare", "-rn"]
-    if not works(*strace):
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    if not works(*STRACE, str(tmp_path / "tried.log")):
         pytest.skip("NOT CHECKED: strace cannot trace here, so nobody watched for internet sockets")
-    if not works(*namespace):
-        namespace = []
+    return tmp_path / "strace.log"
+
+
+def test_the_main_job_opens_no_internet_socket(tmp_path: Path, log: Path) -> None:
+    """No process of `localjudge run --demo` opens one."""
+    namespace = ["unshare", "-rn"] if works("unshare", "-rn") else []
     run = [sys.executable, "-m", "localjudge", "run", "--demo", "--quiet", "--out", str(tmp_path / "run")]
-    subprocess.run([*strace, *namespace, *run], check=True, cwd=tmp_path)
+    subprocess.run([*STRACE, str(log), *namespace, *run], check=True, cwd=tmp_path)
     calls = [line for line in log.read_text(errors="replace").splitlines() if INTERNET_SOCKET.search(line)]
     assert calls == []
     assert (tmp_path / "run" / "summary.json").is_file()
@@ -50,11 +52,7 @@ def test_a_run_with_a_model_file_imports_no_network_module(tmp_path: Path) -> No
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_control_an_internet_socket_is_detected(tmp_path: Path) -> None:
-    log = tmp_path / "strace.log"
-    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
-    if not works(*strace):
-        pytest.skip("NOT CHECKED: strace cannot trace here")
+def test_control_an_internet_socket_is_detected(log: Path) -> None:
     program = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"
-    subprocess.run([*strace, sys.executable, "-c", program], check=True)
+    subprocess.run([*STRACE, str(log), sys.executable, "-c", program], check=True)
     assert INTERNET_SOCKET.search(log.read_text(errors="replace"))

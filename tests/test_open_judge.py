@@ -2,7 +2,6 @@ import copy
 import pickle
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 import localjudge
 from localjudge import InputError, Judge, ScriptedEngine, open_judge
-from localjudge.engine.scripted import unit_text
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 
@@ -77,15 +75,11 @@ def test_a_run_may_override_settings_of_the_open_judge(engine: ScriptedEngine, t
     assert [row.score for row in mild.scores] == [1, 1]
 
 
-def test_loading_options_cannot_change_while_the_judge_is_open(judge: Judge, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="n_ctx cannot be changed while the judge is open"):
-        localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")
-
-
-def test_the_profile_cannot_change_while_the_judge_is_open(judge: Judge) -> None:
+@pytest.mark.parametrize("option", [{"n_ctx": 512}, {"profile": "qwen3-reranker"}])
+def test_options_of_loading_cannot_change_while_the_judge_is_open(judge: Judge, option: dict[str, Any]) -> None:
     """The profile determines the begin token, which is set on opening."""
-    with pytest.raises(InputError, match="profile cannot be changed while the judge is open"):
-        localjudge.evaluate(ROWS, judge=judge, profile="qwen3-reranker", out=False)
+    with pytest.raises(InputError, match=f"{next(iter(option))} cannot be changed"):
+        localjudge.evaluate(ROWS, judge=judge, out=False, **option)
 
 
 def test_a_closed_judge_raises_an_error(engine: ScriptedEngine) -> None:
@@ -110,36 +104,6 @@ def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
             [row] = other.evaluate(rows, ["context_recall"]).scores
             assert (row.status, row.score) == ("failed", None)
     assert len(failing.asked) == 2
-
-
-def test_threads_use_an_open_judge_in_turn(tmp_path: Path) -> None:
-    """Eight threads get the results of one, and the engine sees one at a time."""
-    busy = threading.Lock()
-
-    def answer(request: VerdictRequest) -> float:
-        assert busy.acquire(blocking=False), "two threads are in the engine"
-        time.sleep(0.002)
-        busy.release()
-        return SCRIPT[unit_text(request).strip()]
-
-    numbers: list[list[float | None]] = []
-    with Judge.open(engine=ScriptedEngine(answer)) as judge:
-
-        def ask(number: int) -> None:
-            rows = [{**row, "retrieved_contexts": [f"Context {number}."]} for row in ROWS]
-            if number % 2:
-                numbers.append([row.score for row in judge.evaluate(rows, ["context_recall"]).scores])
-                return
-            out = tmp_path / str(number)
-            run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=out, progress=False)
-            numbers.append([row.score for row in run.scores])
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert numbers == [[0.5, 1]] * 8
 
 
 def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ def judge():
         yield opened
 """
 SAMPLE = 'S = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains. It is \\x1b[31mred."}\n'
+PASSING = """
+def test_it(assert_score):
+    assert_score(S, "faithfulness", at_least=0.5)
+"""
 
 
 @pytest.fixture
@@ -29,7 +33,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def session(folder: Path, *arguments: str, tests: str = "") -> subprocess.CompletedProcess[str]:
+    if tests:
+        (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "localjudge.pytest_plugin", "-p", "no:cacheprovider"]
     outside = {name: value for name, value in os.environ.items() if name != "CI"}  # which makes summaries longer
     environment = {**outside, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
@@ -67,8 +73,7 @@ def test_missed_gate(assert_gates):
     assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.6"], undecided="pass")
     assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.9"])
 """
-    (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
-    done = session(folder, "--localjudge-out", "left")
+    done = session(folder, "--localjudge-out", "left", tests=tests)
     assert "4 failed, 3 passed" in done.stdout, done.stdout
     for line in (
         "a: faithfulness 1/2 = 0.500, expected 0.8 to 1\n  0 0.200 It is \\x1b[31mred.\n",
@@ -91,26 +96,19 @@ def test_runs_are_not_written_through_a_link(folder: Path, tmp_path_factory: pyt
     """A repository could link `runs` to any folder."""
     outside = tmp_path_factory.mktemp("outside")
     (folder / "runs").symlink_to(outside)
-    test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
-    (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")
-    done = session(folder)
+    done = session(folder, tests=PASSING)
     assert (done.returncode, list(outside.iterdir())) == (1, [])
     assert "runs is a link" in done.stdout
 
 
 def test_no_run_directory_without_the_option(folder: Path) -> None:
-    test = 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n'
-    (folder / "test_it.py").write_text(SAMPLE + test, encoding="utf-8")
-    assert session(folder, "--localjudge-out", "").returncode == 0
+    assert session(folder, "--localjudge-out", "", tests=PASSING).returncode == 0
     assert not (folder / "runs").exists()
 
 
 def test_a_typo_fails_only_its_own_test(folder: Path) -> None:
     """The traceback ends at the line of the test."""
     tests = """
-def test_it(assert_score):
-    assert_score(S, "faithfulness", at_least=0.5)
-
 def test_typo(assert_score):
     assert_score(S, "faithfulnes", at_least=0.5)
 
@@ -123,12 +121,11 @@ def test_list(assert_score):
 def test_other(assert_score):
     assert_score(S, "faithfulness", at_most=0.9)
 """
-    (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
-    done = session(folder, "--localjudge-out", "left")
+    done = session(folder, "--localjudge-out", "left", tests=PASSING + tests)
     assert "3 failed, 2 passed in" in done.stdout, done.stdout
-    assert "InputError: assert_score takes one sample, got" in done.stdout
+    assert "InputError: assert_score takes one sample" in done.stdout
     assert '>       assert_score(S, "faithfulnes", at_least=0.5)\n' in done.stdout
-    assert "E       localjudge.errors.InputError: no metric is called 'faithfulnes'" in done.stdout
+    assert "InputError: no metric is called 'faithfulnes'" in done.stdout
     assert ".py:" not in done.stdout.replace("test_it.py:", ""), done.stdout
     assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
 
@@ -141,16 +138,13 @@ def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
     (folder / "localjudge.toml").write_text('abbreviations = "../words.txt"\n', encoding="utf-8")
     (folder / "test_it.py").write_text("def test_it(judge): pass\n", encoding="utf-8")
     done = session(folder, "--rootdir", str(folder))
-    assert "abbreviations = ../words.txt would read outside the suite's folder" in done.stdout, done.stdout
+    assert "would read outside the suite's folder" in done.stdout, done.stdout
     assert "suite.py:" not in done.stdout, done.stdout
 
 
 def test_each_xdist_worker_writes_a_run(folder: Path) -> None:
     for name in ("one", "two"):
-        test = (
-            f'def test_{name}(assert_score):\n    assert_score({{**S, "id": "{name}"}}, "faithfulness", at_least=0.5)\n'
-        )
-        (folder / f"test_{name}.py").write_text(SAMPLE + test, encoding="utf-8")
+        (folder / f"test_{name}.py").write_text(SAMPLE + PASSING, encoding="utf-8")
     done = session(folder, "-p", "xdist", "-n", "2", "--dist", "loadfile", "--localjudge-out", "left")
     assert done.returncode == 0, done.stdout
     runs = sorted((folder / "left").iterdir())
@@ -168,8 +162,7 @@ def test_nothing_is_loaded():
     assert sorted(ours) == ["localjudge", "localjudge.pytest_plugin"]
     assert not {"pydantic", "numpy", "spacy", "llama_cpp"} & set(sys.modules)
 """
-    (tmp_path / "test_it.py").write_text(test, encoding="utf-8")
-    done = session(tmp_path)
+    done = session(tmp_path, tests=test)
     assert done.returncode == 0, done.stdout
     assert "localjudge" not in done.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {"test_it.py", "__pycache__"}

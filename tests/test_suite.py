@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-import localjudge
 from localjudge import InputError
-from localjudge.analysis.check import check
 from localjudge.suite import read_suite
 
 
@@ -67,16 +65,6 @@ def test_problems_are_reported_by_file_and_key(tmp_path: Path, text: str, key: s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_suite(tmp_path / "none.toml")
-
-
-def test_python_and_the_command_run_a_suite_alike(tmp_path: Path) -> None:
-    """hit_rate@1 of one sample with a correct first context is 1."""
-    (tmp_path / "d.jsonl").write_text('{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}\n')
-    file = written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\nout = "run"\ngates = "hit_rate@1>=0.01"\n')
-    suite = read_suite(file)
-    run = localjudge.evaluate(**suite.evaluation, engine=localjudge.ScriptedEngine({}), progress=False)
-    assert run.summary.metrics["hit_rate@1"].mean == 1
-    assert check(run, **suite.checks).decisions[0].outcome == "pass"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, get_origin, get_type_hints
 
 import pytest
@@ -9,19 +10,19 @@ import pytest
 import localjudge
 from localjudge.metrics import Metric, Sample, Scored, Sentences, Steps, catalog
 
-ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}]
+ROWS = [{"id": "a", "user_input": "?", "retrieved_contexts": ["Rain."], "response": "It rains."}]
 KIND = localjudge.Criterion(name="kind", question="Is it kind?")
 
 
 class Halves:
-    """Metric with plain class attributes."""
+    """Metric with plain class attributes, and without a judge."""
 
     name = "halves"
     version = 1
     required_fields = frozenset({"response"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Do not use the judge."""
+        """Ask nothing."""
         yield from ()
         return Scored(value=0.5)
 
@@ -34,15 +35,21 @@ class Part(Halves):
     version: int = 1
 
 
-def test_metrics_of_all_kinds_go_together() -> None:
+def test_metrics_may_be_names_objects_and_criteria(tmp_path: Path) -> None:
+    """A single metric needs no list. Names find bundled metrics and criteria."""
     engine = localjudge.ScriptedEngine({}, default=1)
+    how = localjudge.evaluate(ROWS, metrics=Halves(), engine=engine, out=False)
+    again = localjudge.evaluate(ROWS, metrics=KIND, engine=engine, reuse=[how], out=False, progress=False)
+    assert (list(how), list(again)) == (["halves"], ["kind"])
     run = localjudge.evaluate(
-        ROWS, metrics=[KIND, Halves(), Part(), "faithfulness"], engine=engine, out=False, progress=False
+        ROWS, metrics=[KIND, Halves(), Part(), "faithfulness", "refuses"], engine=engine, out=tmp_path / "run"
     )
-    again = localjudge.evaluate(ROWS, metrics=KIND, engine=engine, reuse=[run], out=False, progress=False)
     means: Mapping[str, object] = {name: metric.mean for name, metric in run.items()}
-    assert means == {"faithfulness": 1, "kind": 1, "halves": 0.5, "part": 0.5}
-    assert again.check(["kind>=0"])
+    assert means == {"faithfulness": 1, "kind": 1, "refuses": 0, "halves": 0.5, "part": 0.5}
+    assert run.verify(engine=engine, metrics=[Halves(), Part()]).result == "bit-identical"
+    assert list(run.rescore([Halves(), "kind"], engine=engine, out=tmp_path / "again")) == ["halves", "kind"]
+    with pytest.raises(localjudge.InputError, match="'halves'"):
+        run.rescore(engine=engine)
 
 
 @pytest.mark.parametrize(

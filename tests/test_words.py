@@ -61,22 +61,18 @@ def evaluate(row: Any = ROW, **options: Any) -> None:
     [
         (ROW, {"max_failed": -1}, "max_failed must be at least 0"),
         (ROW, {"abbreviations": 3}, "abbreviations must be a list of words"),
-        (ROW, {"out": "."}, "name another directory with out=..."),
-        (
-            {"question": "Q?", "documents": ["A text."], "chunks": ["A text."]},
-            {},
-            "choose one: mapping={'retrieved_contexts': 'documents'}",
-        ),
-        ({**ROW, "reference": 3}, {}, "skip them: skip_bad_rows=True"),
-        ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value for every sample"),
-        (ROW, {"protocol": "joint", "reasons": "after"}, "omit reasons='after' or protocol='joint'"),
+        (ROW, {"out": "."}, "out=..."),
+        ({"question": "Q?", "documents": ["A text."], "chunks": ["A text."]}, {}, "'retrieved_contexts': 'documents'"),
+        ({**ROW, "reference": 3}, {}, "skip_bad_rows=True"),
+        ({**ROW, "document": None}, {"cluster_by": "document"}, "cluster_by needs a value"),
+        (ROW, {"protocol": "joint", "reasons": "after"}, "reasons='after' or protocol='joint'"),
     ],
 )
 def test_an_error_in_python_names_arguments_and_no_flags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Any, options: dict[str, Any], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("letter.txt").touch()
+    Path("letter.txt").touch()  # without it, the directory may be used
     with pytest.raises(LocaljudgeError) as caught:
         evaluate(row, **options)
     assert words in str(caught.value)
@@ -88,11 +84,9 @@ def test_the_same_error_on_the_command_line_names_flags(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("data.jsonl").write_text(json.dumps({**ROW, "document": None}))
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^1$"):
         main(["run", "data.jsonl", "--cluster-by", "document"])
-    assert ended.value.code == 1
-    assert "--cluster-by needs a value for every sample" in capfd.readouterr().err
-    assert option("out") == "out=..."
+    assert "--cluster-by needs a value" in capfd.readouterr().err
 
 
 def test_files_of_a_run_are_the_same_from_python_and_the_command_line(tmp_path: Path) -> None:
@@ -141,10 +135,8 @@ def test_ordinary_text_of_any_script_is_unchanged(text: str) -> None:
     [
         (0.1, "5 seconds"),
         (12, "10 seconds"),
-        (13, "15 seconds"),
         (53.9, "55 seconds"),
         (54, "1 minute"),
-        (89, "1 minute"),
         (133, "2 minutes"),
         (7_199, "120 minutes"),
         (7_200, "2 hours"),

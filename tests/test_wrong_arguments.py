@@ -113,6 +113,7 @@ class Whole(Half):
         (lambda _: Criterion(name="kind"), "a Criterion cannot be made: question: Field required"),  # type: ignore[call-arg]
         (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
         (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]
+        (lambda _: Sample(id="a", retrieved_contexts=["Rain."]), "hint: .*{'text': "),  # type: ignore[arg-type]
         (lambda _: Sample(id="a", retrieved_contexts=[{}]), "a Sample cannot be made: retrieved_contexts.0"),  # type: ignore[arg-type]
     ],
 )

@@ -93,13 +93,11 @@ class UnitFrame:
 
     @cached_property
     def places(self) -> list[UnitPlace]:
-        """Locations of the units in the run."""
         samples = ((sample.sample_id, len(sample.keys)) for sample in self._samples)
         return [UnitPlace(name, self.metric, position) for name, count in samples for position in range(count)]
 
     @cached_property
     def keys(self) -> list[str]:
-        """Keys of the units."""
         return [key for sample in self._samples for key in sample.keys]
 
     @cached_property
@@ -124,7 +122,6 @@ class UnitFrame:
 
     @cached_property
     def by_key(self) -> dict[str, list[int]]:
-        """Indices of the units with a judge's verdict, by key."""
         indices: dict[str, list[int]] = {}
         for index in np.flatnonzero(~np.isnan(self.p_yes)).tolist():
             indices.setdefault(self.keys[index], []).append(index)
@@ -160,7 +157,6 @@ def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, U
 
 
 def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
-    """Return the first location of each statement by key."""
     places: dict[str, UnitPlace] = {}
     for frame in frames:
         places |= {key: frame.places[units[0]] for key, units in frame.by_key.items() if key not in places}
@@ -168,7 +164,6 @@ def first_places(frames: Iterable[UnitFrame]) -> dict[str, UnitPlace]:
 
 
 def verdicts_at(run: Run, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictRow]:
-    """Return the verdicts at these locations, by key."""
     rows = ((UnitPlace(row.sample_id, row.metric, row.position or 0), row) for row in run.iter_verdicts())
     return {keys[place]: row for place, row in rows if place in keys}
 

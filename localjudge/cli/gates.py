@@ -39,11 +39,9 @@ class Checks:
             )
 
     def begin(self) -> None:
-        """Write placeholders over the files of earlier runs."""
         self._write(junit=unfinished(self._gates), markdown=UNFINISHED_MARKDOWN)
 
     def check(self, run: Run) -> Check:
-        """Compare, decide, and write the files."""
         result = check(run, gates=list(map(str, self._gates)), baseline=self.baseline, undecided=self._undecided)
         properties = {
             "run": str(run.directory),
@@ -70,7 +68,6 @@ def values(result: Check) -> dict[str, Any]:
 
 
 def views(result: Check, report: Path | None = None) -> list[RenderableType]:
-    """Return comparison, gates and the path of the report for display."""
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
     return [*parts, Table(notes=[f"report {report}"])] if report else parts

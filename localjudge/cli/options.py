@@ -50,7 +50,6 @@ class GroupedCommand(click.Command):
         self._example = example
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each group of options."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         for section in SECTIONS if len(options) > _FEW else ["Options"]:
             shown = [each for each in options if section in ("Options", getattr(each, "group", "Output"))]
@@ -59,7 +58,6 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example on a separate line for copying."""
         with formatter.section("Example"):
             formatter.write(f"{' ' * formatter.current_indent}{self._example}\n")
 
@@ -76,23 +74,19 @@ class _Decimal(click.types.FloatParamType):
 
 
 def command(name: str, example: str) -> _Decorator:
-    """Make a function a command."""
     return click.command(name, cls=GroupedCommand, example=example)
 
 
 def option(section: str, *names: str, **attributes: Any) -> _Decorator:
-    """Add an option to a section of the help."""
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
 def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator:
-    """Add an option for a count."""
     kind = click.IntRange(min=least)
     return option(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
 
 
 def settings(*names: str) -> _Decorator:
-    """Add an option for each of these settings, or for all."""
 
     def decorate(command: Any) -> Any:
         for name in reversed(names or tuple(SETTINGS)):
@@ -135,7 +129,6 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[st
 
 
 def metrics(words: str) -> _Decorator:
-    """Add the option `--metrics`, a list of names."""
     return option("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
@@ -159,7 +152,6 @@ def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tup
 
 
 def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator:
-    """Add the option `--out`."""
     return option("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
 
 
@@ -179,7 +171,6 @@ suite_option = option("Data", "--suite", metavar="FILE", help=_suite)
 
 
 def typed_arguments() -> dict[str, Any]:
-    """Return the typed arguments."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
     return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is typed}
@@ -204,13 +195,11 @@ def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
 
 
 def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run among the arguments."""
     return {name: value for name, value in arguments.items() if name in SETTINGS}
 
 
 @contextmanager
 def progress_shown(*, quiet: bool) -> Iterator[Progress]:
-    """Show progress on standard error, or only warnings if quiet."""
     if quiet:
         logging.getLogger("localjudge").setLevel(logging.WARNING)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
@@ -220,7 +209,6 @@ def progress_shown(*, quiet: bool) -> Iterator[Progress]:
 def print_result(
     as_json: bool, values: BaseModel | Callable[[], Any], view: Callable[[], list[RenderableType] | RenderableType]
 ) -> None:
-    """Print a result as JSON or as views."""
     if as_json:
         text = values.model_dump_json(indent=2) if isinstance(values, BaseModel) else json.dumps(values(), indent=2)
         put(f"{text}\n")

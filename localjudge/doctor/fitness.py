@@ -160,7 +160,6 @@ def _check_skill(task: ProbedTask, measured: Skill) -> HealthCheck:
 
 
 def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck | None]:
-    """Report how often a changed detail lowers the probability."""
     p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items}
     pairs = [
         (probe.passage, p_of[half], p_yes)
@@ -220,7 +219,6 @@ class Admission(NamedTuple):
 
 
 def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[ProbedTask, Admission]:
-    """Return the admission for each measured task."""
     barred = [] if passes_plain_cases else ["it fails the plain cases"]
     if figures.median_mass is not None and figures.median_mass < ENOUGH_MASS:
         barred.append(f"it gives valid answers {figures.median_mass:.2g} of its probability, less than {ENOUGH_MASS:g}")
@@ -231,7 +229,6 @@ def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[Probe
 
 
 def admission_by_labels(calibration: Calibration) -> Admission:
-    """Return the admission by human labels, without order and minimal pairs."""
     labels, clusters = calibration.labels, calibration.labels.clusters
     fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
     if fewest < FEW:
@@ -256,7 +253,6 @@ def _admit(measured: Skill, figures: ProbeFigures) -> Admission:
 
 
 def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
-    """Yield each broken rule with the first use that it prevents."""
     if measured.auc.low < _LEAST_AUC:
         yield "ranking", f"AUC {in_limits(measured.auc)}: the lower limit must be at least {_LEAST_AUC:g}"
     for use, least in _LEAST_BALANCED_ACCURACY.items():
@@ -291,7 +287,6 @@ def in_limits(interval: Interval, sign: Literal["", "+"] = "") -> str:
 
 
 def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
-    """Return a figure and its limits for JSON."""
     if interval is None:
         return None
     low, high = interval.limits or (None, None)

@@ -35,7 +35,6 @@ class Diagnosis(Record):
 
 
 def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
-    """Create a finding without problems."""
     return HealthCheck(name=name, status="ok", finding=finding, figures=figures)
 
 
@@ -47,7 +46,6 @@ def warning(name: str, finding: str, advice: str, /, *, when: bool = True, **fig
 
 
 def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
-    """Create a finding that makes the judge unusable."""
     return HealthCheck(name=name, status="failed", finding=finding, advice=advice, figures=figures)
 
 

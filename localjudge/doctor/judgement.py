@@ -43,7 +43,6 @@ class Examinee:
         self.start_clock()
 
     def start_clock(self) -> None:
-        """Start counting verdicts, tokens and seconds."""
         self._verdicts, self._before = 0, self._engine.stats
 
     def answers(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
@@ -54,7 +53,6 @@ class Examinee:
         return answers
 
     def ask(self, tasks: Sequence[Task]) -> dict[Task, Answer]:
-        """Return the answers by task. Tasks without an answer are missing."""
         answers = self.answers([self.writer.request(task) for task in tasks])
         return {task: answer for task, answer in zip(tasks, answers, strict=True) if isinstance(answer, Answer)}
 
@@ -69,7 +67,6 @@ class Examinee:
         return int(items * seconds / needed), f"as all would take this judge about {needed / 60:.0f} minutes"
 
     def check_speed(self) -> HealthCheck:
-        """Report rates since the clock was started."""
         after, before = self._engine.stats, self._before
         inside = max(after.seconds_inside - before.seconds_inside, 1e-9)
         per_second = (after.evaluated_tokens - before.evaluated_tokens) / inside
@@ -96,11 +93,9 @@ class Case(Record):
 
     @property
     def about(self) -> Literal["attribution", "relevance"]:
-        """The kind of question."""
         return "relevance" if self.context is None else "attribution"
 
     def task(self) -> Task:
-        """The task that a run would ask."""
         if self.context is not None:
             unit = Unit(kind="statement", index=0, source="reference", span=Span.whole(self.statement or ""))
             return Attribution(unit=unit, contexts=(self.context,), user_input=self.question)
@@ -128,13 +123,11 @@ def _read(name: str) -> dict[str, Any]:
 
 @cache
 def plain_cases() -> tuple[Case, ...]:
-    """Return the plain cases in file order."""
     return tuple(map(Case.model_validate, _read("plain_cases.toml")["case"]))
 
 
 @cache
 def attacked_cases() -> tuple[Case, ...]:
-    """Return the cases for injections: statements, then passages."""
     return tuple(map(Case.model_validate, _read("injections.toml")["case"]))
 
 

@@ -147,7 +147,6 @@ def check_packages() -> HealthCheck:
 
 
 def check_state_folder() -> HealthCheck:
-    """Check that checksums, self-checks, examinations and cached answers can be stored."""
     folder = resources.state_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +160,6 @@ def check_state_folder() -> HealthCheck:
 
 
 def check_processor(settings: RunSettings) -> HealthCheck:
-    """Report processor and threads. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
     finding = f"{hardware.processor_name() or platform.machine()}, {processors} cores, {threads} used"
     advice = "more threads than cores only slow each other down: use fewer (--threads)"

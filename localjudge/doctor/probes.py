@@ -64,7 +64,6 @@ class Passage(Record):
 
     @property
     def whole(self) -> str:
-        """The sentences as one text."""
         return " ".join(self.text)
 
 

@@ -6,17 +6,11 @@
                0 | 1                 verdict: p_yes = softmax over the valid tokens, summed by label
                }                     forced: known without a model call
 
-An engine evaluates the pending tokens, returns the logits of the last one, and repeats until the answer is complete.
-llguidance compiles the grammar for the vocabulary. Several tokens may carry the same label ("1", "1}"). A position
-where every valid token begins a label is a verdict; other positions are free text of a reason, chosen greedily. A
-forced space before a verdict is left to the verdict's token if every label has one: `<score>` is forced, " yes" is
-read. Forced text is tokenised like user text because it may quote the user.
+llguidance compiles the grammar for the vocabulary. A position where every valid token begins a label ("1", "1}") is a
+verdict; other positions are free text of a reason, chosen greedily. A forced space before a verdict is left to the
+verdict's token if every label has one. Forced text is tokenised like user text because it may quote the user.
 
-Requests form a tree, which is walked depth first with one path in memory, so shared nodes are evaluated once:
-
-    instructions ─ context ─┬─ statement 1
-                            ├─ statement 2        branches in the order of their first appearance
-                            └─ statement 3
+Requests form a tree, which is walked depth first with one path in memory, so shared nodes are evaluated once.
 """
 
 import json
@@ -47,12 +41,10 @@ def depth_first(paths: Sequence[Sequence[Hashable]]) -> list[int]:
 
 
 def distinct_tokens(paths: Sequence[TokenPath]) -> int:
-    """Return the number of tokens in the tree."""
     return sum(len(node) for _, node in _number_nodes(paths)[0])
 
 
 def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any], int], list[list[int]]]:
-    """Return the numbers of nodes by parent (root: 0) and node, and the numbered paths."""
     numbers: dict[tuple[int, Any], int] = {}
     numbered = []
     for path in paths:
@@ -77,7 +69,7 @@ _CLOSING_TOKENS = 4  # to end a reason, at most: the rest of a (possibly escaped
 
 
 class Choice(NamedTuple):
-    """Position where the grammar leaves the model a choice."""
+    """Position with several valid tokens."""
 
     legal: NDArray[np.bool_]  # mask of tokens that the grammar allows (vocabulary,)
     labels: dict[float, NDArray[np.intp]]  # ascending token ids for each label, empty for free text
@@ -358,7 +350,7 @@ class TokenizedRequest(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Number of tokens of the prompt and the longest answer, up to its last decision."""
+        """Tokens of the prompt and the longest answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 
@@ -387,12 +379,10 @@ class DecodingEngine(ABC):
 
     @property
     def chat_ends(self) -> ChatEnds | None:
-        """See `Engine.chat_ends`."""
         return self._template.ends if self._template else None
 
     @property
     def chat_without_ends(self) -> ChatEnds | None:
-        """See `DescribedEngine.chat_without_ends`."""
         return self._template.without_ends if self._template else None
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
@@ -406,11 +396,9 @@ class DecodingEngine(ABC):
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
     def length(self, request: VerdictRequest) -> int:
-        """See `Engine.length`."""
         return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """See `Engine.distinct_tokens`."""
         paths = []
         for request in requests:
             with suppress(SampleError):
@@ -418,7 +406,6 @@ class DecodingEngine(ABC):
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """See `ReadableEngine.read_back`."""
         vocabulary = self.vocabulary
         if not vocabulary.exact:
             return None
@@ -450,7 +437,6 @@ class DecodingEngine(ABC):
         )
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """See `Engine.answers`. Evaluates shared nodes once."""
         started = time.perf_counter()
         equal: dict[tuple[tuple[Node, ...], str], list[int]] = {}
         for index, request in enumerate(requests):

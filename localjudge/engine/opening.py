@@ -29,7 +29,7 @@ def may_be_elsewhere(judge: str) -> bool:
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """Find a model by registered name, path, another program's name, or server address.
 
-    Raises the errors of `model_registry.find` and `served_model`, and ModelError for a file that is not GGUF.
+    Raises ModelError, also for a file that is not GGUF, and the errors of `served_model`.
     """
     if not names_a_server(judge):
         from localjudge.engine.llamacpp.gguf import require_gguf
@@ -69,7 +69,6 @@ def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
 
 
 def can_judge(path: Path) -> bool:
-    """Return whether a model file can judge, by a quick look at the beginning of its header."""
     from localjudge.engine.llamacpp.gguf import check
 
     try:

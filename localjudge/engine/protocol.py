@@ -76,7 +76,6 @@ class EngineStats(Record):
     seconds_total: float = 0.0
 
     def since(self, before: "EngineStats") -> "EngineStats":
-        """Return the work done after `before`."""
         return EngineStats(**{name: count - getattr(before, name) for name, count in self})
 
 
@@ -135,7 +134,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class DescribedEngine(Protocol):
-    """Engine with metadata that select the prompt profile of its model."""
+    """Engine with metadata that select the prompt profile."""
 
     @property
     def metadata(self) -> Mapping[str, str]:

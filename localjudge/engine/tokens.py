@@ -5,16 +5,13 @@
 
 llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user text is cut inside
 every literal of a control or user-defined token, and its parts are tokenised separately. The result must contain no
-such token and decode to the text. Blank literals and single characters (some vocabularies define `ü` this way) are
-normal text. Older chat templates mark turns by plain text (`[INST]`, `### Response:`, `USER:`): in user text, the
-markers of the model's template are spelled by single characters.
+such token and decode to the text. Markers of older templates (`[INST]`, `### Response:`) are spelled by characters.
 
-SentencePiece vocabularies put a space before every text. Each part is therefore tokenised after an anchor, usually a
-newline, and the anchor's tokens are removed. They also write a space as `▁`, so a `▁` in user text is spelled by the
-tokens of its bytes.
+SentencePiece vocabularies put a space before every text, so each part is tokenised after an anchor, usually a newline,
+and the anchor's tokens are removed. A `▁` in user text is spelled by its bytes.
 
-A template is rendered with a placeholder for the user message, so it cannot change the text. There is no system message
-(some families refuse it), thinking is switched off if possible, and the date is fixed.
+A template is rendered with a placeholder for the user message, without system message, with thinking off if possible
+and a fixed date.
 """
 
 import hashlib
@@ -233,7 +230,6 @@ class Vocabulary:
         return ChatTemplate(self.chat_template, *ends) if self.chat_template else None
 
     def text_of(self, token: int) -> str:
-        """Return the literal of a token, or "" for a missing one."""
         return "" if token < 0 else self.pieces[token].decode(errors="replace")
 
     def _plain_turn_markers(self) -> frozenset[str]:
@@ -289,7 +285,6 @@ def _utf8(text: str) -> bytes:
 
 
 def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
-    """Return a pattern for the longest literal at a position, which `split` keeps."""
     if not literals:
         return re.compile(rb"(?!)")
     longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))

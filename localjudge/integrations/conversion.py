@@ -38,14 +38,12 @@ def check_options(judge: JudgeLike, options: Mapping[str, Any]) -> None:
 
 
 def whether(words: str, *, yes: Any = None, no: Any = None) -> str:
-    """Return a yes-or-no question, with the meaning of both answers."""
     question = words if "?" in words else f"Is this true? {words}"
     meanings = {name: meaning for name, meaning in (("yes", yes), ("no", no)) if meaning is not None}
     return question + "".join(f"\nThe answer is {name} if: {as_text(about)}" for name, about in meanings.items())
 
 
 def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
-    """Return a question for each option, whose description may be None."""
     lines = "".join(
         f"\n- {name}" + (f": {as_text(about)}" if about is not None else "") for name, about in options.items()
     )
@@ -53,7 +51,6 @@ def of_each_option(words: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def of_each_level(words: str, levels: Sequence[Any]) -> list[str]:
-    """Return a question for each level but the lowest."""
     lines = "".join(f"\n{number}. {as_text(level)}" for number, level in enumerate(levels))
     return [
         f"{words}\nThe levels, from the lowest:{lines}\nIs it level {number} ({as_text(level)}) or a higher one?"
@@ -88,12 +85,10 @@ def words_and_item(instructions: Any) -> tuple[str, dict[str, Any]]:
 
 
 def as_text(value: Any) -> str:
-    """Return text unchanged and other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def record(fields: Mapping[str, Any]) -> str:
-    """Format the fields as one text."""
     return "\n\n".join(f"{name}:\n{as_text(value)}" for name, value in fields.items())
 
 

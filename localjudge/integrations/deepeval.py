@@ -52,11 +52,9 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
         super().__init__(f"localjudge: {self._judge.card.name}")
 
     def load_model(self) -> Judge:
-        """Return the open judge."""
         return self._judge
 
     def get_model_name(self) -> str:
-        """Return the judge's name for DeepEval's reasons."""
         return str(self.name)
 
     def decide(self, state: Any, questions: Mapping[str, SystemOneQuestion]) -> tuple[SystemOneAnswers, float]:

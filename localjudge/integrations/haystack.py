@@ -80,7 +80,6 @@ class LocaljudgeEvaluator:
             self._open = self.judge if isinstance(self.judge, Judge) else Judge.open(self.judge, **self.options)
 
     def close(self) -> None:
-        """Free the model, unless it was open before."""
         if self._open is not None and self._open is not self.judge:
             self._open.close()
         self._open = None

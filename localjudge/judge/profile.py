@@ -7,15 +7,13 @@ always a cut point, because cuts affect the logits.
     instructions | chunk | question                                  relevance of a chunk
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
-Answers follow a JSON schema in `grammars/`, or the format that a model was trained for. White space is fixed, so every
-answer is short and ends.
+Answers follow a JSON schema in `grammars/`, which Outlines turns into an expression without white space, or the format
+that a model was trained for:
 
-    {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}     by Outlines
+    {"properties": {"attributed": {"enum": [0, 1]}}}                    ->   \{"attributed":(0|1)\}
+    form = "<score> {verdict} </score>",  labels = { yes = 0, no = 1 }   ->   <score> (yes|no) </score>
 
-    form = "<score> {verdict} </score>"
-    labels = { yes = 0, no = 1 }                       ->   <score> (yes|no) </score>
-
-All files are hashed together, except the tasks in `special/`: the hash of each is in the identity only if it is asked.
+All files are hashed together, except the tasks in `special/`, each hashed only if it is asked.
 """
 
 import hashlib
@@ -215,10 +213,10 @@ class TaskPrompt(Record):
 
 
 class PromptProfile(Record):
-    """Prompts for a kind of model.
+    """Prompts for a kind of model, chosen if the model's metadata match a row of `made_for`.
 
     `special` has the sha256 of each special task's file, `sha256` covers the others. Without `instructions` the model
-    reads only markers, so nobody can reword it. It is chosen for a model whose metadata match a row of `made_for`.
+    reads only markers, so its prompts cannot be reworded.
     """
 
     name: str

@@ -3,12 +3,9 @@
     chunks      A  B  C  D  E             statement s
     windows    [A  B] [C] [D  E]          s is supported if any window supports it
 
-A window has as many whole chunks as fit, in order. A chunk that does not fit is split into runs of whole sentences; a
-sentence that does not fit is left to the engine, which refuses it. A judged chunk is relevant if any of its runs is. An
-answer that needs two windows is missed. A judged sentence is shown with the window around it. Custom questions are not
-split, because a part may have another answer.
-
-The room for the unit is rounded up, so that statements of similar length share windows and evaluated contexts.
+A window has as many whole chunks as fit, or a run of whole sentences of a larger chunk. The engine refuses a larger
+sentence. A judged chunk is relevant if any of its runs is. An answer that needs two windows is missed. Custom questions
+are not split. The room for the unit is rounded up, so that statements of similar length share windows.
 """
 
 from bisect import bisect_right

@@ -6,14 +6,9 @@
                   before        a reason, then the verdict, which may depend on it
                   after         the verdict of `none`, bit for bit, then a reason
 
-User text never passes through a chat template. A single message is placed between the template's ends. For several
-messages, or documents, the template is rendered once with marks, and split at them:
-
-    nodes        system | document | document | assistant           each with the role that it begins
-    path         head | (gap) document | (gap) document | (gap) statement (tail)
-
-Text cannot close the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... for which no tag of the node
-occurs in its texts in any spelling.
+User text never passes through a chat template: it is placed between the template's ends, or between marks for several
+messages. It cannot close the tag around it: `{fence}` becomes the first of "", "-2", "-3" ... for which no tag of the
+node occurs in its texts in any spelling.
 """
 
 import hashlib
@@ -152,8 +147,7 @@ class PromptWriter:
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
         """Return one request for each task of one metric on one sample.
 
-        A pure function of the tasks and the judge's identity. Raises SampleError for a statement that a joint answer
-        cannot contain, and the errors of `request`.
+        Raises SampleError for a statement that a joint answer cannot contain, and the errors of `request`.
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
@@ -183,7 +177,6 @@ class PromptWriter:
         return tuple(path)
 
     def _answer_shape(self, name: str) -> list[Grammar]:
-        """Return the grammar of an answer, and of a reason after it."""
         prompt = self._profile.tasks[name]
         if not isinstance(prompt.grammar, str):
             return [prompt.grammar.grammar(name)]
@@ -287,7 +280,6 @@ def _texts(task: Task) -> dict[str, str]:
 
 
 def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
-    """Return the parts of a custom question without a place in the prompt."""
     if not isinstance(task, CustomQuestion):
         return []
     held = {name for name in ("reference", "response") if _texts(task)[name]}

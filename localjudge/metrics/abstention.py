@@ -48,7 +48,6 @@ class ResponseRefusal(BuiltIn):
 
 
 def refusal_of(sample: Sample) -> Refusal:
-    """Return the task whether the response declines to answer."""
     unit = Unit(kind="response", index=0, source="response", span=Span.whole(sample.response or ""))
     return Refusal(unit=unit, user_input=sample.user_input)
 
@@ -73,12 +72,10 @@ class Abstention(WithOptions):
 
     @property
     def lower_is_better(self) -> bool:
-        """True for the two mistakes."""
         return self.mode != "right"
 
     @property
     def about(self) -> About:
-        """The words of this mode."""
         return About(
             question="question: can it be answered from the contexts? Response: does it decline to answer?",
             unit="2",
@@ -87,7 +84,6 @@ class Abstention(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask whether the contexts suffice and the response refuses."""
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
         if not sentences(sample.response or ""):

@@ -40,7 +40,6 @@ class AnswerCorrectness(WithOptions):
 
     @property
     def about(self) -> About:
-        """The words of this mode."""
         return About(
             question="sentence of the response: is it in the reference? "
             "Sentence of the reference: is it in the response?",

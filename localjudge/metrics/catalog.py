@@ -51,7 +51,6 @@ ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
 
 
 def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
-    """Return the default metrics among the possible ones."""
     documents = [name for name in _DOCUMENTS if name in possible]
     left_out = "context_relevancy_chunk" if documents else None
     judged = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
@@ -91,7 +90,6 @@ def _checked_tasks(steps: Steps) -> Steps:
 
 
 def flaw_of(metric: Any) -> str | None:
-    """Return what keeps an object from being a metric, or None."""
     if lacks := [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]:
         return f"it lacks {', '.join(lacks)}"
     if isinstance(metric, type):
@@ -180,7 +178,6 @@ def names() -> tuple[str, ...]:
 
 
 def place(name: str) -> tuple[int, int, str]:
-    """Return the sort key for reports: by family, then by k."""
     parsed = naming.parse(name)
     base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
     family = f"{base}@k" if k else base
@@ -219,14 +216,12 @@ def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
 
 
 def by_id_without_texts(metric: Metric) -> Metric:
-    """Make a document metric compare ids instead of texts."""
     if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
         return replace(metric, compare_by="id")
     return metric
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:
-    """Return the fields whose texts the metric reads."""
     return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
@@ -236,26 +231,22 @@ def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
 
 
 def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
-    """Return all declared tasks of the metrics."""
     common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
     return common | special_tasks_of(metrics)
 
 
 @cache
 def question_of(name: str) -> str:
-    """Return the task of a metric with one, otherwise its name."""
     metric = ours(name)
     tasks = tasks_of([metric]) if metric else ()
     return next(iter(tasks)) if len(tasks) == 1 else name
 
 
 def lower_is_better(name: str) -> bool:
-    """Return whether smaller values are better."""
     return bool(getattr(ours(name), "lower_is_better", False))
 
 
 def ours(name: str) -> Metric | None:
-    """Return the built-in metric, or None."""
     try:
         return get(name) if is_ours(name) else None
     except InputError:
@@ -264,7 +255,6 @@ def ours(name: str) -> Metric | None:
 
 @cache
 def is_ours(name: str) -> bool:
-    """Return whether the metric is built in."""
     return _maker(name) is not None
 
 

@@ -181,7 +181,6 @@ class CitationValidity(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask nothing. The detail lists missing contexts."""
         yield from ()
         marked = marks(sample.response or "", sample.retrieved_contexts or ())
         cited = [citation for mark in marked for citation in mark.citations]

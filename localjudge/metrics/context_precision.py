@@ -37,7 +37,6 @@ class ContextPrecision(WithOptions):
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """Question, contexts, and the answer to compare with."""
         return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:

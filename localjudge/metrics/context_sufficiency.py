@@ -34,7 +34,6 @@ class ContextSufficiency(BuiltIn):
 
 
 def sufficiency_of(sample: Sample) -> Sufficiency:
-    """Return the task whether the contexts suffice for the question."""
     question = sample.user_input or ""
     unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
     return Sufficiency(unit=unit, contexts=context_texts(sample.retrieved_contexts), user_input=question.strip())

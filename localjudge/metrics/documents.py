@@ -67,7 +67,6 @@ class DocumentMetric(BuiltIn):
 
     @property
     def about(self) -> About:
-        """The words of the measure."""
         return About(
             question="retrieved against ground-truth documents: which were found, and how early?",
             unit="none",
@@ -122,7 +121,6 @@ def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any
 
 
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Average precision."""
     missed = _unique(truths, compare_by)
     total, precisions = len(missed), 0.0
     for rank, value in enumerate(_values(retrieved, compare_by), 1):
@@ -133,7 +131,6 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
 
 
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """1 / rank of the first hit."""
     relevant = _unique(truths, compare_by)
     hits = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
     return Scored(value=next((1 / rank for rank in hits), 0))
@@ -177,7 +174,6 @@ def _discounted(gains: Sequence[float]) -> float:
 
 
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Share of the ground-truth documents that were retrieved."""
     relevant = _unique(truths, compare_by, ignored=_EMPTY)
     if not relevant:
         return Scored(value=0)
@@ -187,7 +183,6 @@ def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_b
 
 
 def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-    """Whether any ground-truth document was retrieved."""
     return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
 
 
@@ -205,20 +200,17 @@ WHOLE_RANKING = (
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
-    """Whether any of the first k is a hit."""
     return RankingMeasure(
         f"hit_rate@{k}", lambda truths, found, by: single_hit(truths, found[:k], by), f"{_HIT}first {k}"
     )
 
 
 def recall_at(k: int) -> RankingMeasure:
-    """Share of the ground truth among the first k."""
     words = f"{_FOUND}are among the first {k}"
     return RankingMeasure(f"recall@{k}", lambda truths, found, by: multi_hit(truths, found[:k], by), words, _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:
-    """Share of hits among the first k."""
 
     def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
         hits = multi_hit(truths, retrieved[:k], compare_by).numerator or 0

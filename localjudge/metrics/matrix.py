@@ -66,7 +66,6 @@ class MatrixRecall(MatrixMetric):
 
     @property
     def about(self) -> About:
-        """The words for these chunks."""
         among = "" if self.first is None else f" among the first {self.first}"
         return _ABOUT._replace(
             headline=f"in an average right answer, {{}} of the sentences are supported by a single document{among}",
@@ -74,7 +73,6 @@ class MatrixRecall(MatrixMetric):
         )
 
     def score(self, table: SupportTable) -> Scored:
-        """Supported sentences / sentences."""
         supported = Scored.fraction(table[:, : self.first].any(axis=1).astype(int).tolist())
         if self.first is not None:
             return supported
@@ -94,5 +92,4 @@ class MatrixPrecision(MatrixMetric):
     )
 
     def score(self, table: SupportTable) -> Scored:
-        """Supporting chunks / chunks."""
         return Scored.fraction(table.any(axis=0).astype(int).tolist())

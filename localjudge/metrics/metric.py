@@ -91,7 +91,6 @@ class MetricName(NamedTuple):
 
 
 def parse(name: str) -> MetricName | None:
-    """Split a name into its parts, or return None."""
     parts = _FORM.fullmatch(name)
     return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
@@ -103,7 +102,6 @@ def with_options(base: str, metric: object) -> str:
 
 
 def options_of(metric: object) -> dict[str, str]:
-    """Return all options of a metric."""
     return {option.name: value for option, value in _options(metric)}
 
 
@@ -138,7 +136,6 @@ _Source = Literal["reference", "response"]
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
-    """Yield each non-blank context as a unit."""
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
             span = Span.whole(text)
@@ -176,7 +173,6 @@ def nothing_retrieved(sample: Sample) -> str | None:
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
-    """Return a task for each sentence and chunk, sentence by sentence."""
     by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
     return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
 

@@ -35,7 +35,6 @@ def stored_samples(path: Path) -> Iterator[Sample]:
 
 
 def stored_ids(path: Path) -> Iterator[str]:
-    """Yield the sample ids in the order of the data."""
     return (name for (name,) in _rows(path, tuple[str], "SELECT id FROM sample ORDER BY position"))
 
 

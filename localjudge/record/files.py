@@ -59,7 +59,6 @@ class MetricSummary(Record, extra="ignore"):
     clusters: int | None = None
 
     def has_mean(self, max_failed: int) -> bool:
-        """Return whether the metric has a mean when `max_failed` samples may fail."""
         return self.scored > 0 and self.failed <= max_failed
 
     @property
@@ -107,7 +106,6 @@ class Summary(Record, extra="ignore"):
 
     @property
     def how_it_ended(self) -> str | None:
-        """Return `stopped` as a sentence."""
         return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
@@ -279,7 +277,6 @@ def rows_so_far(directory: Path) -> RowsSoFar | None:
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
-    """Write `manifest.json`."""
     directory.write(MANIFEST, _pretty(manifest.model_dump(mode="json")))
 
 
@@ -291,7 +288,6 @@ def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
 
 
 def summary_text(summary: Summary) -> str:
-    """Return the content of `summary.json`."""
     return _pretty(summary.model_dump(mode="json"))
 
 

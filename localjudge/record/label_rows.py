@@ -87,7 +87,6 @@ class LabelFile(NamedTuple):
 
     @property
     def head(self) -> str:
-        """`previous` of the next row."""
         return self.digests[-1] if self.digests else START
 
 

@@ -333,7 +333,6 @@ class Store:
             self._connection.executemany(statement, rows)
 
     def reused_from(self) -> dict[str, int]:
-        """Return the number of reused answers by origin."""
         with self._translated_errors():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
             return dict(self._reader.rows(tuple[str, int], query))

@@ -43,7 +43,6 @@ class LastVerification(Record):
     labels: VerifiedLabels | None = None
 
     def is_of(self, directory: Path) -> bool:
-        """Return whether the run in the directory is still the verified one."""
         return self.manifest_sha256 == file_sha256(directory / MANIFEST)
 
 

@@ -39,7 +39,6 @@ _FIGURES = {"auc": "AUC", "gain": "gain in balanced accuracy"}
 
 
 def check_view(check: HealthCheck) -> Table:
-    """Return one row: status, name and finding, with the advice below."""
     status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
     finding = safe_text(check.finding)
     if check.advice:
@@ -60,7 +59,6 @@ def conclusion_view(diagnosis: Diagnosis) -> View:
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> View:
-    """Return a table for each metric with a legend."""
     return View([*map(_metric, metrics), Table(notes=_LEGEND)])
 
 
@@ -108,7 +106,6 @@ def _facts(model: ListedModel) -> str:
 
 
 def verification_view(verification: Verification) -> Table:
-    """Return the result of a verification, its basis and all differences."""
     changed = list(_changed(verification))
     name = "not verified" if verification.result == "different" else verification.result
     headline = safe_text(f"{name}: {_headline(verification, changed)}", style=_STYLE[verification.result])
@@ -202,7 +199,6 @@ def ended_view(labelling: Labelling) -> Table:
 
 
 def read_view(taken: Mapping[str, LabelsRead]) -> Table:
-    """Return the result of reading each file."""
     lines = []
     for source, labels in taken.items():
         counts = {
@@ -246,7 +242,7 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
         shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
         cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]
         notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
-    headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
+    headings = ("judge", "AUC", "bias", "saved", "seconds", "recommended for")
     return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
 
 
@@ -274,7 +270,6 @@ def _labels_line(labels: LabelsUsed) -> str:
 
 
 def calibration_view(calibration: Calibration) -> View:
-    """Return all figures for a terminal of 80 columns."""
     lines = [f"judge {calibration.card}", _labels_line(calibration.labels)]
     sides, folds = (calibration.at_one_half, calibration.held_out), calibration.fold_thresholds
     decisions = [

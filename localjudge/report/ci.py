@@ -47,7 +47,6 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
-    """Return the JUnit file during a run."""
     return _junit({str(gate): ("error", "unfinished", "the run did not finish") for gate in gates}, {})
 
 
@@ -75,7 +74,6 @@ def _legal(text: str) -> str:
 
 
 def run_markdown(run: Run, checked: Check) -> str:
-    """Return the run's gates, comparison with the baseline, table and judge."""
     failed, count = sum(not decision.passed for decision in checked.decisions), len(checked.decisions)
     passed = f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
     headline = f"{failed} of {count} gates failed" if failed else passed

@@ -72,12 +72,10 @@ class FlatTable(NamedTuple):
     """The user's columns with their names in this table."""
 
     def of(self, names: Sequence[str]) -> "FlatTable":
-        """Return these columns in this order."""
         kinds = {name: self.kinds[name] for name in names}
         return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.own)
 
     def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
-        """Return the rows as typed columns."""
         block = list(rows)
         return {name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()}
 
@@ -116,7 +114,6 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
-    """Yield flat rows with equal keys."""
     if rows != "samples":
         return (dict(vars(row)) for row in (run.iter_scores() if rows == "scores" else run.iter_verdicts()))
     return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
@@ -276,7 +273,6 @@ def inspect_value(row: ScoreRow | None) -> float:
 
 
 def explained(row: ScoreRow | None) -> str:
-    """Return the fraction of a score, or why it is missing."""
     return "not computed" if row is None else outcome_of(row)
 
 

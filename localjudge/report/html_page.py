@@ -81,7 +81,6 @@ class ReportInputs(Record):
 
     @classmethod
     def of(cls, run: Run, checked: Check, baseline: Run | None, title: str | None) -> Self:
-        """Return the inputs of a report written now."""
         lenient = any(decision.outcome == "undecided" and decision.passed for decision in checked.decisions)
         return cls(
             writer=writer(),
@@ -101,7 +100,6 @@ def writer() -> str:
 
 
 def label_heads(run: Run, baseline: Run | None) -> tuple[str, ...]:
-    """Return the heads of both label chains."""
     return tuple(label_file(of.directory).head for of in (run, baseline) if of is not None)
 
 
@@ -212,7 +210,6 @@ def _text_values(sample: Sample) -> Values:
 
 
 def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
-    """Return field, context index, start, end, label, probability, note."""
     text = getattr(sample, verdict.source)
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])

@@ -20,7 +20,6 @@ _CONFIG = re.compile(rb'<script type="application/json" id="config">(.*?)</scrip
 
 
 def check_report(run: Run) -> ReportCheck:
-    """Compare the stored report with a new one."""
     path = run.directory / REPORT
     if not os.path.lexists(path):
         return ReportCheck(note="none in the run directory")

@@ -28,7 +28,6 @@ _TEXTS = {"reference": "the reference", "response": "the response", "cited": "th
 
 
 def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], metric: str | None = None) -> View:
-    """Return each score with its verdicts, for all metrics or one."""
     units: dict[tuple[str, str], list[VerdictRow]] = {}
     for verdict in verdicts:
         units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
@@ -104,7 +103,6 @@ def _remark(verdict: VerdictRow) -> str | None:
 
 
 def line_of(verdict: VerdictRow) -> str:
-    """Return label, probability and text for messages without a table."""
     label = verdict.error if verdict.label is None else verdict.label
     p_yes = "" if verdict.p_yes is None else f" {number(verdict.p_yes)}"
     return printable(f"  {label}{p_yes} {verdict.text}")
@@ -124,7 +122,6 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:
-    """Return all prompts of one metric on the sample."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     titles = [f"{metric}: prompt {position} of {len(prompts)}" for position in range(1, len(prompts) + 1)]
     return View(

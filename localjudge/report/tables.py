@@ -148,7 +148,6 @@ def _value(value: str | None) -> str:
 
 
 def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tuple[str, str]:
-    """Return mean and interval, or dashes."""
     return number(mean), " - ".join(map(number, ci95)) if ci95 else "-"
 
 
@@ -219,7 +218,6 @@ def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
 
 
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
-    """Yield a line for each calibration in use."""
     names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
     for calibration in run.manifest.environment.settings.calibration:
         if decided := [name for name in names if question_of(name) == calibration.question]:
@@ -254,7 +252,6 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
 
 
 def estimate_view(estimate: Estimate) -> Table:
-    """Return the expected costs of a run, one line each."""
     rows = [
         ("samples", f"{estimate.samples:,}"),
         ("metrics", ", ".join(estimate.metrics)),
@@ -406,7 +403,6 @@ def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
 
 
 def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
-    """Yield remarks, notes, judges and signatures."""
     for name, change in comparison.metrics.items():
         remarks = change_remarks(name, change, same_judge=comparison.is_of_one_judge)
         yield from (f"{name}: {remark}" for remark in remarks)
@@ -487,7 +483,6 @@ def _moved(metric: str, sample: compare.SampleChange) -> Table:
 
 
 def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    """Return outcome, gate and reason of each gate."""
     rows = [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
     return Table(("outcome", "gate", "why"), rows, names=3)
 

@@ -40,7 +40,6 @@ def safe_text(text: str | Text, *, style: str = "") -> Text:
 
 
 def terminal() -> Console:
-    """Return a console without markup, emoji codes or highlighting."""
     return Console(markup=False, emoji=False, highlight=False)
 
 
@@ -51,7 +50,6 @@ def show(*views: RenderableType) -> None:
 
 
 def drawn(view: RenderableType, console: Console) -> str:
-    """Render the view for the console, without trailing blanks."""
     with console.capture() as captured:
         console.print(view)
     return _END_OF_LINE.sub(lambda end: end.group().replace(" ", ""), captured.get())
@@ -67,7 +65,6 @@ def put(text: str) -> None:
 
 
 def number(value: float | None) -> str:
-    """Format a score with three digits, or a dash for None."""
     return "-" if value is None else f"{value:.3f}"
 
 
@@ -163,7 +160,6 @@ class Lines:
         self._counted = True
 
     def note(self, text: str) -> None:
-        """Write the line."""
         self._stream.write(f"{printable(text)}\n")
         self._stream.flush()
 
@@ -172,7 +168,6 @@ class Lines:
         self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:
-        """Show the elapsed time."""
         text = f"{seconds:.0f} s of {roughly(expected)}"
         self._show(printable(doing), min(int(seconds), int(expected)), max(int(expected), 1), text)
 
@@ -185,19 +180,16 @@ class Lines:
         self._show_verdicts()
 
     def recall(self, count: int) -> None:
-        """Count stored answers."""
         self._recalled += count
         self._show_verdicts()
 
     def phase(self, name: str) -> None:
-        """Set the label of the following lines."""
         self._phase = name
         self._show_verdicts()
 
     standing = phase
 
     def advance(self) -> None:
-        """Count one answer."""
         self._answered += 1
         self._show_verdicts()
 
@@ -245,15 +237,12 @@ class Bar(Lines):
         self._task: TaskID | None = None
 
     def note(self, text: str) -> None:
-        """Write the line above the bar."""
         self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def standing(self, text: str) -> None:
-        """Show the text below the bar."""
         self._progress.line = Text(printable(text), no_wrap=True, overflow="ellipsis")
 
     def pause(self) -> None:
-        """Remove the bar, for now or permanently."""
         self._progress.stop()
 
     close = pause

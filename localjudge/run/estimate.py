@@ -61,7 +61,6 @@ class Estimate(Record):
 
     @property
     def remaining(self) -> int:
-        """Number of questions for the judge."""
         return self.requests - sum(self.reused.values())
 
 

@@ -132,7 +132,6 @@ def ask(
 
 
 def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> list[Answer | NoAnswer]:
-    """Return the engine's answers in the order of the requests."""
     answers = ask(engine, dict(enumerate(requests)), progress)
     return [answers[place] for place in range(len(requests))]
 

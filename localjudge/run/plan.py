@@ -180,7 +180,6 @@ class WantedMetrics(NamedTuple):
     objects: dict[str, Metric]
 
     def get(self, name: str) -> Metric:
-        """Return a metric. Raises InputError for an unknown name."""
         return self.objects.get(name) or catalog.get(name)
 
     def in_settings(self, settings: RunSettings) -> RunSettings:

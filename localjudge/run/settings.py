@@ -171,7 +171,6 @@ class RunSettings(EngineSettings):
 
     @property
     def by_scores(self) -> bool:
-        """Whether scores determine the number of judged samples."""
         return bool(self.until) or self.width is not None
 
     @property
@@ -198,7 +197,6 @@ class RunSettings(EngineSettings):
         return thresholds.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
-        """Return a copy with only the calibrations that apply to these metrics."""
         questions = {question_of(metric.name) for metric in metrics}
         used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
         return self.model_copy(update={"calibration": used})
@@ -222,7 +220,6 @@ def seconds_of(time: str) -> float:
 
 
 def declared(fields: type[Record]) -> dict[str, Setting]:
-    """Return the `Setting` of each field."""
     entries = fields.model_fields.items()
     return {name: about for name, field in entries for about in field.metadata if isinstance(about, Setting)}
 

@@ -82,7 +82,6 @@ class BaselineScores:
                 self._waiting[evaluation.metric].discard(place)
 
     def is_complete(self, metric: str) -> bool:
-        """Return whether every sample with a score in the baseline is judged."""
         return not self._waiting[metric]
 
     def interval(self, metric: str) -> Interval | None:

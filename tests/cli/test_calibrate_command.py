@@ -55,19 +55,16 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(labels:
 
 def test_a_calibration_by_other_labels_is_replaced_only_by_name(labels: Path, call: Call) -> None:
     """Two label files have the same default name."""
-    assert "stays as it is" not in call("calibrate", labels)[2]
+    assert "keeping" not in call("calibrate", labels)[2]
     first = calibration_file("reference-attribution").read_bytes()
     write_rows("other.jsonl", *map(json.loads, labels.read_text().splitlines()[:40]))
     errors = call("calibrate", "other.jsonl")[2]
     assert "keeping the calibration reference-attribution" in errors
     assert "--calibration reference-2-attribution" in errors
     assert calibration_file("reference-attribution").read_bytes() == first
-    assert "stays" not in call("calibrate", labels)[2]  # the same labels again
-    assert "is replaced" not in call("calibrate", labels, "--name", "ours")[2]
-    assert (
-        "the calibration ours by other labels or answers is replaced"
-        in call("calibrate", "other.jsonl", "--name", "ours")[2]
-    )
+    assert "keeping" not in call("calibrate", labels)[2]  # the same labels again
+    assert "replacing" not in call("calibrate", labels, "--name", "ours")[2]
+    assert "replacing the calibration ours" in call("calibrate", "other.jsonl", "--name", "ours")[2]
     assert set(saved_calibrations()) == {"reference-attribution", "reference-2-attribution", "ours"}
 
 
@@ -106,7 +103,7 @@ def test_impossible_options_are_usage_errors(labels: Path, call: Call) -> None:
         ((*run, "ours", "--threshold", "0.4"), "--threshold and --calibration"),
         ((*run, "our"), "hint: did you mean ours"),
         ((*run, "ours", "--suite", "small.toml", "--dry-run"), "engine.n_ctx: 8192 there, 4096 now"),
-        (("calibrate", demo_file()), "holds no labelled texts"),
+        (("calibrate", demo_file()), "has no labelled texts"),
     ):
         code, _, errors = call(*arguments)
         assert (code, message in errors) == (1, True)

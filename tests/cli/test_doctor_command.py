@@ -92,7 +92,7 @@ def test_random_weights_fail(random_gguf: Path, call: Call) -> None:
     assert checks["plain cases"]["figures"]["right"] < 12
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["figures"] == {"prompts": 859, "changed": 0, "refused": 0}
-    assert (checks["admission"]["status"], checks["asked again"]["status"]) == ("failed", "ok")
+    assert (checks["admission"]["status"], checks["asked again"]["status"]) == ("warning", "ok")
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ def test_findings_are_printed_at_once(
 def test_an_impossible_number_of_items_is_a_usage_error(number: str, call: Call) -> None:
     code, output, errors = doctor(call, "--probes", number)
     assert (code, output) == (1, "")
-    assert f"expected a number from 0 on, or all: got {number!r}" in errors
+    assert f"or all, got {number!r}" in errors

@@ -68,8 +68,8 @@ def test_a_missed_gate_has_priority_over_failed_samples(call: Call) -> None:
     ("arguments", "said"),
     [
         (["--gate", "faithfulness>=0.8"], "'faithfulness', which is not computed"),
-        (["--baseline", "nowhere"], "nowhere holds no run"),
-        (["--baseline", "nowhere", "--dry-run"], "nowhere holds no run"),
+        (["--baseline", "nowhere"], "nowhere contains no run"),
+        (["--baseline", "nowhere", "--dry-run"], "nowhere contains no run"),
         (["--junit", "gates.xml"], "--junit writes the outcome of gates"),
         (["--gate", "context_recall>=0.8", "--junit", "no/such/folder.xml"], "cannot be written"),
     ],

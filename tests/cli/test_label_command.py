@@ -154,15 +154,15 @@ def test_show_puts_the_corrected_mean_first(run: Run, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("label", "none", "--out", "s.csv"), "none holds no run"),
+        (("label", "none", "--out", "s.csv"), "none contains no run"),
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--metrics", "context_recal"), "did you mean context_recall"),
         (("label", "run", "--json"), "prints no JSON"),
         (("label", "run", "--sample", "0"), "Invalid value for '--sample'"),
         (("label", "run", "--seed", str(10**18), "--out", "s.csv"), "seed must have at most 18 digits and no sign"),
         (("label", "run", "--minutes", "nan", "--out", "s.csv"), "minutes must be more than 0"),
-        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "both say how many"),
-        (("label", "run", "--out", "there.csv"), "is there already"),
+        (("label", "run", "--minutes", "5", "--sample", "5", "--out", "s.csv"), "exclude each other"),
+        (("label", "run", "--out", "there.csv"), "already exists"),
         (("label", "run", "--out", "sheet.txt"), "is not a sheet"),
         (("label", "run", "--again", "--out", "s.csv"), "no drawn statement remains"),
         (("label", "run", "--read", "run"), "none of the 0 labels"),

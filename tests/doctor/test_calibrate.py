@@ -94,13 +94,13 @@ def test_contradicting_options_are_refused_before_judging() -> None:
     calibrated(out="asked")
     texts = Path("labels.jsonl")
     for arguments, message in (
-        (dict[str, Any](labels="asked", judge="reference"), "the judge of a run answered in it"),
-        ({"labels": "asked", "n_ctx": 512}, "the judge of a run answered in it"),
+        (dict[str, Any](labels="asked", judge="reference"), "measured by their stored answers"),
+        ({"labels": "asked", "n_ctx": 512}, "measured by their stored answers"),
         ({"labels": texts, "judge": ["a", "b"], "out": "run"}, "out is for one judge, got 2"),
         ({"labels": ["asked", "asked"], "name": "x"}, "name is for one judge, got 2"),
         *(({"labels": labels}, "on one file of labelled texts") for labels in ([texts, texts], [texts, "asked"], [])),
-        ({"labels": texts, "metrics": ["faithfulness"]}, "holds texts, not verdicts of a run"),
-        ({"labels": texts, "name": "../x"}, "cannot be called"),
+        ({"labels": texts, "metrics": ["faithfulness"]}, "which belong to no metric"),
+        ({"labels": texts, "name": "../x"}, "invalid name"),
     ):
         with pytest.raises(InputError, match=message):
             localjudge.calibrate(**arguments)

@@ -153,7 +153,7 @@ def test_a_statement_that_one_judge_failed_on_counts_for_none() -> None:
     for found in measured(whole, broken):
         # Two sentences of the sample that failed.
         assert (found.labels.verdicts, found.labels.failed) == (58, 2)
-        assert "2 labelled verdicts lack a probability, and are in no figure" in found.remarks
+        assert "excluded: 2 labelled verdicts without a probability" in found.remarks
 
 
 def test_a_constant_judge_has_a_row_without_figures() -> None:

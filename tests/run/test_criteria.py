@@ -97,7 +97,7 @@ def test_rescoring_needs_no_criteria_file_and_can_add_a_criterion(tmp_path: Path
 @pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
 def test_criteria_refuse_the_reference_judge_early(tmp_path: Path, criterion: Any) -> None:
     lexical = Lexical({})
-    with pytest.raises(InputError, match=r"cannot answer the questions of .*: it does not follow instructions"):
+    with pytest.raises(InputError, match=r"cannot answer the questions of"):
         localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
     assert not lexical.asked
     assert not (tmp_path / "run").exists()

@@ -228,6 +228,6 @@ def test_a_run_resumes_after_a_full_disk(data: Path, tmp_path: Path, judged: dic
     limited = f"ulimit -f 64; exec {sys.executable} -m localjudge {' '.join(command)}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
     assert done.returncode == 4, done.stderr
-    assert "run the same command again to go on" in done.stderr
+    assert "run the same command again to resume" in done.stderr
     finish(*command)
     assert results(tmp_path / "run") == judged

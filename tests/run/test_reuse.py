@@ -98,8 +98,8 @@ def test_the_origin_of_answers_survives_an_interruption(tmp_path: Path, first: R
     def stop(_request: Any) -> Any:
         raise KeyboardInterrupt
 
-    stopping = engine()
-    stopping._answer = stop  # type: ignore[method-assign]
+    stopping: Any = engine()
+    stopping._answer = stop
     with pytest.raises(KeyboardInterrupt):
         judged(tmp_path / "second", stopping, threshold=0.3, reuse=first.directory)
     second = judged(tmp_path / "second", engine(), threshold=0.3)

@@ -97,15 +97,15 @@ def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(scripted_ru
     """Windows 0.2 and 0.8: the first may become 0.7, and the verdict stays 0.8."""
     rows = [{"id": "a", "reference": "One.", "retrieved_contexts": ["a" * 3000, "b" * 3000]}]
     run = localjudge.evaluate(rows, out=tmp_path / "run", engine=ScriptedEngine(_windows, capacity=4000))
-    again = ScriptedEngine(_windows, capacity=4000)
-    answer_as_before: Any = again._answer
+    again: Any = ScriptedEngine(_windows, capacity=4000)
+    answer_as_before = again._answer
 
     def answer(request: VerdictRequest) -> Any:
         """Answer the first window differently."""
         answer = answer_as_before(request)
         return answer.model_copy(update={"p_yes": 0.7}) if answer.p_yes == 0.2 else answer
 
-    again._answer = answer  # type: ignore[method-assign]
+    again._answer = answer
     found = verify(run, engine=again)
     assert (found.result, found.asked_again, found.identical) == ("same verdicts", 2, 1)
     assert [(row.p_before, row.p_after, row.moved) for row in found.rows] == [(0.8, 0.8, False)]

@@ -4,14 +4,12 @@
     cut back to       instructions ─ context
     resident path     instructions ─ context ─ statement 2 {"attributed":     -> logits -> verdict
 
-Invariant: a verdict is bit-identical for any other requests, any order and any number of threads. The rules behind it:
+A verdict is bit-identical for any other requests, any order and any number of threads, because
 
-- A path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded. The next request
-  removes cells from the end, or restores a state saved there.
-- Every node is evaluated from its start in steps of `n_ubatch` tokens, shared or not, because llama.cpp's kernels
-  round differently for other batch shapes.
-- Never two statements in one batch, for the same reason: it changed logits by up to 0.18 on a 1.2 B model.
-- Flash attention is off. With it, one-token steps over 512 or more cells differ between 1 and 2 threads.
+- a path occupies cells 0 .. length-1, and no other path is in memory while a verdict is decoded;
+- every node is evaluated from its start in steps of `n_ubatch` tokens, since kernels round by batch shape;
+- two statements never share a batch: it changed logits by up to 0.18 on a 1.2 B model;
+- flash attention is off: with it, one-token steps over 512 or more cells differ between 1 and 2 threads.
 """
 
 from contextlib import ExitStack

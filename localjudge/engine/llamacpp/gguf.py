@@ -2,17 +2,15 @@
 
     "GGUF" | version | tensor count, key count | key type value ... | name shape type offset ... | padding | tensor data
 
-Every length is checked against the file size. The `gguf` package does not: it never finishes a 100-byte header that
-declares a list of 8 billion numbers. It also takes 9 s for 152,000 tokens, this reader 0.1 s. llama.cpp loads some
-files that cannot predict the next token (adapters, embedding models), with meaningless output.
+Every length is checked against the file size, which the `gguf` package does not do. llama.cpp loads some files that
+cannot predict the next token (adapters, embedding models), with meaningless output.
 
     weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
-                                     the largest matrix of one step, the masks, and activations between layers
 
-A test compares these formulas with llama.cpp's allocations. For models with layers other than attention, the cache is
-an upper bound without the states of these layers.
+A test compares these formulas with llama.cpp's allocations. For layers other than attention, the cache is an upper
+bound without their states.
 """
 
 import mmap
@@ -48,12 +46,10 @@ class Header(NamedTuple):
     weight_bytes: int
 
     def text(self, key: str) -> str:
-        """Return a text, or "" for a missing key or another type."""
         value = self.keys.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str, default: int = 0) -> int:
-        """Return an integer, or `default` for a missing key or another type."""
         value = self.keys.get(key)
         return int(value) if isinstance(value, int) else default
 
@@ -267,7 +263,6 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
 
 
 def was_refused(message: str) -> bool:
-    """Return whether a message says that the system refused memory or a thread."""
     return bool(_REFUSED.search(message))
 
 

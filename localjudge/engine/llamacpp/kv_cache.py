@@ -78,7 +78,6 @@ class KVCache:
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
     def evaluate(self, run: TokenRun, *, logits: bool = False) -> None:
-        """Evaluate the run in steps of `UBATCH` tokens."""
         for offset in range(0, len(run.tokens), UBATCH):
             step, position = run.tokens[offset : offset + UBATCH], run.position + offset
             count = len(step)

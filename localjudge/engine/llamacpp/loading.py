@@ -5,9 +5,8 @@
     (once per machine)                      from scratch: prefix + b ──────────────────────────┘
     this process           the model; the weights in memory are the bytes of the recorded checksum
 
-llama.cpp ends the process on some damaged models. Some builds crash on weights repacked for the processor (GCC 12 and
-AMX tiles), so the weights are then used without repacking. Some builds return wrong logits after a rewind to a shared
-prefix, so every request is then evaluated from scratch.
+The child survives models that end llama.cpp. If it crashes on weights repacked for the processor (GCC 12 and AMX
+tiles), they are used without repacking. If logits after a rewind are wrong, every request is evaluated from scratch.
 """
 
 import hashlib
@@ -101,10 +100,7 @@ class LoadedModel(NamedTuple):
 
 
 def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = None) -> LoadedModel:
-    """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory.
-
-    Reports a self-test to `progress`, or to the log.
-    """
+    """Check, test and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     header = gguf.check(file.path)
     most = header.size("context_length")
     n_ctx = gguf.context_for(header, settings.n_ctx or file.n_ctx)
@@ -131,7 +127,6 @@ def load(file: ModelFile, settings: EngineSettings, progress: Progress | None = 
 
 
 def used_gpu_layers(settings: EngineSettings) -> int:
-    """Return the number of GPU layers, 0 if the build has no GPU backend."""
     if not llama_cpp.llama_supports_gpu_offload():
         return 0
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
@@ -162,10 +157,7 @@ def _state(path: Path) -> list[tuple[int, ...]]:
 
 
 def self_check_of(model_sha256: str, wanted: SelfCheckInput, progress: Progress | None = None) -> SelfCheckResult:
-    """Return the cached self-check of this model on this machine, or run it now.
-
-    Raises ModelError if the model cannot be loaded, OutOfResource for too little memory.
-    """
+    """Return the self-check of this model on this machine, cached or run now. Raises the errors of `load`."""
     key = {
         "model_sha256": model_sha256,
         "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
@@ -246,7 +238,6 @@ def _child_error(path: Path, done: "subprocess.CompletedProcess[str]") -> Localj
 
 
 def main() -> None:
-    """Test the model described on standard input, and write the result to standard output."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
@@ -281,7 +272,6 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
-    """Return the tokens of a prefix and two continuations that fit a small context."""
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
@@ -294,10 +284,7 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], l
 
 
 def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
-    """Return the largest difference of logits after a rewind and from scratch, as a share of the range of finite ones.
-
-    Infinite if rewinding fails.
-    """
+    """Return the largest difference of logits after a rewind and from scratch, as a share of their range."""
     behind = TokenRun(len(prefix), second)
     cache.evaluate(TokenRun(0, prefix))
     expected: NDArray[np.float32] = cache.logits_behind(behind).copy()

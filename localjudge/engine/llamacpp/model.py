@@ -1,10 +1,8 @@
 """Import llama.cpp and open model files.
 
-llama.cpp reports errors in its log, so the log is captured for our messages. Python would print and lose an interrupt
-inside a llama.cpp callback, so it is raised after the native call.
-
-The weights are copied into memory, which takes at most half a second per gigabyte. Overwriting a mapped file would
-change the weights silently, and truncating it would end the process (SIGBUS).
+llama.cpp's log is captured for our messages. An interrupt is raised after the native call, because Python would lose it
+inside a callback. Weights are copied into memory: overwriting a mapped file would change them silently, and truncating
+it would end the process (SIGBUS).
 """
 
 import ctypes
@@ -84,7 +82,6 @@ def listen() -> None:
 
 
 def complaints() -> str:
-    """Return llama.cpp's error messages since `listen`."""
     return "; ".join(dict.fromkeys(_complaints))
 
 

@@ -112,14 +112,14 @@ class ServerConnection:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is on this machine, known after the first request."""
+        """Known after the first request."""
         return is_this_machine(self._peer)
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, *, kind: type[Any] = dict) -> Any:
         """Send a GET, or a POST with a body, and return the JSON reply of type `kind`.
 
-        Raises OutOfResource for a server that is unreachable or too slow, Refused for an error that it reports,
-        ModelError for any other reply, InputError for a host that is not allowed.
+        Raises OutOfResource if the server is unreachable or too slow, Refused for its errors, ModelError for other
+        replies, InputError for a host that is not allowed.
         """
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         status, reply = self._exchange(path, data)
@@ -198,7 +198,6 @@ class ServerConnection:
         raise self._gone(f"cannot be reached: {failure.strerror or failure}") from failure
 
     def _require_allowed(self, numeric: str) -> None:
-        """Raise InputError unless the address is local or the user allowed the host by name."""
         host = self.address.host
         if not is_this_machine(numeric) and host not in self._allowed:
             raise InputError(

@@ -80,7 +80,7 @@ class ServedModel(NamedTuple):
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
     """Identify the model at the address in a judge's name.
 
-    Raises ModelError if there is no server or it cannot judge; InputError for an invalid address or another machine;
+    Raises ModelError without a server that can judge, InputError for an invalid address or another machine,
     OutOfResource for a server that does not become ready.
     """
     with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:
@@ -88,10 +88,7 @@ def served_model(judge: str, settings: EngineSettings) -> ServedModel:
 
 
 def read_model(connection: ServerConnection) -> ServedModel:
-    """Read the server's model description and compare it with the file, if that is on this machine.
-
-    Raises the errors of `served_model`.
-    """
+    """Read the server's model description and compare it with a local file. Raises the errors of `served_model`."""
     address = connection.address
     try:
         props = _ask_if_known(connection, "/props")
@@ -162,7 +159,6 @@ def _refuse_adapters(connection: ServerConnection) -> None:
 
 
 def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dict) -> Any:
-    """Return the reply, or an empty one if the server does not know the path."""
     try:
         return connection.ask(path, kind=kind)
     except Refused as error:

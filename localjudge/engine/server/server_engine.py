@@ -1,8 +1,5 @@
 """Judge with a llama-server: prompts and grammars are ours, the server gives probabilities of tokens.
 
-    request ── tokens, as in process ──> server: log probabilities of the valid tokens ──> verdict, as in process
-                                         server: the likely text of a reason            ──> its tokens, each checked
-
 Verdicts. The server returns log probabilities before samplers and grammar, for the chosen token and the most likely
 ones. `logit_bias` raises the valid tokens, so one of them is chosen. If another one is missing, a second call returns
 the shares of the valid tokens after sampling (about four correct digits: 1000 is added to a logit in single precision).
@@ -14,13 +11,11 @@ Isolation. The server continues from the longest prefix in its cache, so an answ
     shared          cache_prompt true    evaluates the last token
     shared + own    cache_prompt true    evaluates the own tokens
 
-The server reports how many tokens it took from the cache. Another number means that another client uses the slot. A
-model that cannot return to a shared prefix (recurrent memory) is evaluated from scratch. Other requests in a batch and
-a quantised cache remain invisible, so the identity says "not isolated".
+Another number of cached tokens means that another client uses the slot. Other requests in a batch and a quantised cache
+remain invisible, so the identity says "not isolated".
 
-Vocabulary. Without the model's file, the server lists the bytes of each token. No list shows which tokens match in
-plain text (llama.cpp's USER_DEFINED), so every token that looks like markup is reserved, `<div>` as well as
-`<|im_end|>`.
+Vocabulary. Without the model's file, the server lists the bytes of each token, but not which ones match in plain text
+(llama.cpp's USER_DEFINED). So every token that looks like markup is reserved, `<div>` as well as `<|im_end|>`.
 """
 
 import math
@@ -78,7 +73,7 @@ class ServerEngine(DecodingEngine):
     """Engine on a llama-server. Tests whether the server can return to a shared prefix.
 
     Raises ModelError if the requested context exceeds the server's. `answers` raises OutOfResource if the server is
-    gone, is used by somebody else, or serves another model.
+    gone, in other use, or serves another model.
     """
 
     ignored_settings = ("threads", "gpu_layers")
@@ -92,11 +87,9 @@ class ServerEngine(DecodingEngine):
         self._model = model
         self._connection = connection
         self._compared = connection.made
-        """Connection with a checked model."""
         self._undo = ExitStack()
         self._undo.callback(connection.close)
         self._held: _Tokens | None = None
-        """Shared prefix in the server's cache."""
         self._evaluated_tokens = 0
         self._seconds_waited = 0.0
         self._n_ctx = settings.n_ctx or model.n_ctx
@@ -117,7 +110,6 @@ class ServerEngine(DecodingEngine):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Server, known facts of the model, and the note that answers are not isolated."""
         model, proved, template = self._model, self._model.proved, self._model.chat_template
         facts = {"model_sha256": proved.file.sha256, "model_size": proved.file.size} if proved else model.facts
         rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
@@ -140,7 +132,6 @@ class ServerEngine(DecodingEngine):
         }
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request, duplicates only once."""
         self._held = None
         yield from super().answers(requests)
 
@@ -171,10 +162,7 @@ class ServerEngine(DecodingEngine):
         return (*own, *answer.pending)
 
     def _with_reason(self, answer: ConstrainedAnswer, shared: _Tokens, own: _Tokens) -> _Tokens:
-        """Return the own tokens with a reason, closed where the server's text is invalid.
-
-        Raises SampleError if it cannot be closed.
-        """
+        """Return the own tokens with a reason. Raises SampleError if it cannot be closed."""
         end = self.vocabulary.user(REASON_END)[-1:]
         most = answer.reason_left
         for token in (*(self._likely_reason(shared, own, most) if most else ()), *end):
@@ -206,7 +194,6 @@ class ServerEngine(DecodingEngine):
         return {token: by_id.get(token, max(shares.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
     def _likely_reason(self, shared: _Tokens, own: _Tokens, most: int) -> list[int]:
-        """Return the first tokens of the most likely reason, perhaps with its end."""
         how = {"grammar": _REASON, "samplers": ["top_k"], "top_k": 1, "return_tokens": True}
         return self._tokens_in(self._after(shared, own, predict=most, **how))
 
@@ -255,7 +242,6 @@ class ServerEngine(DecodingEngine):
         return reply if cached is None or taken == cached else {}
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Return a reply. After a new connection, first compare the model."""
         started = perf_counter()
         try:
             reply = self._connection.ask(path, body)
@@ -296,7 +282,6 @@ class ServerEngine(DecodingEngine):
         return bool(shared) and all(trial == first for trial in others)
 
     def _open_vocabulary(self) -> Vocabulary:
-        """Return the vocabulary of the model's file, or the one that the server lists."""
         if self._model.proved:
             return self._undo.enter_context(vocabulary_of_file(self._model.proved.file.path))
         meta = inside(self._ask("/v1/models"), "data", 0, "meta", kind=dict)

@@ -119,7 +119,7 @@ def test_a_missing_server_is_an_error_with_address_and_hint() -> None:
         port = listener.getsockname()[1]
     with pytest.raises(ModelError, match=f"no server at http://127.0.0.1:{port}(?s:.*)llama-server -m MODEL.gguf"):
         served_model(f"http://127.0.0.1:{port}", SETTINGS)
-    for allowed, kind in ((), InputError), (("nowhere.invalid",), OutOfResource):
+    for allowed, kind in ((), InputError), (("nowhere.invalid",), ModelError):
         with pytest.raises(kind, match=r"nowhere\.invalid"):
             served_model("http://nowhere.invalid:8080", EngineSettings(allow_host=allowed))
 
