@@ -32,7 +32,6 @@ class LocaljudgeError(Exception):
 
     @property
     def in_one_line(self) -> str:
-        """Message and hint in one line."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __str__(self) -> str:

@@ -104,7 +104,7 @@ def place_of(source: str) -> Path | None:
 
 
 def registered_as(sha256: str) -> RegisteredModel | None:
-    """Return the registered model with this checksum, the user's first, or None."""
+    """Return the registered model with this checksum, the user's first."""
     return next((model for model in reversed(registered().values()) if model.sha256 == sha256), None)
 
 

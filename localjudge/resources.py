@@ -86,7 +86,6 @@ def _lock(descriptor: int) -> bool:
 
 
 def write_output(file: Path, parts: Iterable[bytes]) -> int:
-    """Write a file that the user named. Raises InputError, or OutOfResource without room."""
     try:
         return write_whole(file, parts)
     except OSError as error:
@@ -129,7 +128,6 @@ def state_directory() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Create a private folder. Raises InputError."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -42,7 +42,6 @@ class ResponseRefusal(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the whole response."""
         tasks = [refusal_of(sample)] if sentences(sample.response or "") else []
         return share_of(tasks, "the response has no sentence")
 

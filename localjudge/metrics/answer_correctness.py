@@ -49,7 +49,6 @@ class AnswerCorrectness(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the response against the reference, and the reverse."""
         response = [sentence.span for sentence in response_sentences(sample, sentences)]
         reference = sentences(sample.reference or "")
         if not reference:

@@ -32,7 +32,6 @@ class AnswerRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence."""
         units = [
             Unit(kind="sentence", index=index, source="response", span=sentence.span)
             for index, sentence in enumerate(response_sentences(sample, sentences))

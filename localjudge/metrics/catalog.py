@@ -118,7 +118,6 @@ class LabelledStatements(Faithfulness):
     name = ATTRIBUTION_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the response as one statement."""
         return super().steps(sample, lambda text: [Span.whole(text)])
 
 
@@ -128,7 +127,6 @@ class LabelledPassage(ContextRelevancy):
     name = RELEVANCE_LABELS
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence, shown with the passage."""
         texts, question = context_texts(sample.retrieved_contexts), sample.user_input or ""
         spans = enumerate(map(Span.whole, texts))
         units = [Unit(kind="sentence", index=i, source="retrieved_contexts", source_index=i, span=s) for i, s in spans]
@@ -173,7 +171,6 @@ def our_names() -> tuple[str, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Return all metrics without options, as `our_names`."""
     return tuple(dict.fromkeys((*our_names(), *_installed())))
 
 

@@ -69,7 +69,6 @@ class CitingSentence(NamedTuple):
 
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
-    """Return all marks of a text in order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
     # Numbers with a word (doc1) and those without (1) may be ids, each kind for itself.
     ids_like_ranks = {any(map(str.isalpha, name)) for name in ids if _NUMBER.fullmatch(name)}
@@ -138,7 +137,6 @@ class CitationSupport(WithOptions):
 
     @property
     def about(self) -> About:
-        """The words of this `of`."""
         which = "sentences with a citation" if self.of == "cited" else "sentences"
         return About(
             question="sentence of the response that cites: can it be attributed to the contexts that it cites?",
@@ -149,7 +147,6 @@ class CitationSupport(WithOptions):
         )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence with citations."""
         stated = response_sentences(sample, sentences)
         if not stated:
             return Undefined(reason="the response has no sentence")

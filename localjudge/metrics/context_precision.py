@@ -40,7 +40,6 @@ class ContextPrecision(WithOptions):
         return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every chunk."""
         question, answer = (sample.user_input or "").strip(), (getattr(sample, self.against) or "").strip()
         units = list(chunks(sample))
         if not question:

@@ -27,7 +27,6 @@ class ContextRecall(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence."""
         statements, contexts = sentences(sample.reference or ""), context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "reference", statements, contexts)
         return share_of(tasks, "the reference has no sentence", nothing_retrieved(sample))

@@ -32,7 +32,6 @@ class ContextRelevancy(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence."""
         contexts = context_texts(sample.retrieved_contexts)
         placed = [(position, span) for position, text in enumerate(contexts) for span in sentences(text)]
         units = [
@@ -57,7 +56,6 @@ class ContextRelevancyChunk(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every context."""
         return share_needed(sample, chunks(sample), "the contexts have no chunk")
 
 

@@ -27,7 +27,6 @@ class ContextSufficiency(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about all contexts at once."""
         if not (sample.user_input or "").strip():
             return Undefined(reason="there is no question")
         return (yield from share_of([sufficiency_of(sample)], "there is no question", nothing_retrieved(sample)))

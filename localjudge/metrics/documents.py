@@ -62,7 +62,6 @@ class DocumentMetric(BuiltIn):
 
     @property
     def name(self) -> str:
-        """`document_map`, `document_map(compare_by=id)`."""
         return with_options(self.measure.name, self)
 
     @property

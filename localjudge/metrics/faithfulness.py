@@ -26,7 +26,6 @@ class Faithfulness(BuiltIn):
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence."""
         statements, contexts = sentences(sample.response or ""), context_texts(sample.retrieved_contexts)
         tasks = attributions(sample, "response", statements, contexts)
         return share_of(tasks, "the response has no sentence", nothing_retrieved(sample))

@@ -38,7 +38,6 @@ class MatrixMetric(ABC):
     common_tasks = frozenset({"attribution"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence against every chunk."""
         statements = sentences(sample.reference or "")
         passages = list(chunks(sample))
         if not statements:
@@ -61,7 +60,6 @@ class MatrixRecall(MatrixMetric):
 
     @property
     def name(self) -> str:
-        """`matrix_recall`, or `matrix_recall@k`."""
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
     @property

@@ -96,7 +96,6 @@ def parse(name: str) -> MetricName | None:
 
 
 def with_options(base: str, metric: object) -> str:
-    """Return `base` with the metric's non-default options."""
     options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
     return f"{base}({options})" if options else base
 
@@ -125,7 +124,6 @@ class WithOptions(BuiltIn):
 
     @property
     def name(self) -> str:
-        """`answer_correctness`, `answer_correctness(mode=recall)`."""
         return with_options(self.base, self)
 
 

@@ -35,7 +35,6 @@ class NoiseSensitivity:
     )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about the response against the reference, and both against every chunk."""
         response, reference = sentences(sample.response or ""), sentences(sample.reference or "")
         passages = list(chunks(sample))
         if not response:
