@@ -86,13 +86,9 @@ def no_internet(monkeypatch: pytest.MonkeyPatch) -> None:
 def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep checksums and self-checks out of the user's state directory."""
     folder = tmp_path_factory.mktemp("localjudge-home")
-    before = os.environ.get("LOCALJUDGE_HOME")
-    os.environ["LOCALJUDGE_HOME"] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ["LOCALJUDGE_HOME"]
-    else:
-        os.environ["LOCALJUDGE_HOME"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOCALJUDGE_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)
