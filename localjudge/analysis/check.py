@@ -4,8 +4,8 @@ context_recall>=0.8            the mean is at least 0.8
 context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the shared samples
 
 pass         every value in the interval meets the gate
-fail         no value does, or more samples failed than allowed, so there is no mean
-undecided    some values do: too few samples or labels; counts as failed by default, or else small runs would pass
+fail         no value does, or more samples failed than allowed
+undecided    too few samples or labels; counts as failed by default, or else small runs would pass
 """
 
 import math
@@ -50,9 +50,8 @@ class Gate(Record):
 class GateDecision(Record):
     """Outcome of a gate with its value and reason. `passed` determines the exit code.
 
-    With the same mean, about `samples_needed` samples would decide it. If the value is `corrected` by `labels`, about
-    `labels_needed` labels would, or `samples_needed` samples with proportionally more labels. `unpaired` samples of
-    either run have no partner in the other and are excluded from a difference.
+    About `samples_needed` samples, or `labels_needed` labels for a `corrected` value, would decide it at the same mean.
+    `unpaired` samples of either run are excluded from a difference.
     """
 
     gate: str
@@ -87,7 +86,6 @@ def parse_gate(text: str) -> Gate:
 
 
 def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
-    """Raise InputError for a gate on any other metric."""
     for gate in gates:
         if gate.metric not in metrics:
             hint = suggestion(gate.metric, metrics, "the metrics")
@@ -142,7 +140,6 @@ def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: Ru
 
 
 def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
-    """Return which disagreements to settle before the gate can be decided, or ""."""
     return corrected.remark or "" if corrected and corrected.unsettled else ""
 
 
@@ -151,7 +148,7 @@ def decide_gate(
 ) -> GateDecision:
     """Decide a gate on a finished run that has its metric, or on the comparison with the baseline.
 
-    `labels` correct the mean if there are enough. Raises InputError for a difference without a comparison.
+    Raises InputError for a difference without a comparison.
     """
     basis = _basis_of(gate, run, comparison, labels)
     interval, judge, corrected, failed, unpaired, unsettled = basis
@@ -251,8 +248,8 @@ def check(
 ) -> Check:
     """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals, corrected where possible.
 
-    Each run is a `Run` or its directory. Raises InputError for an invalid gate, a metric that was not computed, or a
-    difference without a baseline, and RunDirectoryError for an unreadable directory.
+    Raises InputError for an invalid gate, a metric that was not computed, or a difference without a baseline, and
+    RunDirectoryError for an unreadable directory.
     """
     if undecided not in get_args(Undecided):
         hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"

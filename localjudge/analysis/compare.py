@@ -4,14 +4,9 @@
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
 Each difference is B - A for one sample, so the sample's difficulty cancels. Samples pair by id, then by content, then
-by question (with its reference, then without) if it is unique on each side. Within a pair, judged units with the same
-text are the same unit. Repeated texts pair in order:
-
-    baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
-    new run    "Paris is in France."  0      "It rains."                      0      1 -> 0, 1 -> none, none -> 0
-
-Verdicts of one sample are dependent, so their interval is over samples or shared groups. Other judges, other questions
-and failed samples cause warnings, never errors. A slice contains the pairs with one value in the new run.
+by question (with its reference, then without) if it is unique on each side. Within a pair, units with the same text are
+the same unit, repeated ones in order. Verdicts of one sample are dependent, so their interval is over samples or
+groups.
 
 Results do not depend on the order of the rows. Memory holds hashes and numbers for each sample, and texts only for the
 samples that moved most.
@@ -50,7 +45,7 @@ Ground = Literal["id", "content", "question"]
 
 
 class SampleKeys(NamedTuple):
-    """Keys for pairing a sample, in order of priority. None if it has no question."""
+    """Keys for pairing a sample, in order of priority."""
 
     id: str
     content: bytes
@@ -69,8 +64,6 @@ class Pair(NamedTuple):
 
 
 def sample_keys(sample: Sample) -> SampleKeys:
-    """Return the keys for pairing the sample with one of another run."""
-
     def hashed(*texts: str | None) -> bytes | None:
         return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
 
@@ -79,7 +72,7 @@ def sample_keys(sample: Sample) -> SampleKeys:
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
-    """Pair the samples as described in the module, in the order of the new run. Equal contents pair in order."""
+    """Pair the samples in the order of the new run. Equal contents pair in order."""
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
     grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
@@ -161,7 +154,6 @@ class ComparedRun:
                 self._places[verdict.metric][position] = place
 
     def score(self, metric: str, position: int) -> float | None:
-        """Return the score of a sample, or None if it has none or the run lacks the metric."""
         value = self.scores[metric][position].item() if metric in self.scores else math.nan
         return None if math.isnan(value) else value
 
@@ -173,8 +165,7 @@ class ComparedRun:
 class ScoreChanges(Record):
     """Scores of the same samples in both runs: means, their difference with its interval, and the samples that moved.
 
-    `ci95` is None if all samples are in one group. `smallest_detectable` is the smallest true difference that these
-    samples would detect in 80 % of cases.
+    `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of cases.
     """
 
     before: float
@@ -190,7 +181,7 @@ class ScoreChanges(Record):
 
 
 class SampleChange(Record):
-    """A sample with another score, under its id in the new run, and its changed units."""
+    """A sample with another score, and its changed units."""
 
     sample_id: str
     baseline_id: str
@@ -202,8 +193,7 @@ class SampleChange(Record):
 class VerdictChanges(Record):
     """Verdicts on the same text in both runs, and the number that flipped. Up is from 0 to 1.
 
-    `difference` is the change in the share of 1, with its interval over samples or groups. It is None if scores stopped
-    a run.
+    `difference` is the change in the share of 1, None if scores stopped a run.
     """
 
     paired: int
@@ -215,10 +205,9 @@ class VerdictChanges(Record):
 
 
 class MetricChange(Record):
-    """One metric in both runs. `scores` covers the `compared` samples, None if there are none.
+    """One metric in both runs. `scores` covers the `compared` samples.
 
     `unpaired` samples are in one run only. `unscored` samples are in both, but undefined or failed in at least one.
-    `failed_in_baseline` counts all failures there. `corrected` is the difference corrected by labels, None without any.
     """
 
     compared: int
@@ -230,11 +219,11 @@ class MetricChange(Record):
     moved: tuple[SampleChange, ...]
     corrected: CorrectedDifference | None = None
     withheld: str | None = None
-    """Reason for comparing no scores: more samples of a run failed than it allows."""
+    """Why no scores are compared: more samples of a run failed than it allows."""
 
     @property
     def headline(self) -> CorrectedDifference | None:
-        """Corrected difference, if it has an interval. It then replaces the judge's difference."""
+        """Corrected difference, if it has an interval."""
         return self.corrected if self.corrected and self.corrected.ci95 else None
 
     @property
@@ -267,12 +256,10 @@ class SharedSamples(Record):
 
     @property
     def paired(self) -> int:
-        """Number of pairs."""
         return self.by_id + self.by_content + self.by_question
 
     @property
     def without_partner(self) -> str:
-        """Number of unpaired samples and of all samples of each run, in words."""
         return (
             f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of the baseline and "
             f"{self.only_new:,} of {self.only_new + self.paired:,} of this run have no partner"
@@ -280,14 +267,14 @@ class SharedSamples(Record):
 
 
 class SliceChange(Record):
-    """One metric on the samples of a slice with a score in both runs. `scores` is None if there are none."""
+    """One metric on the samples of a slice with a score in both runs."""
 
     compared: int
     scores: ScoreChanges | None
 
 
 class ComparedSlice(Record):
-    """Samples of the new run with one value in the column (None for no value), and their pairs."""
+    """Samples of the new run with one value in the column, and their pairs."""
 
     value: str | None
     samples: int
@@ -331,9 +318,8 @@ def compare(
 ) -> RunComparison:
     """Compare a run with a baseline and list at most `moved` samples of each metric, the largest changes first.
 
-    Each is a run or its directory. Runs without shared samples or metrics give a warning and no differences. Raises
-    RunDirectoryError for a directory without a finished run, and InputError if the new run lacks the column `by`, or
-    the column has lists, objects or too many values.
+    Raises RunDirectoryError for a directory without a finished run, and InputError if the new run lacks the column
+    `by`, or the column has lists, objects or too many values.
     """
     if moved < 0:
         raise InputError(f"moved must be at least 0, got {moved}", hint="omit it for 5 samples of each metric")
@@ -357,7 +343,6 @@ def compare(
 
 
 def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """Return differences between the judges, except for metrics of one run only."""
     aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
     changes = differences(baseline.manifest.judge, run.manifest.judge)
     return tuple(change for change in changes if not change.ingredient.startswith(aside))
@@ -422,7 +407,6 @@ class _BothRuns:
         return self._labels.difference(metric, old, new) if pairs else None
 
     def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
-        """Return the pairs with a score in both runs, or none if the metric's mean is withheld."""
         if self._withheld(metric):
             return []
         old, new = self.before.scores[metric], self.after.scores[metric]
@@ -453,7 +437,6 @@ class _BothRuns:
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
-        """Return the changes of verdicts, or None for a metric without verdicts on the same text."""
         before, after, clusters = list[int](), list[int](), list[int]()
         units = 0
         for pair in pairs:
@@ -541,7 +524,7 @@ class _BothRuns:
 
 
 class Slice(Record):
-    """Samples with one value in the column (None for no value)."""
+    """Samples with one value in the column."""
 
     value: str | None
     samples: int
@@ -580,7 +563,6 @@ def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
 
 
 def _column_values(run: Run, column: str) -> dict[str, str | None]:
-    """Return the column as text by sample id, None if missing, in data order."""
     names: dict[str | None, str | None] = {}
     values: dict[str, str | None] = {}
     columns: dict[str, None] = {}

@@ -1,12 +1,7 @@
 """Difference of two runs, corrected by the labels of both.
 
-                         A      B   B - A     95 % interval
-    context_recall   0.641  0.702  +0.061  -0.010 to +0.132    by 50 labels of A and 50 of B
-      judge alone    0.708  0.730  +0.022  -0.013 to +0.057
-
-Labels match statements by the text shown to the annotator, so a label of A also serves B for the same statement. With
-the same data and another judge or threshold, all labels serve both. As for a mean, only labels drawn from the run's
-statements count (`localjudge.analysis.labels`), or all labels if every statement has one.
+Labels match statements by the text shown to the annotator, so a label of A also serves B for the same statement. Only
+labels drawn from the run's statements count (`localjudge.analysis.labels`), or all labels if every statement has one.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -25,10 +20,9 @@ from localjudge.words import numbered
 class CorrectedDifference(Record):
     """Corrected means of the same samples in both runs, and their difference with its 95 % interval.
 
-    `ci95` is None if there are too few usable labels; `remark` gives the reason. Both runs have `statements`, of which
-    `labelled` have a label. `labels` count, each once: `labels_before` for the baseline, `labels_after` for the new
-    run, in at least `clusters` samples or groups. Both runs use the same `look`, with an equal number of labels unless
-    all statements have one. Disagreements and `unsettled` statements are handled as in `CorrectedMean`.
+    Of the shared `statements`, `labelled` have a label; `labels` count, in at least `clusters` samples or groups. Both
+    runs use the same `look`, with an equal number of labels unless all statements have one. Disagreements are handled
+    as in `CorrectedMean`. `remark` explains a missing interval.
     """
 
     before: float | None = None
@@ -66,8 +60,7 @@ class BothLabels:
     def difference(self, metric: str, *clusters: Mapping[str, int]) -> CorrectedDifference | None:
         """Return the corrected difference of a metric, or None if no statement has a label.
 
-        `clusters` maps the samples of the baseline and then of the new run, at least one each, to shared cluster
-        numbers from 0.
+        `clusters` maps the samples of the baseline and of the new run to shared cluster numbers from 0.
         """
         if any(metric not in frames for frames in self._frames):
             return None
@@ -102,10 +95,7 @@ class BothLabels:
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
 
     def _at_one_look(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
-        """Return both sides at the last look that both have reached.
-
-        A side with all statements labelled counts from the first look of at least that size.
-        """
+        """Return both sides at the last look that both have reached."""
         of_runs = zip(frames, self._drawings, strict=True)
         inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
         sides = [labelled_units(*side) for side in inputs]
@@ -117,7 +107,6 @@ class BothLabels:
 
 
 def _missing(labelled: Sequence[Set[str]], side: int) -> str:
-    """Return what to do for the side without usable labels (0: baseline, 1: this run)."""
     names, paths = ("the baseline", "this run"), ("BASELINE", "RUN")
     name, path = names[side], paths[side]
     if not (shared := len(labelled[0] & labelled[1])):

@@ -1,11 +1,10 @@
 """Draw the statements to label, by the expected gain of a label for the corrected means of a run.
 
 The size of a statement is the weight of its units in all metrics (root of the sum of squares), times the judge's
-uncertainty (`localjudge.stats.corrected`). Each statement is drawn once.
+uncertainty (`localjudge.stats.corrected`):
 
     statement                     context_recall   faithfulness   unsure   size
     "It rises in Germany."               1/12           1/20        .49    .0476
-    "It is long."                        1/12             -         .22    .0183
 
 Run, metrics and seed determine the order. Any number of labels from its start is a sample.
 """
@@ -52,7 +51,6 @@ class Drawing(NamedTuple):
     statements: list[DrawnStatement]
 
     def of(self, statement: DrawnStatement) -> dict[str, Any]:
-        """Return the fields that a label row stores about the drawing."""
         row = {"draw": self.name, "frame": self.frame, "share": statement.share, "turn": statement.turn}
         return {**row, "drawn_by": None}
 
@@ -125,16 +123,12 @@ def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[
 
 
 def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    """Return the labels of a run, without the drawing if the run does not reproduce it.
-
-    Drawings of another run (`drawn_by`) were checked when their labels were read.
-    """
+    """Return the labels of a run, without the drawing if the run does not reproduce it."""
     undrawn = {row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))}
     return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
 
 
 def labels_in(run: Run, frames: Mapping[str, UnitFrame] | None = None) -> list[LabelRow]:
-    """Return the usable labels of a run. Pass its `frames` if already known."""
     rows = stored_labels(run.directory)
     return without_drawing(rows, unit_frames(run) if frames is None else frames) if rows else []
 

@@ -1,10 +1,8 @@
 """Parse human labels: 1 or 0, yes or no in several languages, or a spreadsheet's version of them.
 
-    1     1   1.0   1,00   TRUE   y   yes   ja   oui   si   sí   sì   tak   sim   да      and WAHR, VRAI, VERO ...
-    0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
-    None  empty   ?   -
-
-Ignores case, surrounding blanks and compatibility forms (NFKC: a full-width １).
+1     1   1.0   1,00   TRUE   y   yes   ja   oui   si   sí   sì   tak   sim   да      and WAHR, VRAI, VERO ...
+0     0   0.0   0,00   FALSE  n   no    nein   non   nee   nie   não   нет            and FALSCH, FAUX, FALSO ...
+None  empty   ?   -
 """
 
 import math

@@ -1,20 +1,16 @@
 """Quality of a judge's probabilities on human labels, each figure with its interval, and the best threshold.
 
     probabilities   AUC, calibration slope and error
-    decisions       balanced accuracy, bias: at .5, and held out
-    held out        at thresholds chosen on other clusters
-    gain            balanced accuracy held out - at .5
+    decisions       balanced accuracy, bias: at .5, and held out, at thresholds chosen on other clusters
     worth           n r^2 / (1 - r^2) labels for n = 50
 
 Intervals are from a bootstrap over clusters with fixed fold thresholds.
 
-A mean corrected by n labels, with many more judged, has 1 - r^2 times the variance of the mean of the labels. Without
-the judge, an interval of the same width takes n / (1 - r^2) labels. r is the correlation of human labels with the
-prediction of the corrected mean: the mean label in strata of similar probability, plus a fraction of the judge's label
-at .5. It is adjusted for the number of fitted parameters and includes one extra row that is wrong with probability
-1/2. Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al.
-(2024), AutoEval done right, arXiv:2403.07008 (effective sample size); A. Fisch et al. (2024), Stratified
-prediction-powered inference, arXiv:2406.04291.
+A mean corrected by n labels, with many more judged, has 1 - r^2 times the variance of the mean of the labels. r is the
+correlation of human labels with the prediction of the corrected mean. It is adjusted for the number of fitted
+parameters and includes one extra row that is wrong with probability 1/2. Sources: A. N. Angelopoulos, J. C. Duchi and
+T. Zrnic (2023), PPI++, arXiv:2311.01453, section 6; P. Boyeau et al. (2024), arXiv:2403.07008; A. Fisch et al. (2024),
+arXiv:2406.04291.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,8 +42,7 @@ _OF_DECISIONS: dict[str, Statistic] = {"balanced_accuracy": agreement.balanced_a
 def judge_figures(rows: LabelledScores) -> dict[str, Any]:
     """Return the measured fields of a `Calibration` for labels, probabilities, weights and clusters, each (n,).
 
-    Measures no figures if all probabilities are equal, also without the rows of some clusters. Raises DataError if all
-    labels are equal, or a threshold cannot be tried on other clusters.
+    Raises DataError if all labels are equal, or a threshold cannot be tried on other clusters.
     """
     labels, scores, _ = rows.arrays()
     try:
@@ -82,8 +77,6 @@ def judge_figures(rows: LabelledScores) -> dict[str, Any]:
 
 
 def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
-    """Return the increase in balanced accuracy from decisions `before` to `after`, both (n,)."""
-
     def more(labels: Floats, scores: Floats, weights: Floats) -> Floats:
         first, second = (agreement.balanced_accuracy(labels, decisions, weights) for decisions in scores.T)
         return second - first

@@ -4,12 +4,8 @@
     .csv     UTF-8 with a byte-order mark, CRLF; separated by semicolons if the user's locale (LC_NUMERIC) writes
              decimals with a comma, as Excel expects, otherwise by commas; texts are never formulas
 
-Rows contain the evidence without the judge's verdict. Columns are read by name:
-
-    label_id                key of the statement
-    text                    its text, to detect a column that was sorted separately
-    human                   the label, as read by `human_label`
-    labeller, when, draw    annotator, time (ISO 8601) and drawing, if known
+Rows contain the evidence without the judge's verdict. Columns are read by name: `label_id`, the key of the statement;
+its `text`, to detect a column that was sorted separately; `human`, the label; `labeller`, `when` and `draw`.
 
 The reader also accepts what spreadsheets save: tabs, UTF-16 ("Unicode text"), Windows' Western code page, and records
 without their last empty cells.
@@ -73,10 +69,7 @@ class SheetLabel(NamedTuple):
 
 
 def write_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
-    """Write the rows in the format of the path's suffix, and log the number of texts too long for Excel.
-
-    Raises InputError for an existing file or another suffix.
-    """
+    """Write the rows in the format of the path's suffix. Raises InputError for an existing file or another suffix."""
     _refuse_workbook(path)
     if (ending := path.suffix.lower()) not in ENDINGS:
         hint = f"name a file that ends in {', '.join(ENDINGS)}, or in .html for a page"
@@ -112,8 +105,8 @@ def _csv(rows: Sequence[SheetRow]) -> bytes:
 def read_sheet(path: str | Path) -> list[SheetLabel]:
     """Read the rows of a file, or of standard input (`-`), without empty ones.
 
-    Raises DataError if it cannot be read, lacks columns, or has rows that are invalid or contradict each other for one
-    annotator and time; InputError for an Excel workbook.
+    Raises DataError if it cannot be read, lacks columns, or has invalid or contradictory rows; InputError for an Excel
+    workbook.
     """
     _refuse_workbook(Path(path))
     name = shown_name(str(path))
@@ -147,8 +140,6 @@ def read_sheet(path: str | Path) -> list[SheetLabel]:
 
 
 def _sheet_label(row: RawRow, problems: list[Problem]) -> SheetLabel | None:
-    """Return the row, or None for an empty one, and add its problems to the list."""
-
     def report(column: str, found: str, expected: str) -> None:
         problems.append(Problem.at(row.place, column, found, expected))
 

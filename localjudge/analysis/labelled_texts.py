@@ -1,10 +1,7 @@
 """Read labelled texts for measuring a judge. The columns determine the shape of the file.
 
-    attribution  context (or contexts), statement, label       is the statement in the contexts?
-    relevance    question, sentences, relevant                 which sentences answer it?
-
-A label is 1 or 0, as read by `localjudge.analysis.human_label`, or empty for not labelled. All invalid rows are
-reported at once.
+attribution  context (or contexts), statement, label       is the statement in the contexts?
+relevance    question, sentences, relevant                 which sentences answer it?
 """
 
 import hashlib
@@ -28,11 +25,7 @@ _STATEMENT, _SENTENCES = ("contexts", "statement", "label"), ("sentences", "ques
 
 
 class LabelledText(NamedTuple):
-    """A statement with its contexts and one label, or the sentences of a passage with a label each.
-
-    A label states whether the statement is in the contexts, or the sentence answers the question. None means not
-    labelled. `columns` are all columns of the row.
-    """
+    """A statement with its contexts and one label, or the sentences of a passage with a label each."""
 
     place: str
     columns: Mapping[str, Any]
@@ -80,7 +73,6 @@ def read_labelled_texts(file: str | Path) -> LabelledTexts:
 
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
-    """Return the shape by the columns of the first rows. A file without readable rows counts as attribution."""
     if not rows:
         raise DataError(f"{name} has no rows")
     columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}

@@ -27,8 +27,7 @@ _SHOWN = 3
 class Labelling:
     """Statements of a run drawn for one annotator, with the decisions so far.
 
-    `rows` are left to label, in order. `labelled` of `total` statements are done. `remarks` give the means that labels
-    cannot correct, with the reason.
+    `rows` are left to label, in order. `remarks` name the means that labels cannot correct.
     """
 
     def __init__(  # as they are typed
@@ -44,9 +43,8 @@ class Labelling:
     ) -> None:
         """Draw `sample` statements (default 50), or the number that this annotator can label in `minutes`.
 
-        `metrics` defaults to those that labels can correct; `again` draws statements that others have labelled. Raises
-        InputError for a metric without judge verdicts, a count below 1, both counts, or a run stopped by scores, and
-        RunDirectoryError for a directory without a run.
+        `again` draws statements that others have labelled. Raises InputError for a metric without judge verdicts, a
+        count below 1, both counts, or a run stopped by scores, and RunDirectoryError for a directory without a run.
         """
         if sample is not None and minutes is not None:
             names = f"{option_name('sample')} and {option_name('minutes')}"
@@ -80,7 +78,6 @@ class Labelling:
 
     @property
     def labelled(self) -> int:
-        """Number of statements done."""
         return self.total - len(self.rows)
 
     def rows_to_send(self) -> list[SheetRow]:
@@ -143,10 +140,7 @@ def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]
 
 
 class LabelsRead(NamedTuple):
-    """Number of statements by what reading a source changed, counted for each annotator.
-
-    `known` labels were there already, and `older` ones are older than the current one. `unlabelled` rows withdraw none.
-    """
+    """Number of statements by what reading a source changed, counted for each annotator."""
 
     new: int = 0
     changed: int = 0
@@ -159,10 +153,9 @@ class LabelsRead(NamedTuple):
 def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None = None) -> LabelsRead:
     """Add the labels of a sheet, a file saved by the labelling page, or another run's directory to a run.
 
-    `labeller` is the annotator of rows without a name. The latest decision of each annotator counts; rows without a
-    time get the time of reading. Raises DataError, and adds no label, for a file without labels or with labels of
-    other statements (which are ignored in another run). Raises InputError for a run stopped by scores, and if the
-    annotator is unknown and others have labelled.
+    `labeller` is the annotator of rows without a name. The latest decision of each annotator counts. Raises DataError,
+    and adds no label, for a file without labels or with labels of other statements (which are ignored in another run).
+    Raises InputError for a run stopped by scores, and if the annotator is unknown and others have labelled.
     """
     run = as_run(run)
     check_labels_allowed(run)
@@ -184,7 +177,6 @@ def read_labels(run: Run | str | Path, source: str | Path, labeller: str | None 
 
 
 def _labels_of(other: Run, run: Run, frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    """Return the other run's labels of statements in this run, each with the run that drew it."""
     labels, keys = labels_in(other), {key for frame in frames.values() for key in frame.by_key}
     rows = [row for row in labels if row.key in keys]
     if not rows:
@@ -228,7 +220,6 @@ def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None
 def _decisions_in(
     run: Run, frames: Mapping[str, UnitFrame], sheet: Sequence[SheetLabel], decisions: Decisions
 ) -> tuple[list[LabelRow], list[LabelRow]]:
-    """Return labels carried over to the drawings of a sheet, and its rows as decisions on the run's statements."""
     places = first_places(frames.values())
     texts = {key: row.text for key, row in verdicts_at(run, {place: key for key, place in places.items()}).items()}
     labels = [label for label in sheet if label.human is not None]

@@ -1,14 +1,13 @@
 """Means of a run corrected by its labels, the annotators, and their agreement.
 
     context_recall   the judge                 0.708   0.669 - 0.745
-                     50 labels alone           0.622   0.480 - 0.747
+                     50 labels only            0.622   0.480 - 0.747
                      corrected                 0.641   0.580 - 0.702
 
-Decisions match the run's verdicts by the text shown to the annotator, so labels of one run serve another with the same
-statement. They correct its means only if they were drawn from the same statements, because other labels contain no
-information on statements that could not be drawn. If annotators contradict each other, the mean is corrected once per
-annotator, and the interval covers all. Two drawings are two samples, combined in proportion to their labels. Labels
-count at planned numbers only (`localjudge.stats.looks`).
+Decisions match the run's verdicts by the text shown to the annotator. They correct its means only if they were drawn
+from the same statements. If annotators contradict each other, the mean is corrected once per annotator, and the
+interval covers all. Two drawings are combined in proportion to their labels. Labels count at planned numbers only
+(`localjudge.stats.looks`).
 """
 
 import math
@@ -77,17 +76,16 @@ class LabelledMean(Record):
 class CorrectedMean(Record):
     """A mean corrected by labels, with its 95 % interval, or None if there are too few usable labels.
 
-    The interval is computed at planned numbers of labels (`localjudge.stats.looks`): `labels` of the `labelled`
-    `statements` count, and the next look is at `next_look` labels. The labels are of `clusters` samples or groups. An
-    interval needs at least `needed` more labels, which take about `minutes`. `worth_labels` is the number of extra
-    labels that a labels-only estimate would need for the same interval width. `power` is the weight of the judge, from
-    0 to 1. `right_on_ones` contains the number of labels of 1 that the judge gets right, and their total. `sensitivity`
-    and `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what is missing.
+    `labels` of the `labelled` `statements`, in `clusters` samples or groups, count until the next look at `next_look`
+    labels. An interval needs at least `needed` more labels, which take about `minutes`. `worth_labels` is the number of
+    extra labels that a labels-only estimate would need for the same interval width. `power` is the weight of the judge,
+    from 0 to 1. `right_on_ones` contains the number of labels of 1 that the judge gets right, and their total.
+    `sensitivity` and `specificity` use the weights of the mean and need 20 labels of a kind. `remark` explains what is
+    missing.
 
     If annotators contradict each other, `by_annotator` has the corrected mean by each annotator's labels, completed
     with the labels of the annotator with the most. The interval covers theirs, and the mean is the midpoint of their
-    smallest and largest means. Other numbers use the labels of the annotator with the most. If agreement is too low,
-    there is no mean until the `unsettled` statements, labelled both 1 and 0, are settled.
+    smallest and largest means. If agreement is too low, there is no mean until the `unsettled` statements are settled.
     """
 
     mean: float | None = None
@@ -158,7 +156,6 @@ class Agreement(Record):
 
     @property
     def is_too_low(self) -> bool:
-        """Whether disputed statements must be settled before any mean is corrected."""
         return self.statements >= FEWEST_SHARED and self.share < LEAST_AGREEMENT
 
     @property
@@ -179,8 +176,7 @@ class RunLabels(Record):
     """Human labels of a run: counts by annotator, times, agreement, and the corrected means.
 
     `statements` have a label, `unsure` ones were undecidable. `passed_over` statements precede a labelled one in a
-    drawing but have no label; the corrected means assume that they are not harder. `undrawn` labels name a drawing that
-    the run does not reproduce with their share and turn, and correct no mean.
+    drawing but have no label. `undrawn` labels name a drawing that the run does not reproduce, and correct no mean.
     """
 
     statements: int
@@ -196,7 +192,7 @@ class RunLabels(Record):
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether more than a tenth of the drawn statements are unlabelled and may differ from the rest."""
+        """Whether more than a tenth of the drawn statements are unlabelled."""
         return 10 * self.passed_over > self.statements + self.passed_over
 
     @property
@@ -213,10 +209,7 @@ class _Drawn(NamedTuple):
 
 
 class Decisions:
-    """The latest decision of each annotator on each statement, and its drawing.
-
-    For equal times the last row counts.
-    """
+    """The latest decision of each annotator on each statement, and its drawing. For equal times the last row counts."""
 
     def __init__(self, rows: Iterable[LabelRow]) -> None:
         self.rows = sorted(rows, key=lambda row: row.moment)
@@ -251,7 +244,7 @@ class Decisions:
     def by_annotator(self, keys: Collection[str]) -> dict[str, dict[str, float]]:
         """Return the labels of these statements by annotator, completed with the labels of the annotator with the most.
 
-        Contains only annotators of statements with different labels, or one entry if there are no such statements.
+        One entry if all labels of each statement are equal.
         """
         people = {key: self.labels[key] for key in keys}
         disputed = [labels for labels in people.values() if len(set(labels.values())) > 1]
@@ -283,8 +276,7 @@ class Decisions:
     def drawings(self, frames: Mapping[str, UnitFrame]) -> dict[str, list[list[_Drawn]]]:
         """Return the labelled statements of each drawing of these frames, by metric and in drawing order.
 
-        Omits drawings of other frames. A metric uses only drawings that include it, because others could not reach all
-        of its statements. Drawings are in the order in which labelling began.
+        A metric uses only drawings that include it, because others could not reach all of its statements.
         """
         drawings: dict[str, list[list[_Drawn]]] = defaultdict(list)
         for name, frame in self._begun:
@@ -319,10 +311,7 @@ def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dic
 
 
 class LabelledUnits(NamedTuple):
-    """Units of one metric with their labels, and the look.
-
-    `labelled` statements can correct the mean, and the `counted` ones do so at this look.
-    """
+    """Units of one metric with their labels: `labelled` statements, of which `counted` count at this look."""
 
     units: JudgedUnits
     counted: Set[str]
@@ -333,10 +322,7 @@ class LabelledUnits(NamedTuple):
 def labelled_units(
     frame: UnitFrame, human: Mapping[str, float], drawings: Sequence[Sequence[_Drawn]], most: int | None = None
 ) -> LabelledUnits:
-    """Return the units of one metric with the labels of `human` that count, for at most `most` statements.
-
-    If all statements are labelled, all labels count. Otherwise the first drawn ones count, up to a planned look.
-    """
+    """Return the units of one metric with the labels of `human` that count, for at most `most` statements."""
     keys = frame.by_key.keys() & human.keys()
     drawings = [[drawn for drawn in drawing if drawn.key in keys] for drawing in drawings]
     stands_for = chances(drawings)
@@ -372,7 +358,6 @@ def check_labels_allowed(run: Run) -> None:
 
 
 def how_to_label(run: Run) -> str:
-    """Return how to get correctable samples from a run stopped by scores."""
     settings = run.manifest.environment.settings
     early = " and ".join(option_name(name) for name in ("until", "width") if getattr(settings, name))
     effect = "to judge all samples" if run.part else "to get ordinary intervals (it asks no more questions)"
