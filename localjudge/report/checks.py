@@ -242,7 +242,7 @@ def _judges_table(judges: Sequence[Calibration]) -> Table:
         shared = [remark for remark in best.remarks if all(remark in judge.remarks for judge in judges)]
         cautions = [f"{judge.card.name}: {judge.card.caution}" for judge in judges if judge.card.caution]
         notes = [_labels_line(best.labels), *notes, *shared, *dict.fromkeys(cautions)]
-    headings = ("judge", "AUC", "bias", "saved", "seconds", "recommended for")
+    headings = ("judge", "AUC", "bias", "saved", "seconds", "use for")
     return Table(headings, rows, [*notes, Text(_advice(best, rows[0][0]), style="bold")], titles=[best.question])
 
 
