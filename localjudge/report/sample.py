@@ -42,7 +42,6 @@ def verdicts_view(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow], me
 
 
 def _cells(verdicts: Sequence[VerdictRow]) -> Iterator[Sequence[Sequence[str | Text]]]:
-    """Yield a list of the units, or a matrix of sentences by contexts for each text."""
     columns = {verdict.against for verdict in verdicts}
     if None in columns or len(columns) > _MOST_COLUMNS or not any(isinstance(column, int) for column in columns):
         yield [(_cell(verdict), _text(verdict, remark_on(verdict))) for verdict in verdicts]

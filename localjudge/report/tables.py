@@ -64,7 +64,6 @@ def summary_view(run: Run, *, metric: str | None = None, labels: RunLabels | Non
 
 
 def _mean_rows(run: Run, name: str, labels: RunLabels | None) -> Iterator[tuple[str, ...]]:
-    """Yield the mean of a metric, and below a corrected one the means by the judge and by the labels only."""
     summary = run.summary.metrics[name]
     judge = interval_cells(summary.mean, summary.ci95)
     counts = tuple(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed))
@@ -106,7 +105,6 @@ def label_lines(labels: RunLabels, metric: str | None = None) -> Iterator[str]:
 
 
 def summary_values(run: Run) -> dict[str, Any]:
-    """Return the summary for programs, with corrected means if there are labels."""
     values, labels = run.summary.model_dump(mode="json"), labels_of(run)
     values["judge"] = run.judge.model_dump(mode="json")
     if run.origins:
@@ -186,7 +184,7 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
 def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> Iterator[str]:
     """Yield the most frequent reasons of undefined and failed samples. Reasons that differ in numbers count as equal.
 
-    Without `texts`, lists only built-in reasons for undefined samples: others may contain a text.
+    Without `texts`, lists only built-in reasons, because others may contain a text.
     """
     if not any(summary.undefined or summary.failed for summary in _metrics(run, metric).values()):
         return
@@ -204,7 +202,6 @@ def reason_lines(run: Run, metric: str | None = None, *, texts: bool = True) -> 
 
 
 def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
-    """Yield caveats on the mean of a metric: a single group, failures."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
             "warning: all samples are in one group, so there is no interval: name a column with several groups "
@@ -230,7 +227,6 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
-    """Return the number of verdicts, the share near the threshold and the valid mass."""
     near = "no verdict has a probability"
     if verdicts.near_threshold is not None:
         share = f"{100 * verdicts.near_threshold:.0f} %"
@@ -337,7 +333,6 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
 
 
 def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
-    """Return the worst samples by all metrics or one."""
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
         return Table(notes=["no sample failed, and all have the best possible score"])
@@ -354,7 +349,6 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
 
 
 def comparison_view(comparison: compare.RunComparison) -> View:
-    """Return the tables of scores and counts, slices, remarks, and the largest changes."""
     scores = []
     for name, change in comparison.metrics.items():
         scores.append((name, *score_cells(change.headline or change.scores)))
@@ -385,7 +379,6 @@ def _by_column(changes: compare.SlicedChanges) -> Iterator[Table]:
 
 
 def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tuple[str, ...]:
-    """Return the cells under `SCORE_HEADINGS`."""
     if scores is None or scores.difference is None:
         return ("-",) * len(SCORE_HEADINGS)
     interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
@@ -393,7 +386,6 @@ def score_cells(scores: compare.ScoreChanges | CorrectedDifference | None) -> tu
 
 
 def count_cells(name: str, change: compare.MetricChange) -> tuple[str, ...]:
-    """Return the numbers of better, worse, tied and missing samples, and of verdicts changed to 1 and to 0."""
     scores, verdicts = change.scores, change.verdicts
     better, worse, tied = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
     if catalog.lower_is_better(name):
@@ -414,7 +406,6 @@ def comparison_lines(comparison: compare.RunComparison) -> Iterator[str]:
 
 
 def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = _LETTERS) -> Iterator[str]:
-    """Yield how samples were paired, the kind of intervals, and warnings. `runs` are the names of both runs."""
     samples = comparison.samples
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
@@ -431,7 +422,6 @@ def comparison_notes(comparison: compare.RunComparison, runs: tuple[str, str] = 
 def change_remarks(
     name: str, change: compare.MetricChange, runs: tuple[str, str] = _LETTERS, *, same_judge: bool = True
 ) -> Iterator[str]:
-    """Yield the conclusion on a metric and its caveats. `runs` are the names of both runs."""
     interval = change.interval
     if interval is None:
         yield change.withheld or "no sample has a score in both runs"

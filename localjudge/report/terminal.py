@@ -2,9 +2,6 @@
 
 Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped, and no writer
 interprets them as markup. Lines have no trailing blanks, so that outputs can be compared and copied.
-
-Progress is a bar on a terminal, occasional lines in a log, and silent on request. The rate of a resumed run excludes
-stored answers.
 """
 
 import html
@@ -164,7 +161,6 @@ class Lines:
         self._stream.flush()
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Show the number of rows."""
         self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
     def elapsed(self, doing: str, seconds: float, expected: float) -> None:

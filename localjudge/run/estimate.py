@@ -4,8 +4,7 @@
     seconds    tokens x seconds per token, from the judge's last run here or measured on the first requests
     memory     weights, cache and working space of the model
 
-Questions with earlier answers take no tokens or time. With `--until` or `--width`, the first samples are judged to
-estimate the number of samples for a decision, and their answers go into the cache if it is on.
+With `--until` or `--width`, the first samples are judged to estimate the number of samples for a decision.
 """
 
 from collections.abc import Sequence
@@ -40,11 +39,8 @@ class Needed(Record):
 
 
 class Estimate(Record):
-    """Estimated work of a run.
-
-    `requests` counts all distinct questions, `reused` the answered ones by source. `tokens` and `seconds` (None for no
-    question) cover the rest. `pace` is the known speed, None if it was measured. `until` has the aims of a run that
-    stops early.
+    """Estimated work of a run: all distinct `requests`, the `reused` ones by source, and the rest in tokens and
+    seconds.
     """
 
     schema_version: int = 1

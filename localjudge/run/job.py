@@ -73,8 +73,8 @@ def rescore_run(
 ) -> Run:
     """Score the samples of a run again with other metrics or options. Asks only new questions.
 
-    The arguments are those of `localjudge.Run.rescore`. Raises the errors of `run_plan`, and InputError if the judge or
-    its packages have changed, or if an option would change the questions.
+    Raises the errors of `run_plan`, and InputError if the judge or its packages have changed, or if an option would
+    change the questions.
     """
     for name in options:
         if name not in settings_with("rescorable"):
@@ -180,9 +180,8 @@ class _Job:
         return counts
 
     def _stopping(self, path: Path, existing: manifests.Manifest | None) -> Stopping | None:
-        """Return the stopping rule, or None without one or if all samples are judged already.
-
-        Raises RunDirectoryError if the stored samples were drawn with another seed.
+        """Return the stopping rule, if any sample is left. Raises RunDirectoryError for samples drawn with another
+        seed.
         """
         settings, at_least = self.plan.settings, 0
         if not settings.stops_by:
@@ -199,7 +198,6 @@ class _Job:
         return Stopping(self.plan, self.baseline, at_least, by_scores)
 
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
-        """Judge in random order until the rule stops, and reduce the plan to the judged samples."""
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
             self._take(self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw))
@@ -211,7 +209,6 @@ class _Job:
         return store.add_samples(rows, self.plan.cluster_of)
 
     def _finished(self, path: Path) -> Summary | None:
-        """Return the existing summary if the directory already contains this run, complete and unchanged."""
         try:
             run, begun_again = Run.open(path), rows_so_far(path)
         except RunDirectoryError:

@@ -1,7 +1,4 @@
-"""Open a judge: a model with its prompt profile and engine.
-
-Unless the user names a profile, it depends only on the model's checksum and metadata.
-"""
+"""Open a judge: a model with its prompt profile and engine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -31,11 +28,7 @@ JudgeName = str | Path
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine. The `announcement` describes it, where texts go, and ignored settings.
-
-    `source` is the name or absolute path of its model, None for an engine of the caller. `memory` keeps the answers
-    of a judge that stays open.
-    """
+    """A judge with its engine. `source` is the name or absolute path of its model."""
 
     judge: PromptWriter
     engine: Engine
@@ -51,8 +44,8 @@ def use_judge(
 ) -> Iterator[OpenJudge]:
     """Open a judge, by default the reference judge, and close it at the end. A given engine replaces the model.
 
-    An open judge also stays open, and asks with these settings. Raises ModelError if the model cannot be found or used,
-    InputError for an invalid judge, and the errors of `wrap_engine`.
+    Raises ModelError if the model cannot be found or used, InputError for an invalid judge, and the errors of
+    `wrap_engine`.
     """
     if isinstance(judge, OpenJudge):
         yield wrap_engine(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
@@ -156,8 +149,8 @@ def announce_judge(
 def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
     """Open the sources of earlier answers: runs to reuse, the open judge's memory, the cache.
 
-    The cache takes no answers of a given engine or a model without a checksum, because their identity may be
-    incomplete. Raises the errors of `OtherRun` and `open_cache`.
+    The cache takes no answers of a given engine or a model without a checksum. Raises the errors of `OtherRun` and
+    `open_cache`.
     """
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
@@ -176,7 +169,6 @@ def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
-    """Return `Engine.chat_ends`, or None for a profile without a template."""
     if profile.converses and isinstance(engine, DescribedEngine):
         return engine.chat_without_ends
     return engine.chat_ends if profile.chat else None

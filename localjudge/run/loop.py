@@ -44,7 +44,7 @@ _Key = TypeVar("_Key")
 
 
 def digest(key: str) -> bytes:
-    """Shorten a key to save memory: 1,000,000 take about 100 MB."""
+    """Shorten a key: 1,000,000 take about 100 MB."""
     return bytes.fromhex(key)[:_DIGEST_BYTES]
 
 
@@ -71,7 +71,7 @@ class Wording:
         self.keys = RequestKeys(self._engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
-        """Return the questions or the result of each task. Tasks of one metric on one sample may share questions."""
+        """Return the questions or the result of each task."""
         worded: list[Worded] = []
         for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
             together = [ref.task for ref in group]
@@ -170,10 +170,7 @@ def evaluate_samples(
     sentences: Sentences,
     ask: Callable[[Sequence[TaskRef]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
-    """Evaluate all metrics on all samples, ordered by sample, then by metric.
-
-    Ignores sentences without letters or digits.
-    """
+    """Evaluate all metrics on all samples, ordered by sample, then by metric."""
 
     @lru_cache(maxsize=_CUTS_KEPT)  # several metrics segment the same text
     def cut(text: str) -> tuple[types.Span, ...]:
@@ -218,7 +215,6 @@ def _rounds(
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
-    """Run the metric's steps, guarded for other packages, unless a required field is missing."""
     required = [field for field in get_args(types.FieldName) if field in metric.required_fields]
     if nulls := [f"{field} is null" for field in required if getattr(sample, field) is None]:
         return types.Undefined(reason=" and ".join(nulls))
@@ -232,11 +228,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 
 @dataclass
 class Blocks:
-    """Judge the samples of a run in blocks. `asked` counts questions to the engine, `answered` its answers.
-
-    Takes known answers from the store and the `earlier` sources, and adds new ones to them. With a `pace`, announces
-    the total time before the first question.
-    """
+    """Judge the samples of a run in blocks. Takes known answers from the store and the `earlier` sources."""
 
     judge: OpenJudge
     store: Store | None
@@ -260,7 +252,6 @@ class Blocks:
             yield self.evaluate(block, done / len(samples))
 
     def evaluate(self, block: Sequence[Sample], share: float) -> list[Evaluation]:
-        """Evaluate every metric on these samples, which complete the `share` of all samples."""
         self._share = share
         return evaluate_samples(block, self.metrics, self._sentences, self.verdicts)
 

@@ -59,7 +59,6 @@ def latest_pace(sha256: str) -> Pace | None:
 
 
 def _file_of(judge: OpenJudge, settings: RunSettings) -> Path | None:
-    """Return the file of a judge's pace, or None if it is not timed."""
     engine = judge.engine
     if judge.source is None or not is_inspectable(engine):
         return None

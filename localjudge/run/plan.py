@@ -81,11 +81,7 @@ class StoppedRun(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Data and metrics to judge. `whole` is the number of samples read.
-
-    `left_out` maps each omitted default metric to its missing fields. `frame_index` and `column_types` describe a data
-    frame, `parent` the data of all shards.
-    """
+    """Data and metrics to judge. `left_out` maps each omitted default metric to its missing fields."""
 
     dataset: Dataset
     metrics: tuple[Metric, ...]
@@ -99,7 +95,6 @@ class Plan(NamedTuple):
     column_types: Mapping[str, Any] = MappingProxyType({})
 
     def after(self, positions: Sequence[int], reason: str, largest_draw: int | None) -> "Plan":
-        """Return the plan reduced to the judged samples of a stopped run."""
         dataset, cluster_of = self.dataset.at(positions), self.cluster_of
         groups = cluster_of and {sample.id: cluster_of[sample.id] for sample in dataset.samples}
         is_whole = len(positions) == len(self.dataset.samples)
@@ -183,7 +178,6 @@ class WantedMetrics(NamedTuple):
         return self.objects.get(name) or catalog.get(name)
 
     def in_settings(self, settings: RunSettings) -> RunSettings:
-        """Return the settings with all criteria, so that the manifest contains their text."""
         criteria = tuple(metric for metric in self.objects.values() if isinstance(metric, Criterion))
         return settings.model_copy(update={"criteria": criteria})
 
@@ -193,8 +187,7 @@ def wanted_metrics(
 ) -> WantedMetrics:
     """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name).
 
-    Adds the `criteria`. Metrics of an `earlier` run are found by name. Raises InputError for an invalid metric or a
-    repeated name.
+    Raises InputError for an invalid metric or a repeated name.
     """
     objects: dict[str, Metric] = {}
     for criterion in criteria:
@@ -228,7 +221,6 @@ def _add(objects: dict[str, Metric], metric: Any) -> str:
 
 
 def _choose(wanted: WantedMetrics, dataset: Dataset) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]]]:
-    """Return the metrics in catalogue order, and `Plan.left_out`."""
     if wanted.names is not None and not wanted.names:
         raise InputError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     left_out: dict[str, frozenset[str]] = {}
@@ -279,7 +271,6 @@ def _column_types(data: Any) -> dict[str, Any]:
 
 
 def _with_index(data: Any) -> tuple[Data, list[IndexLevel]]:
-    """Turn a pandas index with information into columns, and describe its levels."""
     index = getattr(data, "index", None)
     if type(data).__module__.partition(".")[0] != "pandas" or not hasattr(data, "columns") or index is None:
         return data, []
@@ -307,7 +298,6 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 
 
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
-    """Return the metric's required fields without a column, or with ids only."""
     return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.table.without_text)
 
 
@@ -340,12 +330,7 @@ class NotedProgress:
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
-    """Report samples, columns and omitted metrics. `--quiet` does not hide possible errors in numbers.
-
-    2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
-    columns not used: department, gold_standard
-    no column for reference, so skipped: context_recall
-    """
+    """Report samples, columns and omitted metrics. `--quiet` does not hide possible errors in numbers."""
     dataset = planned.dataset
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):
@@ -364,7 +349,6 @@ def report_data(planned: Plan, progress: NotedProgress) -> None:
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
-    """Yield the number of placeholders for missing values in each column."""
     for column, words in dataset.nothing.items():
         verb = "says" if words.total() == 1 else "say"
         cells = f"{numbered(words.total(), 'cell')} of {shown(column)}"

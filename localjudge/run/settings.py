@@ -274,8 +274,8 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
 def judge_of(run: Run) -> str:
     """Return the judge named in the run's manifest.
 
-    A run directory may be foreign, and a server address would receive the texts. Raises InputError without a named
-    judge and for an address on another machine, ModelError for a file that was moved.
+    Raises InputError without a named judge and for an address on another machine, because a foreign run must not send
+    texts away, and ModelError for a file that was moved.
     """
     judge = run.manifest.environment.judge
     if judge is None:

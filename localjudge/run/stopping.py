@@ -6,9 +6,8 @@
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these 41 samples
 
 The samples equal those of `--sample` with this size. If scores decide when to stop, intervals are confidence sequences
-(`stats.sequence`), which are valid for any stopping rule. A time budget ignores scores and has an ordinary interval.
-
-Invariant: the sample that decides a gate depends only on the answers, not on kills or parallel requests.
+(`stats.sequence`); a time budget ignores scores and has an ordinary interval. The deciding sample depends only on the
+answers, not on kills.
 """
 
 import math
@@ -101,10 +100,7 @@ class BaselineScores:
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
-    """Return the gates that stop the run.
-
-    Raises InputError for a gate on another metric, or on a difference without a baseline.
-    """
+    """Return the gates that stop the run. Raises InputError for a gate on another metric, or without its baseline."""
     gates = [parse_gate(gate) for gate in plan.settings.until]
     check_metrics(gates, [metric.name for metric in plan.metrics])
     check_baseline(gates, baseline)
@@ -113,17 +109,13 @@ def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
 
 @dataclass
 class Stopping:
-    """Judge the samples of a plan one by one until they are enough.
-
-    A resumed run has `at_least` this many samples. `by_scores`: scores stopped it before.
-    """
+    """Judge the samples of a plan one by one until they are enough."""
 
     plan: Plan
     baseline: Run | None = None
     at_least: int = 0
     by_scores: bool = False
     positions: list[int] = field(default_factory=list)
-    """Positions of the judged samples."""
 
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings

@@ -4,8 +4,7 @@
        │                       └───────────judge───────> verdicts            bit-identical, same verdicts or different
        └──sha256──> the data named in the manifest?
 
-Changes no file of the run and stores the result in its directory (`record/verification.py`). Questions are built from
-the samples; stored prompts are never sent to the judge, because the run may be foreign.
+Questions are built from the samples; stored prompts are never sent to the judge, because the run may be foreign.
 """
 
 import random
@@ -78,7 +77,7 @@ class RowChange(Record):
 
 
 class ReportCheck(Record):
-    """What was found of the report in the run's directory: a note, or what is wrong with it."""
+    """Check of the report in the run's directory."""
 
     note: str = ""
     problem: str | None = None
@@ -88,9 +87,9 @@ class Verification(Record):
     """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
 
     `rows` are the verdict rows whose answer changed in any bit, changed verdicts first, then by distance.
-    `altered_requests` counts stored requests that differ from the recomputed ones. `files` are the files that differ
-    from those of the stored answers, each with the first places: rows, names of summary values, or labels with a wrong
-    drawing. Unless the judge is `isolated`, answers may depend on other requests, as on a server.
+    `altered_requests` counts stored requests that differ from the recomputed ones. `files` lists altered files with the
+    first places: rows, names of summary values, or labels with a wrong drawing. Unless the judge is `isolated`, answers
+    may depend on other requests, as on a server.
     """
 
     schema_version: int = 1
@@ -136,9 +135,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 ) -> Verification:
     """Ask the judge all questions of the run again, or `sample` drawn by `seed`, and check data and files.
 
-    `run` is a run or its directory. `check_report` checks its report if no other difference exists. The other arguments
-    are those of `localjudge.Run.verify`. Stores the result in the run directory if it is writable. Raises InputError
-    (ModelError, RunDirectoryError) if a judge or the run cannot be opened.
+    `check_report` checks its report if no other difference exists. Stores the result in the run directory if it is
+    writable. Raises InputError (ModelError, RunDirectoryError) if a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
@@ -165,7 +163,6 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 
 
 def _keep(run: Run, verification: Verification, progress: Progress) -> None:
-    """Store the result in the run directory, or report that it cannot be written."""
     counts = {"asked_again": verification.asked_again, "stored": verification.stored_requests}
     labels = verification.labels
     verified = VerifiedLabels(rows=labels.rows, head=labels.head, when=now()) if verification else labels.before
@@ -189,8 +186,7 @@ def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
 class _Replay:
     """Judge the samples of a run again, by its stored answers and by the judge's current ones.
 
-    The metrics use the stored answers, so that they ask the same questions. The judge is asked those with digests
-    `to_ask`.
+    The metrics use the stored answers, so that they ask the same questions.
     """
 
     run: Run
@@ -248,7 +244,6 @@ class _Replay:
         )
 
     def _verdicts_of(self, tasks: Sequence[TaskRef]) -> list[Verdict | NoAnswer]:
-        """Return the verdicts by stored answers and compare current ones with them."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
         stored = stored_answers(self._store, questions)
@@ -270,7 +265,6 @@ class _Replay:
         return verdicts
 
     def _summary(self, totals: Totals) -> Summary:
-        """Return the recomputed summary. A copy of the model elsewhere may have another name."""
         manifest = self.run.manifest
         card, source = manifest.card, self.judge.source
         if (source and source == manifest.environment.judge) or self.run.summary.judge.name != card.name:
@@ -282,7 +276,6 @@ class _Replay:
 
 
 def _changed_rows(directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals) -> dict[str, list[str]]:
-    """Return the first rows (`row 17`) of each file that differ from the evaluations, and fill the totals."""
     changes: dict[str, list[str]] = {name: [] for name in ROW_FILES}
     rows = dict.fromkeys(ROW_FILES, 0)
     with ExitStack() as stack:

@@ -36,7 +36,6 @@ class LabelsCheck(Record):
 
 
 def check_labels(run: Run) -> LabelsCheck:
-    """Compare the labels in a run's directory with their chain, their drawings and the last verification."""
     before, damaged = None, list[str]()
     try:
         if verification := last_verification(run.directory):
@@ -56,7 +55,6 @@ def check_labels(run: Run) -> LabelsCheck:
 
 
 def _misdrawn(run: Run, labels: LabelFile) -> list[str]:
-    """Return rows whose drawing, by this run or the named one, does not match."""
     numbers: dict[str | None, list[int]] = defaultdict(list)
     for number, row in enumerate(labels.rows, 1):
         numbers[row.drawn_by].append(number)
