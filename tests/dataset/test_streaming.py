@@ -15,7 +15,6 @@ from localjudge.dataset import load
 from localjudge.dataset.formats import read
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, InputError
-from localjudge.progress import Silence
 from localjudge.types import Sample
 
 texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
@@ -133,21 +132,3 @@ def test_extra_columns_of_python_programs_may_hold_anything() -> None:
     for name, kind in (("meta.writer", "type object"), ("lambda", "type function"), ("endless", "list of 1")):
         with pytest.raises(InputError, match=f"{name} holds a .*{kind}"):
             data.column(name)
-
-
-def test_reading_reports_its_progress(tmp_path: Path) -> None:
-    """For 2,500 rows: at each 1,000 and at the end, first without the total, then with it."""
-
-    class Told(Silence):
-        def __init__(self) -> None:
-            self.lines: list[tuple[str, int, int | None]] = []
-
-        def rows(self, doing: str, done: int, total: int | None) -> None:
-            self.lines.append((doing, done, total))
-
-    file = tmp_path / "data.jsonl"
-    file.write_text("".join(json.dumps({"id": str(number), "question": "Why?"}) + "\n" for number in range(2_500)))
-    progress = Told()
-    load(file, progress=progress)
-    reading = [(f"reading {file}", done, None) for done in (1_000, 2_000, 2_500)]
-    assert progress.lines == reading + [("checking", done, 2_500) for done in (1_000, 2_000, 2_500)]

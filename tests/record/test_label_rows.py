@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -25,10 +24,8 @@ from localjudge.record.label_rows import (
     LABELS,
     START,
     LabelRow,
-    annotator,
     append_labels,
     label_file,
-    now,
     stored_labels,
 )
 from localjudge.stats.corrected import MOST_POINTS
@@ -66,15 +63,6 @@ def test_the_label_file_is_private_and_append_only(tmp_path: Path) -> None:
     append_labels(tmp_path, [row(human=None), row(human="?")])
     assert path.read_bytes().startswith(first)
     assert path.stat().st_ino == inode
-
-
-def test_labels_record_annotator_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(now())) < timedelta(seconds=5)
-    assert now().endswith("+00:00")
-    monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    assert annotator() == "ann"
-    monkeypatch.setattr("getpass.getuser", {}.popitem)  # which raises KeyError, as pwd does
-    assert annotator() == "unknown"
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
@@ -191,10 +179,10 @@ def _add(directory: Path, name: str, count: int) -> None:
 
 
 def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
-    """500 rows each, some larger than one write; the file ends with a torn row of an earlier kill."""
+    """Some rows are larger than one write; the file ends with a torn row of an earlier kill."""
     (tmp_path / LABELS).write_bytes(b'{"key": "0f')
     people = [
-        multiprocessing.get_context("spawn").Process(target=_add, args=(tmp_path, name, 500)) for name in ("ann", "bob")
+        multiprocessing.get_context("spawn").Process(target=_add, args=(tmp_path, name, 150)) for name in ("ann", "bob")
     ]
     for person in people:
         person.start()
@@ -204,7 +192,7 @@ def test_two_annotators_at_once_lose_no_rows(tmp_path: Path) -> None:
     texts: dict[str, list[str]] = {"ann": [], "bob": []}
     for one in stored_labels(tmp_path):
         texts[one.labeller].append(one.text.split()[0])
-    assert texts == {name: [str(number) for number in range(500)] for name in ("ann", "bob")}
+    assert texts == {name: [str(number) for number in range(150)] for name in ("ann", "bob")}
 
 
 def test_a_label_waits_for_a_running_run_with_a_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
