@@ -216,11 +216,6 @@ class Vocabulary:
             raise SampleError("the model's tokenizer does not give this text back as it is")
         return tokens
 
-    def has_markup(self, text: str) -> bool:
-        """Return whether the text contains a reserved literal or a turn marker."""
-        data = _utf8(text)
-        return bool(self._literals.search(data) or self._marker_literals.search(data))
-
     def decode(self, tokens: list[int]) -> bytes:
         return b"".join(self.pieces[token] for token in tokens)
 
