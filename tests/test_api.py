@@ -134,7 +134,7 @@ def test_a_run_has_methods_for_all_analyses(tmp_path: Path, monkeypatch: pytest.
     corrected = run["context_recall"].corrected
     assert corrected is not None
     assert (corrected.mean, corrected.labels, corrected.ci95) == (1, 2, None)
-    with pytest.raises(localjudge.InputError, match="left to label"):
+    with pytest.raises(localjudge.InputError, match="remains to be labelled"):
         run.label(tmp_path / "more.csv")
 
 
