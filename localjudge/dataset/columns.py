@@ -119,7 +119,6 @@ class Survey:
         return name in self.columns or name in self._reached
 
     def is_read(self, name: str) -> bool:
-        """Return whether any value of a loose name looks like its field."""
         return name not in self._unread
 
     def unused(self, resolved: Resolved) -> tuple[str, ...]:

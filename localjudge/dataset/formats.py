@@ -147,7 +147,6 @@ def _csv_row(cells: list[str], columns: list[str], place: Place, edited: bool) -
 
 
 def check_column_names(names: Iterable[str], source: str) -> None:
-    """Raise DataError for a repeated column name."""
     for name in [name for name, count in Counter(names).items() if count > 1]:
         raise DataError(f"{source} has two columns {shown(name)}", hint="give every column a unique name")
 
@@ -346,7 +345,6 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
 
 
 Rows = Callable[[], Iterable[Any]]
-"""Returns a new iterable over the rows on each call."""
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
@@ -381,7 +379,6 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
-    """Return the rows of an iterable or of DeepEval's data set. Raises InputError for other data."""
     if isinstance(data, Iterable):
         is_sequence = hasattr(data, "__len__") and hasattr(data, "__getitem__")
         rows = data if is_sequence else list(data)

@@ -76,7 +76,6 @@ class Dataset:
     conversations: int = 0
     """Number of rows with a conversation as question, of which only the last turn was read."""
     skipped: int = 0
-    """Number of rows left out because of problems."""
     problem_count: int = 0
     problems: tuple[str, ...] = ()
     """One line for each of the first causes. `problem_count` counts all problems."""
@@ -91,7 +90,6 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sha256 of the samples, independent of their order."""
         return self.table.fingerprint
 
     @property
@@ -113,7 +111,6 @@ class Dataset:
         return merged
 
     def first(self, count: int) -> "Dataset":
-        """Return the first `count` samples."""
         return self._where(lambda position, _: position < count)
 
     def draw(self, count: int, seed: int) -> "Dataset":
@@ -122,7 +119,6 @@ class Dataset:
         return self.at(position for _, position in heapq.nsmallest(count, ranked))
 
     def at(self, positions: Iterable[int]) -> "Dataset":
-        """Return the samples at these positions, in the order of the data."""
         chosen = set(positions)
         return self._where(lambda position, _: position in chosen)
 
@@ -135,7 +131,6 @@ class Dataset:
         return [groups[digest] for digest in sorted(groups)]
 
     def in_shard(self, shard: Shard) -> "Dataset":
-        """Return the samples of a shard at their positions in the data."""
         return self._where(lambda _, sample_id: shard_number(sample_id, shard.of) == shard.number, in_place=True)
 
     def _where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool = False) -> "Dataset":

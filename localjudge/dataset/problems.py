@@ -25,7 +25,6 @@ from localjudge.types import Record
 MISSING = object()  # the value of a column that a row does not have
 _EACH = "[]"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
-_INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
@@ -47,11 +46,6 @@ def reaches_inside(name: str) -> bool:
 
 def first_part(name: str) -> str:
     return name.partition(".")[0].partition(_EACH)[0]
-
-
-def through_each(name: str) -> str:
-    """Replace list indices: `hits.0.text` becomes `hits[].text`."""
-    return _INDEX.sub(_EACH, name)
 
 
 def _reach(value: Any, steps: Sequence[str]) -> Any:
@@ -84,7 +78,6 @@ class RepeatedKeyError(ValueError):
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object. Raises RepeatedKeyError for a repeated key."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
@@ -110,7 +103,6 @@ _LONG = 128  # bits of a whole number that is shown, and may be an id
 
 
 def describe(value: Any) -> str:
-    """Describe a value by its type and enough text to find it."""
     match value:
         case None | bool():
             words = {None: "null", True: "true", False: "false"}[value]

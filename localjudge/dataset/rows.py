@@ -51,7 +51,6 @@ from localjudge.dataset.problems import (
     has_value,
     lookup,
     shown,
-    through_each,
 )
 from localjudge.errors import DataError, InputError
 from localjudge.types import CONTEXT_FIELDS
@@ -60,6 +59,7 @@ from localjudge.words import option
 ROW = "an object with columns"
 _OURS = re.compile(r"^\w+")
 _LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
+_INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
 
 NOTHING = {
     *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
@@ -173,7 +173,7 @@ def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
     if len(values) > 1:
         filled = [value for value in values if value is not None and not says_nothing(value)]
         return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
-    whole_list = through_each(column)
+    whole_list = _INDEX.sub("[]", column)  # "hits.0.text" is an element of "hits[].text"
     is_element = column not in row.values and whole_list != column and isinstance(values[0], str | Mapping)
     if is_element and isinstance(lookup(row.values, whole_list), list | tuple):
         raise InputError(  # the other contexts would be missing without notice

@@ -67,7 +67,6 @@ class Shard(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse a shard such as `2/4`. Raises InputError."""
         match = _SHARD.fullmatch(text)
         number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count:
@@ -87,7 +86,6 @@ def shard_number(sample_id: str, count: int) -> int:
 
 
 def id_digest(text: str) -> bytes:
-    """Return the sha256 of a text, which may contain a lone surrogate."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -197,7 +195,6 @@ class SampleTable:
 
     @property
     def fingerprint(self) -> str:
-        """Sha256 of the samples with their ids, in any order."""
         return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
 
     @property

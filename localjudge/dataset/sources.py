@@ -60,7 +60,6 @@ class OpenSource(NamedTuple):
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
-        """Open the source as text, with `newline` as in `open`."""
         errors = "surrogateescape" if self.encoding.startswith("utf-8") else "strict"
         controls = len(self.head) - len(self.head.translate(None, _CONTROLS))
         if self.encoding == "utf-8" and controls > _MOST_CONTROLS * len(self.head):
@@ -108,7 +107,6 @@ class Source:
             ) from error
 
     def close(self) -> None:
-        """Delete the copy of a source that can be read only once."""
         if self._copy is not None:
             self._copy.close()
 
