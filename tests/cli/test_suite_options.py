@@ -58,8 +58,8 @@ def test_a_file_of_the_user_is_replaced_only_by_name(key: str, call: Call) -> No
     Path("localjudge.toml").write_text(f'{LENIENT}{key} = "notes"\n', encoding="utf-8")
     code, _, errors = call(*arguments)
     assert (code, file.read_text(encoding="utf-8")) == (1, "mine\n")
-    assert f"{key} = notes would replace a file that no run wrote" in errors
-    assert f"type --{key} on the command line" in errors
+    assert f"{key} = notes would replace a file" in errors
+    assert f"type --{key}" in errors
     file.unlink()
     assert [call(*arguments)[0] for _ in range(2)] == [0, 0]
     file.write_text("mine\n", encoding="utf-8")
