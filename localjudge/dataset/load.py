@@ -351,15 +351,11 @@ def _checked(
 
 
 def _check_mapped_columns_exist(sources: Sequence[_Source], mapping: Mapping[str, str]) -> None:
-    missing = [
-        (field, column)
-        for field, column in mapping.items()
-        if not any(is_there(field, column, source.survey.has) for source in sources)
-    ]
-    for field, column in missing if any(source.readable for source in sources) else ():
-        names = list(dict.fromkeys(str(name) for source in sources for name in source.survey.columns))
-        raise InputError(
-            f"the mapping {field}={column} names a column that no row of "
-            f"{', '.join(source.name for source in sources)} has",
-            hint=suggestion(column, names, "the columns", show=shown),
-        )
+    for field, column in mapping.items() if any(source.readable for source in sources) else ():
+        if not any(is_there(field, column, source.survey.has) for source in sources):
+            names = list(dict.fromkeys(str(name) for source in sources for name in source.survey.columns))
+            raise InputError(
+                f"the mapping {field}={column} names a column that no row of "
+                f"{', '.join(source.name for source in sources)} has",
+                hint=suggestion(column, names, "the columns", show=shown),
+            )
