@@ -93,7 +93,7 @@ def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "
 
 
 def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
-    """Raise InputError for a gate on a difference if there is no baseline, or it lacks the metric."""
+    """Raise InputError for a gate on a difference without a baseline that has the metric."""
     deltas = [gate for gate in gates if gate.delta]
     if baseline is not None:
         check_metrics(deltas, baseline.summary.metrics, "is not in the baseline")
@@ -213,12 +213,12 @@ def _reason(
 
 
 def signed(value: float) -> str:
-    """Format a difference with its sign and three digits. A value that rounds to 0 has no sign."""
+    """Format a difference with three digits and its sign, if it does not round to 0."""
     return f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 class Check(Record):
-    """Comparison with the baseline, if any, decisions in the order of the gates, and labels of both runs."""
+    """Comparison with the baseline, if any, decisions in the order of the gates, and labels."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
@@ -255,10 +255,10 @@ def check(
         hint = f"write {' or '.join(option('undecided', word) for word in get_args(Undecided))}"
         raise InputError(f"{option_name('undecided')} must be 'pass' or 'fail', got {undecided!r:.80}", hint=hint)
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
-    run, before = as_run(run), None if baseline is None else as_run(baseline)
-    check_baseline(parsed, before)
-    comparison = compare(before, run) if before else None
+    run, baseline = as_run(run), None if baseline is None else as_run(baseline)
+    check_baseline(parsed, baseline)
+    comparison = compare(baseline, run) if baseline else None
     check_metrics(parsed, run.summary.metrics)
-    labels = labels_of(run, labels_in(before) if before else ())
+    labels = labels_of(run, labels_in(baseline) if baseline else ())
     decisions = tuple(decide_gate(gate, run, comparison, labels, undecided) for gate in parsed)
     return Check(comparison=comparison, decisions=decisions, labels=labels)

@@ -3,12 +3,9 @@
     A, the baseline   1.0  0.5   -   0.0
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
-Each difference is B - A for one sample, so the sample's difficulty cancels. Samples pair by id, then by content, then
-by question (with its reference, then without) if it is unique on each side. Within a pair, units with the same text are
-the same unit, repeated ones in order. Verdicts of one sample are dependent, so their interval is over samples or
-groups.
-
-Results do not depend on the order of the rows. Memory holds hashes and numbers for each sample, and texts only for the
+Samples pair by id, then by content, then by question (with its reference, then without) if it is unique on each side.
+Within a pair, units with the same text are the same unit, repeated ones in order. Verdicts of one sample are dependent,
+so their interval is over samples or groups. Memory holds hashes and numbers for each sample, and texts only for the
 samples that moved most.
 """
 
@@ -54,7 +51,7 @@ class SampleKeys(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Positions of one sample in both runs, the key that matched, and whether content and question are the same."""
+    """Positions of one sample in both runs, and the key that matched."""
 
     before: int
     after: int
@@ -101,7 +98,7 @@ def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> 
 
 
 class UnitChange(Record):
-    """One unit in both runs. None if a run did not judge it or has no verdict."""
+    """One unit in both runs. None without a verdict."""
 
     text: str
     before: Label | None
@@ -111,7 +108,7 @@ class UnitChange(Record):
 
 
 def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
-    """Return every unit of either run: the new run's in order, then units only in the baseline."""
+    """Return all units: those of the new run in order, then units only in the baseline."""
 
     def by_unit(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
         # The number of a context is comparable only if the whole sample is the same.
@@ -133,7 +130,7 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
 
 
 class ComparedRun:
-    """One side of a comparison: its samples in data order, their scores and the offsets of their verdicts."""
+    """One side of a comparison: samples in data order, their scores and offsets of their verdicts."""
 
     def __init__(self, run: Run, metrics: Iterable[str]) -> None:
         self.run = run
@@ -141,7 +138,7 @@ class ComparedRun:
         self.groups = None if run.cluster_of is None else [run.cluster_of.get(sample.id, "") for sample in self.samples]
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
-        """Scores by metric, NaN if missing."""
+        """By metric, NaN if missing."""
         self._places = {metric: np.full(len(positions), -1, dtype=np.int64) for metric in metrics}
         for score in run.iter_scores():
             if score.sample_id not in positions:
@@ -163,7 +160,7 @@ class ComparedRun:
 
 
 class ScoreChanges(Record):
-    """Scores of the same samples in both runs: means, their difference with its interval, and the samples that moved.
+    """Scores of the same samples in both runs.
 
     `smallest_detectable` is the smallest true difference that these samples would detect in 80 % of cases.
     """
@@ -191,9 +188,9 @@ class SampleChange(Record):
 
 
 class VerdictChanges(Record):
-    """Verdicts on the same text in both runs, and the number that flipped. Up is from 0 to 1.
+    """Verdicts on the same text in both runs, and the numbers that changed to 1 and to 0.
 
-    `difference` is the change in the share of 1, None if scores stopped a run.
+    `difference` is the change in the share of 1. Its interval is None if scores stopped a run.
     """
 
     paired: int
@@ -290,9 +287,7 @@ class SlicedChanges(Record):
 
 
 class RunComparison(Record):
-    """Shared samples of baseline and new run, differences of the judges, and changes of each metric, also `by` a
-    column.
-    """
+    """Shared samples, differences of the judges, and changes of each metric, also `by` a column."""
 
     schema_version: int = 1
     baseline: str
@@ -368,7 +363,7 @@ class _BothRuns:
         self._labels = BothLabels(before.run, after.run)
 
     def _groups(self) -> Sequence[object] | None:
-        """Return the group of each new sample if both runs have groups, or if scores stopped a run drawn by groups."""
+        """Return the group of each new sample, if both runs have groups or scores stopped a run drawn by groups."""
         old, new = self.before.groups, self.after.groups
         if new is not None and (old is not None or self.after.run.sampling.by_groups):
             return new
@@ -460,7 +455,7 @@ class _BothRuns:
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
-        """Yield the largest changes first, on ties the worsened samples, then in the order of the new run."""
+        """Yield the largest changes first, on ties the worsened samples."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
         moved = [(-abs(after - before), after > before, before, after, pair) for before, after, pair in scores]
@@ -541,7 +536,7 @@ class Slices(Record):
 
 
 def slices(run: Run, column: str) -> Slices:
-    """Return the metrics of a run by the values of one of the user's columns. Dots in its name reach into objects.
+    """Return the metrics of a run by the values of a column of the data. Dots in its name reach into objects.
 
     Raises InputError for a missing column, and for values that are not text or numbers or are too many.
     """
@@ -563,10 +558,10 @@ def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
 
 
 def _column_values(run: Run, column: str) -> dict[str, str | None]:
-    names: dict[str | None, str | None] = {}
+    distinct: dict[str | None, str | None] = {}
     values: dict[str, str | None] = {}
     columns: dict[str, None] = {}
-    exists, named = False, excerpt(column)
+    exists, name = False, excerpt(column)
     for sample_id, extras in run.iter_extras():
         value = lookup(extras, column, MISSING)
         exists = exists or value is not MISSING
@@ -574,14 +569,14 @@ def _column_values(run: Run, column: str) -> dict[str, str | None]:
         value = None if value is MISSING else group_name(value) if isinstance(value, int | float) else value
         if not isinstance(value, str | None) or str(value).startswith(UNKNOWN):
             raise InputError(
-                f"the column {named} of the sample {excerpt(sample_id)} is not a text or a number",
-                hint=f"a value inside an object is named with a dot: {named}.NAME",
+                f"the column {name} of the sample {excerpt(sample_id)} is not a text or a number",
+                hint=f"a value inside an object is named with a dot: {name}.NAME",
             )
-        values[sample_id] = names.setdefault(value, value)
-        if len(names) > MOST_SLICES:
-            problem = f"the column {named} has more than {MOST_SLICES:,} different values"
+        values[sample_id] = distinct.setdefault(value, value)
+        if len(distinct) > MOST_SLICES:
+            problem = f"the column {name} has more than {MOST_SLICES:,} different values"
             raise InputError(problem, hint="name a column with fewer values, such as a topic")
     if not exists:
         hint = suggestion(column, columns, "its columns", show=excerpt) if columns else "its data has no extra columns"
-        raise InputError(f"the run has no column {named}", hint=hint)
+        raise InputError(f"the run has no column {name}", hint=hint)
     return values

@@ -46,7 +46,7 @@ class CorrectedDifference(Record):
 
 
 class BothLabels:
-    """Labels and statements of two runs. Reads no samples if there are no labels."""
+    """Labels and statements of two runs. Reads no samples without labels."""
 
     def __init__(self, before: Run, after: Run) -> None:
         stopped = before.sampling.by_scores or after.sampling.by_scores  # no correction is valid then

@@ -86,7 +86,7 @@ def _gain(before: Floats, after: Floats, rows: LabelledScores) -> Figure:
 
 
 def label_savings(rows: LabelledScores) -> LabelSavings:
-    """Return the number of labels beyond 50 that could replace the judge if many more units are judged, formula above.
+    """Return the labels saved at 50 labels if many more units are judged, by the formula above.
 
     Four labels 0 0 1 1 in two strata (0 0) (1 1): errors 0 + 1/2, spread 4/4 + 1/2; (1/2) / (3/2) * 3/2 = 1/2: 50.
     """

@@ -127,7 +127,7 @@ class CorrectedMean(Record):
 
 
 class PairAgreement(Record):
-    """Share of equal labels of two annotators on their shared statements, and Cohen's kappa, if defined."""
+    """Share of equal labels of two annotators, and Cohen's kappa, if defined."""
 
     annotators: tuple[str, str]
     statements: int
@@ -144,8 +144,7 @@ class PairAgreement(Record):
 class Agreement(Record):
     """Agreement of annotators on statements with two or more labels.
 
-    `share` is the mean over statements of the share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
-    `disputed` statements have different labels.
+    `share` is the mean share of equal pairs of labels. `alpha` is Krippendorff's, if defined.
     """
 
     statements: int
@@ -255,7 +254,7 @@ class Decisions:
         return {name: {key: float(people[key].get(name, other)) for key, other in others.items()} for name in names}
 
     def agreement(self, keys: Collection[str] | None = None) -> Agreement | None:
-        """Return the agreement on these statements or all, or None if none has labels of two annotators."""
+        """Return the agreement on these or all statements, or None if none has labels of two annotators."""
         shared = [labels for key, labels in self.labels.items() if len(labels) > 1 and (keys is None or key in keys)]
         if not shared:
             return None
@@ -291,7 +290,7 @@ class Decisions:
 def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dict[str, float]:
     """Return the weight of each of the first `most` labelled statements relative to its share in the mean.
 
-    The weight is the sum of (share of labels) / probability over the drawings that reached the statement.
+    It is the sum of (share of labels) / (inclusion probability) over the drawings that reached the statement.
     """
     keys, reached = set[str](), list[list[_Drawn]]()
     for drawing in drawings:
@@ -351,7 +350,7 @@ def labelled_units(
 
 
 def check_labels_allowed(run: Run) -> None:
-    """Raise InputError for a run with a sample size determined by scores, because no correction is valid for it."""
+    """Raise InputError for a run whose size depends on its scores, because no correction is valid for it."""
     if run.sampling.by_scores:
         problem = f"labels cannot correct {run.directory}, because its size depends on its scores"
         raise InputError(problem, hint=how_to_label(run))
@@ -368,8 +367,7 @@ def how_to_label(run: Run) -> str:
 def labels_of(run: Run | str | Path, others: Sequence[LabelRow] = ()) -> RunLabels | None:
     """Return the labels of a run and its corrected means, or None without labels or for a run stopped by scores.
 
-    A correction requires a sample size that is independent of the scores. `others` are labels of other runs, which
-    count for equal statements. Raises RunDirectoryError for an invalid row.
+    `others` are labels of other runs, for equal statements. Raises RunDirectoryError for an invalid row.
     """
     run = as_run(run)
     rows = tuple(stored_labels(run.directory))
@@ -468,12 +466,12 @@ def cannot_correct(frame: UnitFrame) -> str | None:
 
 
 def _clusters_to_label(frame: UnitFrame) -> int:
-    """Return the maximum number of labelled samples or groups. A shared statement is labelled in one sample only."""
+    """Return the maximum number of labelled clusters. A shared statement is labelled in one sample only."""
     return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
 
 
 def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
-    """Return the judge's correct verdicts on labels of 1 and 0, with sensitivity and specificity from enough labels."""
+    """Return the judge's correct verdicts on labels of 1 and 0, with the rates if there are enough labels."""
     rates: dict[str, Any] = {}
     kinds = {"ones": "sensitivity", "zeros": "specificity"}
     for kind, name in kinds.items():
@@ -509,7 +507,7 @@ def _pair(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) ->
 
 
 def pace(rows: Sequence[LabelRow]) -> float:
-    """Return the seconds per label: the median time between decisions of one annotator, without pauses."""
+    """Return the median time between decisions of one annotator, without pauses."""
     times: dict[str, list[datetime]] = defaultdict(list)
     for row in rows:
         if row.way != "sheet":

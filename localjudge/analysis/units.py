@@ -1,4 +1,4 @@
-"""The judged units that make up a run's means, and the evidence shown to an annotator.
+"""The judged units of a run's means, and the evidence shown to an annotator.
 
 The verdicts in the mean of a metric are its frame. Labels are drawn from it and correct it.
 
@@ -6,11 +6,9 @@ The verdicts in the mean of a metric are its frame. Labels are drawn from it and
     a        3         1 1 0       1/3 * 1/2
     b        1         1           1   * 1/2
 
-A frame contains the verdicts of scored samples. If every score is the share of 1 among its sample's verdicts (or of 0,
-for a criterion with the good answer no), the mean is a sum over verdicts, and labels of some can correct it.
-
-The key of a unit is the hash of the question and all texts shown. Equal keys, in two metrics or two runs, are one
-statement, which is labelled once.
+If every score is the share of 1 among its sample's verdicts (or of 0, for a criterion with the good answer no), the
+mean is a sum over verdicts, and labels of some can correct it. The key of a unit is the hash of the question and all
+texts shown. Equal keys, in two metrics or two runs, are one statement, which is labelled once.
 """
 
 import hashlib
@@ -46,7 +44,7 @@ class UnitPlace(NamedTuple):
 
 
 class _SampleUnits(NamedTuple):
-    """Counted verdicts of one sample: keys, judge's labels, and probabilities of 1 (NaN without a judge)."""
+    """Verdicts of one sample: keys, judge's labels, and probabilities of 1 (NaN without a judge)."""
 
     sample_id: str
     cluster: int
@@ -56,7 +54,7 @@ class _SampleUnits(NamedTuple):
 
 
 class UnitFrame:
-    """Counted verdicts of one metric with their samples, in the order of the run."""
+    """Verdicts of one metric on the scored samples, in the order of the run."""
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
@@ -64,7 +62,7 @@ class UnitFrame:
         self._shares: set[ShareOf] = {"ones", "zeros"}
 
     def add(self, evaluation: Evaluation, cluster: int, keys: Sequence[str]) -> None:
-        """Add the verdicts of a scored sample of this cluster. Other samples add none."""
+        """Add the verdicts of a scored sample."""
         if not isinstance(evaluation.outcome, Scored):
             return
         verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
@@ -79,7 +77,7 @@ class UnitFrame:
             self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
-        """Return the frame reduced to these samples, with these cluster numbers."""
+        """Return the frame with only these samples and these cluster numbers."""
         part = UnitFrame(self.metric)
         part._shares = self._shares
         samples = (sample for sample in self._samples if sample.sample_id in clusters)
@@ -88,7 +86,7 @@ class UnitFrame:
 
     @cached_property
     def share_of(self) -> ShareOf | None:
-        """Verdicts counted by the scores, or None if the scores are not shares."""
+        """Verdicts counted by the scores, None if the scores are not shares."""
         return next((name for name in ("ones", "zeros") if self._samples and name in self._shares), None)
 
     @cached_property
@@ -117,7 +115,7 @@ class UnitFrame:
 
     @cached_property
     def clusters(self) -> Indices:
-        """Cluster number of each unit (units,), its sample or group, numbered alike in all frames of a run."""
+        """Cluster numbers of the units (units,), equal in all frames of a run."""
         return np.repeat(np.array([sample.cluster for sample in self._samples], dtype=np.intp), self._sizes)
 
     @cached_property
@@ -133,10 +131,7 @@ class UnitFrame:
 
 
 def unit_frames(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """Return the frame of each metric, by default of all with verdicts that can be labelled.
-
-    Raises RunDirectoryError if the run's samples do not match its scores.
-    """
+    """Return the frame of each metric, without rubrics. Raises RunDirectoryError if samples and scores do not match."""
     rubrics = run.manifest.rubrics
     frames = {
         name: UnitFrame(name)
@@ -169,10 +164,7 @@ def verdicts_at(run: Run, keys: Mapping[UnitPlace, _Key]) -> dict[_Key, VerdictR
 
 
 def correctable(run: Run, metrics: Collection[str] | None = None) -> dict[str, UnitFrame]:
-    """Return the frames of the metrics that labels can correct, or of all named metrics with judge verdicts.
-
-    Raises InputError for a named metric without verdicts, and if no metric is left.
-    """
+    """Return the frames of the named metrics, or of all that labels can correct. Raises InputError without verdicts."""
     frames = unit_frames(run, metrics)
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
     for name in metrics or ():
@@ -198,10 +190,7 @@ class Evidence:
                 self._metrics[name] = catalog.get(name)
 
     def shown(self, sample: Sample, verdict: VerdictRow) -> dict[str, Any]:
-        """Return the question and the texts to compare the unit with, None if unused. Omits the unit.
-
-        Its keys are asks, user_input, contexts, reference, response.
-        """
+        """Return asks, user_input, contexts, reference and response as shown with the unit, None if unused."""
         contexts, metric = context_texts(sample.retrieved_contexts), self._metrics.get(verdict.metric)
         needed: Collection[str] = ("retrieved_contexts", "reference", "response")
         if metric is not None:

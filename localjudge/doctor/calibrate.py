@@ -3,8 +3,7 @@
     runs with labels ───────────────────────────────────────┐
     labelled texts ──samples──> a run of each judge ────────┴─ labels and probabilities ──> figures, threshold, savings
 
-Questions are asked by a run in a separate directory, which can be resumed and verified and is asked only once. All
-judges are measured on the same statements, which have a probability from each of them.
+All judges are measured on the same statements, which have a probability from each of them.
 """
 
 import hashlib
@@ -57,7 +56,7 @@ _DIVIDED = 0.5
 
 
 class _HumanLabel(NamedTuple):
-    """A human label with the number of statements that it represents and its drawing."""
+    """A human label with the number of statements that it represents, and its cluster."""
 
     label: Label
     weight: float
@@ -65,7 +64,7 @@ class _HumanLabel(NamedTuple):
 
 
 class _Answers(NamedTuple):
-    """A judge's answers to the labelled statements, and its savings by the corrected mean with most labels."""
+    """A judge's answers to the labelled statements, and its savings in the corrected mean with most labels."""
 
     run: Run
     verdicts: Mapping[Any, VerdictRow]
@@ -92,12 +91,10 @@ def measure_judges(
 ) -> list[Calibration]:
     """Measure judges on each labelled question and save the results, by question, the best judge first.
 
-    `sources` are runs, whose labels are shared for equal statements, or a file of labelled texts, which each of
-    `judges` (or `engine`) is asked about in the run directory `out`. `metrics` and `name` are those of
-    `localjudge.calibrate`.
-
-    Judges significantly better than guessing come first, ordered by labels saved. Raises DataError for unusable labels,
-    or labels of several questions with a `name`; InputError for incompatible arguments, and the errors of a run.
+    `sources` are runs, which share the labels of equal statements, or a file of labelled texts, about which each of
+    `judges` (or `engine`) is asked in the run directory `out`. Judges significantly better than guessing come first, by
+    labels saved. Raises DataError for unusable labels, or labels of several questions with a `name`; InputError for
+    incompatible arguments, and the errors of a run.
     """
     if name is not None:
         calibration_file(name)
@@ -130,20 +127,20 @@ def measure_judges(
 
 
 def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
-    """Save the calibrations of all judges under `name`, or under unused default names."""
+    """Save all calibrations under `name`, or under unused default names."""
     calibrations: list[Calibration] = []
     for question in questions:
         for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
-            own = name or _free_name(calibration, {other.name for other in calibrations}, progress)
-            if _is_of_another(own, calibration):
-                progress.note(f"replacing the calibration {own}, which has other labels or answers")
-            calibrations.append(calibration.model_copy(update={"name": own}))
+            chosen = name or _free_name(calibration, {other.name for other in calibrations}, progress)
+            if _is_of_another(chosen, calibration):
+                progress.note(f"replacing the calibration {chosen}, which has other labels or answers")
+            calibrations.append(calibration.model_copy(update={"name": chosen}))
             save_calibration(calibrations[-1])
     return calibrations
 
 
 def _free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
-    """Return the name of judge and question, with a number if it is in use."""
+    """Return a name from judge and question, with a number if it is in use."""
     judge, question = (_NOT_IN_NAMES.sub("-", name) for name in (calibration.card.name, calibration.question))
     stem = judge.strip("-.")[:_LONGEST_STEM] or "judge"
     names = (f"{stem}{f'-{number}' if number > 1 else ''}-{question[: _LONGEST_STEM - 4]}" for number in count(1))
@@ -155,7 +152,6 @@ def _free_name(calibration: Calibration, taken: Collection[str], progress: Progr
 
 
 def _is_of_another(name: str, calibration: Calibration) -> bool:
-    """Return whether the name belongs to a calibration from other labels or answers."""
     if not calibration_file(name).exists():
         return False
     with suppress(LocaljudgeError):
@@ -195,10 +191,7 @@ def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progres
 def _of_verdicts(
     asked: str, runs: Sequence[tuple[Run, list[UnitFrame]]], decisions: Decisions, drawn: Mapping[str, Any]
 ) -> _Question:
-    """Return the labels of one question with each run's frames.
-
-    Statements with a tie between annotators have no label.
-    """
+    """Return the labels of one question. Statements with a tie between annotators have none."""
     labels, judges, undecided = dict[Any, _HumanLabel](), list[_Answers](), set[str]()
     frames = [frame for _, of_run in runs for frame in of_run]
     every = all(frame.by_key.keys() <= decisions.human.keys() for frame in frames)
@@ -222,30 +215,27 @@ def _of_verdicts(
             LabelSavings(labels=mean.worth_labels, of=mean.labels) for mean in means if mean.worth_labels is not None
         ]
         judges.append(_Answers(run, verdicts_at(run, places), max(savings, key=lambda saved: saved.of, default=None)))
-    alone = 0 if every else len(labels.keys() - weights.keys())
-    remark = f"{alone} of {len(labels)} labels were not drawn from these statements: each counts once"
-    first = runs[0][0]
-    own = first.manifest.environment.settings.cluster_by if first.cluster_of is not None else None
+    undrawn = 0 if every else len(labels.keys() - weights.keys())
+    remark = f"{undrawn} of {len(labels)} labels were not drawn from these statements, so each counts once"
+    run = runs[0][0]
+    column = run.manifest.environment.settings.cluster_by if run.cluster_of is not None else None
     used = {
         "file": ", ".join(str(run.directory / LABELS) for run, _ in runs if (run.directory / LABELS).exists()),
         "sha256": canonical_sha256({str(key): label[:2] for key, label in labels.items()}),
         "shape": "verdicts",
         "unlabelled": len(undecided),
-        "clustered_by": str(own or "the same sample"),
+        "clustered_by": str(column or "the same sample"),
     }
-    return _Question(asked, labels, judges, used, (remark,) if alone else ())
+    return _Question(asked, labels, judges, used, (remark,) if undrawn else ())
 
 
 def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName], how: Mapping[str, Any]) -> _Question:
-    """Return the labels of a file by verdict position, and each judge's questions in a run.
-
-    Samples have the rows' ids if they are complete and unique, otherwise numbers from 1.
-    """
+    """Return the labels of a file. Samples have the rows' ids if complete and unique, otherwise numbers from 1."""
     human, settings = read_labelled_texts(file), checked({**options, "cluster_by": None})
     column, samples, labels = options.get("cluster_by"), list[Sample](), dict[Any, _HumanLabel]()
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
-    own = [row.columns.get("id") for row in human.texts]
-    unique = len(set(map(str, own))) == len(own) and all(isinstance(key, str | int) and str(key).strip() for key in own)
+    ids = [row.columns.get("id") for row in human.texts]
+    unique = len(set(map(str, ids))) == len(ids) and all(isinstance(key, str | int) and str(key).strip() for key in ids)
     for number, row in enumerate(human.texts, start=1):
         contexts = tuple(Context.model_construct(text=text) for text in row.texts)
         words: Any = {"user_input": row.question, "retrieved_contexts": contexts, "response": row.statement}
@@ -256,7 +246,7 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
                 labels[UnitPlace(samples[-1].id, metric, position)] = _HumanLabel(label, 1.0, cluster)
     if not labels:
         raise DataError("the file has no labels", hint="fill in the labels, 1 or 0, and run the command again")
-    dataset = load(samples, name=human.name)  # says what is wrong with them
+    dataset = load(samples, name=human.name)  # raises for invalid samples
     planned = Plan(dataset, (catalog.get(metric),), settings, len(samples))
     runs = [run_plan(planned, judge=judge, **how) for judge in judges]
     answers = [_Answers(run, verdicts_at(run, {place: place for place in labels})) for run in runs]

@@ -6,7 +6,7 @@
                                          └── skipped for a judge that guesses, unless probes were requested
     admission    recommended uses: ranking, means, thresholds or none
 
-Problems are findings, not errors. A judge is never asked a question that its prompt profile lacks.
+Problems are findings, not errors.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -52,10 +52,9 @@ def examine(
 ) -> Diagnosis:
     """Examine a judge and the machine that it runs on.
 
-    `injections` is the number of prompt injections, `probes` the number of labelled items in whole passages of twelve;
-    0 skips them. None chooses them to take about two and five minutes, and skips them for a judge that fails the plain
-    cases. The last check, admission, fails below `required`. `on_check` receives each finding as soon as it is
-    available. Raises InputError for invalid options.
+    `injections` and `probes` (labelled items, in passages of twelve) are numbers; None chooses as many as take about
+    two and five minutes, none for a judge that fails the plain cases. Admission fails below `required`. `on_check`
+    receives each finding at once. Raises InputError for invalid options.
     """
     progress = progress or Silence()
     examiner = _Examiner(judge, checked(options), injections, probes, required, progress)
@@ -85,7 +84,7 @@ def examine(
 
 @dataclass
 class _Examiner:
-    """Run the checks with a number of attempts and items (None: chosen by speed). An error ends its `step`."""
+    """Run the checks. An error ends the current `step`."""
 
     judge: str
     settings: RunSettings
@@ -130,7 +129,6 @@ class _Examiner:
             yield from self._interview(engine, judgement.Examinee(writer, engine, self.progress))
 
     def _interview(self, engine: ReadableEngine, judge: judgement.Examinee) -> _Checks:
-        """Check prompts, then answers, then the recommended uses, which are stored once decided."""
         self._next("prompts")
         cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
         cases += [attempt.attacked for attempt in judgement.attempts()]
@@ -163,7 +161,6 @@ class _Examiner:
         yield admission
 
     def _probe(self, judge: judgement.Examinee, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
-        """Ask the requested number of passages, or as many as the judge's speed allows, and evaluate the answers."""
         if judge.writer.unsupported(_PROBED) or not (is_judge or self.probes):
             return None
         count, why = fitness.choose_passages(judge, self.probes)

@@ -33,9 +33,8 @@ _SHORT_WINDOW = 1024
 class ListedModel(Record):
     """A model file. `name` selects it as a judge; sizes are in bytes.
 
-    `needed_bytes` is for the default context, and `fits` whether that much is free now. `sha256` is None if it is
-    unknown without reading the whole file. `pace` is from its last run here. `cannot_judge` gives the reason, and
-    header fields are then None.
+    `needed_bytes` is for the default context. `sha256` is None if unknown without reading the file. `pace` is from
+    its last run here. With a reason in `cannot_judge`, header fields are None.
     """
 
     name: str
@@ -61,10 +60,9 @@ class Inventory(Record):
 
 
 def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
-    """List all models: registered ones, those of other programs, and those in the folders. Reads only file headers.
+    """List registered models, models of other programs, and models in the folders, each file once. Reads only headers.
 
-    A file in several places is listed once. Raises InputError for a missing folder, ModelError for an unreadable
-    registry.
+    Raises InputError for a missing folder, ModelError for an unreadable registry.
     """
     by_file: dict[Path, list[FoundModel]] = {}
     skipped: list[SkippedFile] = []
@@ -198,7 +196,7 @@ def check_file(model: NamedModel) -> HealthCheck:
 
 
 def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
-    """Report size, memory and shared prompts of an open engine. `free` bytes were free before opening."""
+    """Report size, memory and shared prompts of an open engine. `free` is the memory before opening, in bytes."""
     is_ = engine.identity
     if is_inspectable(engine):
         layers, width, trained = engine.shape
@@ -222,7 +220,7 @@ def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthChe
 
 
 def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
-    """Compare the memory estimate with the memory that was free before loading. Larger models were refused earlier."""
+    """Compare the memory estimate with the memory that was free before loading."""
     need = engine.memory_bytes
     compared = free is not None and not engine.identity["gpu_layers"]
     room = f"of {readable(free)} free" if free is not None and compared else "the free memory is unknown"

@@ -6,9 +6,7 @@
     needed       sentence that answers, chunk that answers
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
 
-A changed number, name or negation replaces part of a supported statement, which gives a minimal pair. The copied
-sentence, the statement about another passage and the unrelated chunk are chosen by rule. All other items are
-handwritten (`probes/README.md`). The first passages balance kinds and domains.
+A changed number, name or negation in a supported statement gives a minimal pair. See `probes/README.md`.
 """
 
 import tomllib
@@ -38,8 +36,8 @@ _REARRANGED_EVERY = 4
 class Passage(Record):
     """A short text with its questions. Sentences are numbered from 0.
 
-    `other` is the title of the passage whose paraphrase is judged against this one. `near` is a question on the topic
-    that the text does not answer; without one, another passage's question is used.
+    `other` is the title of the passage that supplies an unsupported paraphrase. `near` is an unanswered question on the
+    topic; without one, another passage's question is used.
     """
 
     title: str
@@ -106,10 +104,9 @@ def probes(count: int | None = None) -> list[Probe]:
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:
-    """Return pairs of tasks with the same statement and evidence in two arrangements, which should not matter.
+    """Return pairs of tasks with the same statement and evidence, arranged in two ways.
 
-    Uses every fourth of the first `count` passages: the needed chunk before and after chunks of the next passage, these
-    swapped, and the needed chunk once and twice.
+    Uses every fourth of the first `count` passages.
     """
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:

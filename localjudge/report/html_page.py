@@ -1,15 +1,11 @@
 """Write a run as one private, self-contained HTML page.
 
-    Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
+    page.html     template of `overview`, works without scripts
+    list          block: [id, question, group, outcomes, outcomes in the baseline] of some thousand samples
+    details       block: texts and verdicts of some hundred samples, unpacked on demand
 
-    page.html     the template for `overview`: works without scripts; user text is escaped
-    list          block: [id, question, group, outcomes, outcomes before] of some thousand samples, to sort and search
-    details       block: texts and verdicts of some hundred samples, unpacked when one of them is opened
-
-A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a score, the first
-letter of "undefined" or "failed", or null. For a baseline, only texts that differ are written. Verdict positions count
-UTF-16 code units as browsers do; the record counts code points. The same run, baseline and gates give the same bytes
-with the same build of zlib.
+A block is gzipped JSON in base64, so no user text appears literally in the page. An outcome is a score, "u", "f" or
+null. The same run, baseline and gates give the same bytes with the same build of zlib.
 """
 
 import base64
@@ -55,8 +51,7 @@ def write_report(
 ) -> Path:
     """Write the report of a finished run and return its path, by default `report.html` in the run directory.
 
-    Expects decided gates, labels and comparison. Replaces an earlier report. Raises InputError if another file has this
-    name or the file cannot be written.
+    Replaces an earlier report. Raises InputError if another file has this name or the file cannot be written.
     """
     path = Path(os.path.expanduser(out or run.directory / REPORT))
     write_page(path, page(run, checked, baseline, title=title), kind="report")
@@ -66,8 +61,7 @@ def write_report(
 class ReportInputs(Record):
     """Inputs of a report besides the run, sufficient to write it again.
 
-    `baseline` is a path relative to the run directory; `labels` are the heads of both label chains. `verification` and
-    `examined` do not come from the run.
+    `baseline` is relative to the run directory, `labels` are the heads of both label chains.
     """
 
     writer: str
@@ -146,14 +140,14 @@ class DataBlock(NamedTuple):
 
 
 def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
-    """Yield all samples in the order of the data, with their state in the baseline."""
+    """Yield all samples in data order, with their state in the baseline."""
     lines: dict[str, list[str]] = {"list": [], "details": []}
-    first = dict.fromkeys(lines, 0)
+    packed_samples = dict.fromkeys(lines, 0)
 
     def packed(kind: str) -> DataBlock:
         content = base64.b64encode(gzip.compress(f"[{','.join(lines[kind])}]".encode(), mtime=0))
-        block = DataBlock(kind, first[kind], content.decode("ascii"))
-        first[kind] += len(lines[kind])
+        block = DataBlock(kind, packed_samples[kind], content.decode("ascii"))
+        packed_samples[kind] += len(lines[kind])
         lines[kind].clear()
         return block
 
@@ -171,14 +165,14 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
 
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    """Yield list row and details of each sample: verdicts, and reasons of outcomes unless obvious."""
+    """Yield list row and details of each sample."""
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
-    before = _Baseline(baseline, side) if baseline is not None else None
+    partners = _Baseline(baseline, side) if baseline is not None else None
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):
         verdicts = {metric: side.verdicts(metric, position) for metric in scores}
-        asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
+        question = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
         outcomes = [_outcome(scores.get(metric)) for metric in metrics]
-        row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
+        row: list[Any] = [sample.id, question, None if groups is None else groups[sample.id], outcomes]
         details = {
             name: {
                 "outcome": outcome_of(score),
@@ -188,9 +182,9 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
             for name, score in scores.items()
         }
         values: Values = {"id": sample.id, "texts": _text_values(sample), "metrics": details}
-        if before:
-            row.append([before.score(position, metric) for metric in metrics])
-            values["before"] = before.values(position, sample, verdicts)
+        if partners:
+            row.append([partners.score(position, metric) for metric in metrics])
+            values["before"] = partners.values(position, sample, verdicts)
         yield row, values
 
 
@@ -227,7 +221,7 @@ def _rounded(p_yes: float | None) -> float | None:
 
 
 class _Baseline:
-    """Samples of one `side` in its baseline, by position in the run."""
+    """Partners of a run's samples in the baseline, by position in the run."""
 
     def __init__(self, baseline: Run, side: ComparedRun) -> None:
         self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
@@ -239,18 +233,18 @@ class _Baseline:
         return None if score is None else round(score, _SCORE_DIGITS)
 
     def values(self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]) -> Values | None:
-        """Return changed fields, and score and verdicts of each metric; None for a sample missing in the baseline."""
+        """Return changed fields, scores and verdicts, or None for a sample missing in the baseline."""
         if (partner := self._partner.get(position)) is None:
             return None
         old = self._side.run.sample_at(partner)
-        before, after = _text_values(old), _text_values(sample)
-        differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
+        old_texts, texts = _text_values(old), _text_values(sample)
+        differ = {name: old_texts.get(name) for name in old_texts | texts if old_texts.get(name) != texts.get(name)}
         metrics = {}
         for metric in self._side.scores:
-            rows, now = self._side.verdicts(metric, partner), verdicts[metric]
-            changes = unit_changes(rows, now, same_content=not differ)
-            was = [[change.before, _rounded(change.p_before)] for change in islice(changes, len(now))]
+            old_rows, rows = self._side.verdicts(metric, partner), verdicts[metric]
+            changes = unit_changes(old_rows, rows, same_content=not differ)
+            was = [[change.before, _rounded(change.p_before)] for change in islice(changes, len(rows))]
             metrics[metric] = {"score": self.score(position, metric), "was": was}
-            if differ or len(changes) != len(now):  # the verdicts of before need places of their own
-                metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in rows]
+            if differ or len(changes) != len(rows):  # the old verdicts have other positions
+                metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in old_rows]
         return {"id": old.id, "texts": differ, "metrics": metrics}

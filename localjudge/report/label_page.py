@@ -1,13 +1,11 @@
 """Write statements to label as one private page, for annotators without a terminal.
 
-    label.html        the template: a start, one statement at a time, an end
     shared_words.js   marks words that a statement shares with the texts to compare
-    decisions.js      decisions: kept in the browser's storage, and downloaded as labels-NAME.jsonl
+    decisions.js      decisions, stored in the browser and downloaded as labels-NAME.jsonl
     label.js          keys and buttons
 
-The page contains the evidence and possible labels, but no verdict or label of others. The downloaded file has a row for
-each answer: label_id, draw, sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and for a
-withdrawn answer), labeller, when (ISO 8601, UTC).
+The page has no verdicts and no labels of others. The downloaded file has a row for each answer: label_id, draw,
+sample_id, metric, position, text, human (1, 0, or null for "cannot tell" and undone answers), labeller, when (UTC).
 """
 
 import hashlib
@@ -24,10 +22,9 @@ _SHOWN = ("asks", "user_input", "contexts", "reference", "response", "text")
 
 
 def write_label_page(path: Path, rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
-    """Write the page with the rows in order. The same rows and title give the same bytes.
+    """Write sheet rows as a page, reproducibly. The first row may name the annotator.
 
-    A row has the columns of a sheet; `contexts` is a list of texts. The first row may name the annotator. Replaces an
-    earlier page. Raises InputError for another file of that name, or if it cannot be written.
+    Replaces an earlier page. Raises InputError for another file of that name, or if it cannot be written.
     """
     shown = [{name: row[name] for name in (*_NAMES, *_SHOWN)} for row in rows]
     # Key of the decisions in the browser's storage, by annotator, drawing and ordered labels.

@@ -1,8 +1,7 @@
-"""Self-contained private HTML pages, written atomically, that load and send no data.
+"""Self-contained private HTML pages that load and send no data.
 
-frame.html    common part of all pages; templates in `page/` extend it and escape user text
-*.css, *.js   the only style and script, allowed by their sha256 in the Content-Security-Policy
-config        JSON for the script, as ASCII without `<`, so that user text cannot end its element
+Templates in `page/` extend frame.html and escape user text. The Content-Security-Policy allows only their style and
+script, by sha256. `config` is ASCII JSON without `<`, so that user text cannot end its element.
 """
 
 import base64
@@ -29,10 +28,7 @@ _BEGINNING = (
 
 
 def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> Iterator[str]:
-    """Yield the parts of the page as they are rendered.
-
-    Styles and scripts appear in the given order. `values` has `config`.
-    """
+    """Yield the parts of the page as they are rendered."""
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
     )

@@ -4,8 +4,7 @@
        1 0.981  The Eiffel Tower was built in 1889.
        0 0.031  Gustave Eiffel designed it.
 
-Units judged against a few single contexts are shown as a matrix, one for each text. Contexts are counted from 1, like
-citations.
+Units judged against a few single contexts are shown as a matrix for each text. Contexts are counted from 1.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

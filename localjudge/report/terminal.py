@@ -1,4 +1,4 @@
-"""Terminal output: tables with three writers, and the progress of a run.
+"""Tables for terminal, HTML and Markdown, and the progress of a run.
 
 Views are a `Table`, or a `View` of several. Texts of users, models and other packages are escaped, and no writer
 interprets them as markup. Lines have no trailing blanks, so that outputs can be compared and copied.
@@ -69,8 +69,7 @@ def number(value: float | None) -> str:
 class Table:
     """Titles, rows of cells and notes, all optional.
 
-    In a table with headings the columns after the first `names` are numbers. A table without headings contains texts
-    with short labels. In a terminal the rows are indented by `indent` columns.
+    With headings, the columns after the first `names` are right-aligned. `indent` is for rows in a terminal.
     """
 
     headings: Sequence[str] = ()
@@ -111,7 +110,7 @@ class View(tuple[Table, ...]):
 
 
 def as_html(view: Table | View) -> str:
-    """Return the view as HTML without styles or scripts, to match the surrounding page."""
+    """Return the view as HTML without styles or scripts."""
     lines: list[str] = []
     for table in [view] if isinstance(view, Table) else view:
         lines += [f"<p><strong>{_escaped(title)}</strong></p>" for title in table.titles]
@@ -128,7 +127,7 @@ def _escaped(text: str | Text) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    """Return the table for GitHub with its notes as a block. Everything except headings and numbers is code."""
+    """Return the table for GitHub. Everything except headings and numbers is code."""
     rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
     cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows]
     lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells) if table.headings]

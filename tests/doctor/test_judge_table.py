@@ -142,7 +142,7 @@ def test_labels_without_a_drawing_count_once_and_divided_votes_do_not() -> None:
     append_labels(run.directory, [*rows, *divided, *unsure])
     [found] = measured(run)
     assert (found.labels.verdicts, found.labels.unlabelled, found.labels.weighted) == (28, 2, False)
-    assert "28 of 28 labels were not drawn from these statements: each counts once" in found.remarks
+    assert "28 of 28 labels were not drawn from these statements, so each counts once" in found.remarks
     assert found.worth is not None
     assert found.worth.of == 50, "no corrected mean"
 
