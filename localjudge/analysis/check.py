@@ -36,7 +36,7 @@ _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.d
 
 
 class Gate(Record):
-    """`metric comparison threshold`, or with `delta` a gate on the difference from the baseline."""
+    """`metric comparison threshold`. With `delta`, a gate on the difference from the baseline."""
 
     metric: str
     delta: bool
@@ -146,10 +146,6 @@ def _to_settle(corrected: CorrectedMean | CorrectedDifference | None) -> str:
 def decide_gate(
     gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None, undecided: Undecided
 ) -> GateDecision:
-    """Decide a gate on a finished run that has its metric, or on the comparison with the baseline.
-
-    Raises InputError for a difference without a comparison.
-    """
     basis = _basis_of(gate, run, comparison, labels)
     interval, judge, corrected, failed, unpaired, unsettled = basis
     decision, more, reason = Decision("undecided"), None, "no sample has a score"
@@ -213,7 +209,6 @@ def _reason(
 
 
 def signed(value: float) -> str:
-    """Format a difference with three digits and its sign, if it does not round to 0."""
     return f"{value:+.3f}" if round(value, 3) else "0.000"
 
 

@@ -69,7 +69,6 @@ def sample_keys(sample: Sample) -> SampleKeys:
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> list[Pair]:
-    """Pair the samples in the order of the new run. Equal contents pair in order."""
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
     grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
@@ -241,7 +240,7 @@ class MetricChange(Record):
 
 
 class SharedSamples(Record):
-    """Number of pairs by matching key, and of pairs with different questions (`other_question`)."""
+    """Number of pairs by matching key. In `other_question` pairs, the questions differ."""
 
     by_id: int
     by_content: int
@@ -363,7 +362,6 @@ class _BothRuns:
         self._labels = BothLabels(before.run, after.run)
 
     def _groups(self) -> Sequence[object] | None:
-        """Return the group of each new sample, if both runs have groups or scores stopped a run drawn by groups."""
         old, new = self.before.groups, self.after.groups
         if new is not None and (old is not None or self.after.run.sampling.by_groups):
             return new
@@ -455,7 +453,6 @@ class _BothRuns:
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
-        """Yield the largest changes first, on ties the worsened samples."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
         moved = [(-abs(after - before), after > before, before, after, pair) for before, after, pair in scores]

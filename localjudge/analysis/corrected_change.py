@@ -95,7 +95,6 @@ class BothLabels:
         return corrected.model_copy(update={**values, "clusters": change.clusters, "remark": remark})
 
     def _at_one_look(self, frames: Sequence[UnitFrame], human: Mapping[str, float]) -> tuple[list[LabelledUnits], Look]:
-        """Return both sides at the last look that both have reached."""
         of_runs = zip(frames, self._drawings, strict=True)
         inputs = [(frame, human, drawings[frame.metric]) for frame, drawings in of_runs]
         sides = [labelled_units(*side) for side in inputs]

@@ -97,7 +97,7 @@ def metrics_of(drawing: str) -> list[str]:
 
 
 def draw_again(name: str, frames: Mapping[str, UnitFrame], count: int) -> Drawing | None:
-    """Return the first statements of the named drawing, or None if these frames do not give it."""
+    """Return the first statements of the named drawing, if these frames reproduce it."""
     parts = _NAME.fullmatch(name)
     of_drawing = {of: frames[of] for of in metrics_of(name) if of in frames and frames[of].by_key}
     drawing = draw_statements(of_drawing, count, int(parts[1])) if parts and of_drawing else None
@@ -123,7 +123,6 @@ def misdrawn(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[
 
 
 def without_drawing(rows: Sequence[LabelRow], frames: Mapping[str, UnitFrame]) -> list[LabelRow]:
-    """Return the labels of a run, without the drawing if the run does not reproduce it."""
     undrawn = {row: row.model_copy(update=_NO_DRAWING) for row in (rows[n] for n in misdrawn(rows, frames))}
     return [row if row.drawn_by else undrawn.get(row, row) for row in rows]
 
@@ -134,7 +133,6 @@ def labels_in(run: Run, frames: Mapping[str, UnitFrame] | None = None) -> list[L
 
 
 def sheet_rows(run: Run, drawing: Drawing, statements: Sequence[DrawnStatement]) -> list[SheetRow]:
-    """Return the rows that an annotator sees for the statements, without the judge's verdicts."""
     verdicts = verdicts_at(run, {statement.place: statement.key for statement in statements})
     asked = {verdict.sample_id for verdict in verdicts.values()}
     samples = {sample.id: sample for sample in run.iter_samples() if sample.id in asked}

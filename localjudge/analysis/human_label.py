@@ -13,7 +13,6 @@ from typing import Any
 from localjudge.types import Label
 
 HUMAN = "human"
-"""Name of the label column."""
 LABEL_FORM = "1 or 0 (also true and false, yes and no, in several languages), or an empty cell"
 
 _NUMBER = re.compile(r"([01])(?:[.,]0+)?")

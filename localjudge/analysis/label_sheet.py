@@ -47,7 +47,6 @@ _CLOCKS_DIFFER = timedelta(days=1)
 _TEXTS = ("label_id", "text", "labeller", "when", "draw")
 _DECIMAL_POINT = "from locale import *; setlocale(LC_NUMERIC, ''); print(localeconv()['decimal_point'])"
 _LONGEST_CELL = 32_767
-"""Maximum characters in a cell of Excel."""
 _LABEL_ID = re.compile("[0-9a-f]{32}")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]+")
 """Bytes that are not UTF-8, as decoded by `Source`."""

@@ -128,7 +128,7 @@ class Labelling:
 
 
 def carried(drawing: Drawing, turn: int, decisions: Decisions) -> list[LabelRow]:
-    """Return rows that carry existing labels over to this drawing, for its statements before a turn."""
+    """Return rows that carry existing labels over to this drawing, before a turn."""
     of_drawing = decisions.drawn.get((drawing.name, drawing.frame), {})
     labels = {
         row.key: row
@@ -206,7 +206,6 @@ def _changes(rows: Sequence[LabelRow], before: Decisions, after: Decisions) -> C
 
 
 def _named(sheet: Sequence[SheetLabel], source: str | Path, labeller: str | None, known: Set[str]) -> list[SheetLabel]:
-    """Fill in the annotator of each row: its own, else `labeller`, the sheet's only annotator, or the user."""
     names = {label.labeller for label in sheet if label.labeller}
     others, is_open = sorted(known - {annotator()}), labeller is None and len(names) != 1
     if is_open and others and any(label.human is not None and not label.labeller for label in sheet):
@@ -256,7 +255,6 @@ def _decisions_in(
 
 
 def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -> bool:
-    """Return whether the current label came from a sheet of this drawing, so that an empty cell withdraws it."""
     if last is None or last.human not in (0, 1):
         return False
     wanted = _decided(last.model_copy(update={"draw": draw}))
@@ -264,7 +262,7 @@ def _from_sheet(last: LabelRow | None, draw: str | None, decisions: Decisions) -
 
 
 def _is_among(statements: Mapping[str, str], label: SheetLabel) -> bool:
-    """Return whether key and text are of one statement, which they are not if a column was sorted separately."""
+    """Key and text are of different statements if a column was sorted separately."""
     if label.label_id not in statements:
         return False
     texts = label.text or statements[label.label_id], statements[label.label_id]

@@ -62,7 +62,6 @@ NO_SAVING = "the judge saves no labels"
 
 
 def labels_in_words(counted: int, labelled: int) -> str:
-    """Return `50 labels`, or `50 of 63 labels` if not all count."""
     return f"{counted:,} of {labelled:,} labels" if counted < labelled else numbered(counted, "label")
 
 
@@ -310,7 +309,7 @@ def chances(drawings: Iterable[Iterable[_Drawn]], most: float = math.inf) -> dic
 
 
 class LabelledUnits(NamedTuple):
-    """Units of one metric with their labels: `labelled` statements, of which `counted` count at this look."""
+    """Units of one metric with their labels. Of the `labelled` statements, `counted` count at this look."""
 
     units: JudgedUnits
     counted: Set[str]
@@ -459,19 +458,17 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look:
 
 
 def cannot_correct(frame: UnitFrame) -> str | None:
-    """Return why labels cannot correct the mean of a metric, or None if they can."""
     if frame.share_of is None:
         return NO_SHARE
     return TOO_SMALL if _clusters_to_label(frame) < FEWEST_CLUSTERS else None
 
 
 def _clusters_to_label(frame: UnitFrame) -> int:
-    """Return the maximum number of labelled clusters. A shared statement is labelled in one sample only."""
+    """Count a shared statement in one sample only, because it is labelled once."""
     return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
 
 
 def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
-    """Return the judge's correct verdicts on labels of 1 and 0, with the rates if there are enough labels."""
     rates: dict[str, Any] = {}
     kinds = {"ones": "sensitivity", "zeros": "specificity"}
     for kind, name in kinds.items():
@@ -507,7 +504,7 @@ def _pair(annotators: tuple[str, str], shared: Iterable[Mapping[str, Label]]) ->
 
 
 def pace(rows: Sequence[LabelRow]) -> float:
-    """Return the median time between decisions of one annotator, without pauses."""
+    """Return the median seconds between decisions of one annotator, without pauses."""
     times: dict[str, list[datetime]] = defaultdict(list)
     for row in rows:
         if row.way != "sheet":

@@ -77,7 +77,6 @@ class UnitFrame:
             self._samples.append(_SampleUnits(evaluation.sample_id, cluster, keys, labels, p_yes))
 
     def among(self, clusters: Mapping[str, int]) -> "UnitFrame":
-        """Return the frame with only these samples and these cluster numbers."""
         part = UnitFrame(self.metric)
         part._shares = self._shares
         samples = (sample for sample in self._samples if sample.sample_id in clusters)
@@ -100,7 +99,6 @@ class UnitFrame:
 
     @cached_property
     def judged(self) -> Floats:
-        """Labels of the judge (units,)."""
         return np.array([label for sample in self._samples for label in sample.labels], dtype=np.float64)
 
     @cached_property

@@ -127,7 +127,6 @@ def measure_judges(
 
 
 def _saved(questions: Sequence[_Question], name: str | None, progress: Progress) -> list[Calibration]:
-    """Save all calibrations under `name`, or under unused default names."""
     calibrations: list[Calibration] = []
     for question in questions:
         for calibration in sorted((_calibrate(question, judge) for judge in question.judges), key=_rank):
@@ -140,7 +139,6 @@ def _saved(questions: Sequence[_Question], name: str | None, progress: Progress)
 
 
 def _free_name(calibration: Calibration, taken: Collection[str], progress: Progress) -> str:
-    """Return a name from judge and question, with a number if it is in use."""
     judge, question = (_NOT_IN_NAMES.sub("-", name) for name in (calibration.card.name, calibration.question))
     stem = judge.strip("-.")[:_LONGEST_STEM] or "judge"
     names = (f"{stem}{f'-{number}' if number > 1 else ''}-{question[: _LONGEST_STEM - 4]}" for number in count(1))
@@ -166,7 +164,6 @@ def _rank(calibration: Calibration) -> tuple[bool, float, float]:
 
 
 def _of_runs(runs: Sequence[Run], names: Sequence[str] | None, progress: Progress) -> list[_Question]:
-    """Return the questions of these metrics with labels of statements in each run."""
     for run in runs:
         check_labels_allowed(run)
     frames, questions = [unit_frames(run) for run in runs], list[_Question]()
@@ -256,7 +253,6 @@ def _of_texts(file: str, options: Mapping[str, Any], judges: Sequence[JudgeName]
 
 
 def _cell(row: LabelledText, column: str) -> str:
-    """Return the row's group. Raises InputError for an empty cell."""
     value = lookup(row.columns, column)
     if value is None or value == "" or isinstance(value, Mapping | list):
         problem = f"{row.place} has no text or number in the column {column!r}"
@@ -295,7 +291,6 @@ def _calibrate(question: _Question, judge: _Answers) -> Calibration:
 
 
 def _rows(question: _Question, judge: _Answers) -> tuple[LabelledScores, list[VerdictRow]]:
-    """Return the statements with a probability from every judge, and this judge's verdicts on them."""
     everywhere = [{key for key, row in other.verdicts.items() if row.p_yes is not None} for other in question.judges]
     keys = [key for key in question.labels if all(key in answered for answered in everywhere)]
     if not keys:

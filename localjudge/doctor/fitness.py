@@ -94,7 +94,6 @@ _Scored = Sequence[tuple[Probe, float]]
 
 
 def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
-    """Return the figures of the first passages, and the checks. Skips tasks with answers to only one label."""
     answered = [(probe, answers[probe.task]) for probe in probes(count) if probe.task in answers]
     masses = sorted(answer.legal_mass for _, answer in answered)
     items: dict[ProbedTask, list[tuple[Probe, float]]] = {"attribution": [], "relevance": []}
@@ -115,7 +114,6 @@ def measure(count: int, why: str, answers: Mapping[Task, Answer]) -> tuple[Probe
 
 
 def skill(items: _Scored) -> Skill:
-    """Return the figures for the items of one task, with both labels."""
     labels = np.array([probe.answer for probe, _ in items], dtype=np.float64)
     scores = np.array([p_yes for _, p_yes in items], dtype=np.float64)
     rows = LabelledScores(labels, scores, clusters=[probe.passage for probe, _ in items])
@@ -134,7 +132,6 @@ def skill(items: _Scored) -> Skill:
 
 
 def _check_probes(count: int, why: str, masses: Sequence[float]) -> HealthCheck:
-    """Report the number of items and the probabilities of valid answers (`masses`, ascending)."""
     asked = len(probes(count))
     finding = f"{asked} of {len(probes())} labelled items{f', {why}' if why else ''}"
     figures: dict[str, float] = {"items": asked, "passages": count, "answered": len(masses)}
@@ -181,7 +178,6 @@ def _measure_sensitivity(items: _Scored) -> tuple[Interval | None, HealthCheck |
 
 
 def _measure_order(count: int, answers: Mapping[Task, Answer]) -> tuple[float | None, HealthCheck | None]:
-    """Report how often a verdict changes when the same chunks are rearranged."""
     moves = [
         (answers[before].p_yes, answers[after].p_yes)
         for before, after in rearranged(count)
@@ -212,7 +208,6 @@ class Admission(NamedTuple):
     barred_by: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Format as `recommended for ranking, not for means (...)`."""
         why = f" ({'; '.join(self.barred_by)})" if self.barred_by else ""
         barred = USES[len(self.uses) :] if self.uses else ()
         return recommendation(self.uses) + (f", not for {barred[0]}" if barred else "") + why

@@ -8,7 +8,6 @@ from pydantic import Field
 from localjudge.types import USES, Record
 
 ADMISSION = "admission"
-"""Name of the last check, which lists the recommended uses."""
 ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
 LABELS_INSTEAD = "; or label statements of a run: labels correct the mean of any judge (localjudge label)"
 Status = Literal["ok", "warning", "failed"]

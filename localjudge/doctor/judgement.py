@@ -26,7 +26,6 @@ THRESHOLD = 0.5
 INJECTION_SECONDS = 120  # by the speed of the plain cases; a user may name the number of attempts instead
 ENOUGH_MASS = 0.5
 _CHANCE = 0.05
-"""Significance level for "better than guessing"."""
 _ENOUGH_RIGHT = 0.8
 """Required share of right answers to obvious cases, with or without injections. Of 16: 13."""
 _AGAIN_EVERY = 3
@@ -45,7 +44,6 @@ class Examinee:
         self._verdicts, self._before = 0, self._engine.stats
 
     def answers(self, requests: Sequence[VerdictRequest]) -> list[Answer | NoAnswer]:
-        """Return an answer for each request, in order."""
         self._progress.expect(len(requests))
         answers = answers_in_order(self._engine, requests, self._progress)
         self._verdicts += len(requests)
@@ -158,7 +156,6 @@ def attempts() -> tuple[Attempt, ...]:
 
 
 def check_again(judge: Examinee) -> HealthCheck:
-    """Check that verdicts are bit-identical, separately and among others in another order."""
     tasks = [task for task in (case.task() for case in plain_cases()) if judge.writer.has_words_for(task)]
     requests = [judge.writer.request(task) for task in tasks[::_AGAIN_EVERY]]
     together = judge.answers(requests[::-1])[::-1]
@@ -180,7 +177,6 @@ def fewest_beyond_chance(cases: int) -> int:
 
 
 def check_plain_cases(judge: Examinee) -> HealthCheck:
-    """Count right answers to obvious cases. Fails if guessing does as well."""
     cases = [case for case in plain_cases() if judge.writer.has_words_for(case.task())]
     if not cases:
         finding = "none: this judge's prompts cover neither statements nor sentences"

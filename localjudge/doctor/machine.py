@@ -128,7 +128,6 @@ def _describe(model: FoundModel, sha256: str | None, free: int | None) -> Listed
 
 
 def check_packages() -> HealthCheck:
-    """Report versions of required packages. Fails if one is missing or cannot be imported."""
     versions = {"python": platform.python_version(), "localjudge": version("localjudge")}
     problems = []
     for package, module in _LIBRARIES.items():
@@ -165,7 +164,7 @@ def check_processor(settings: RunSettings) -> HealthCheck:
 
 
 def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
-    """Check whether llama.cpp can use a GPU. `layers` is the requested number, None for all."""
+    """`layers` is the requested number, None for all."""
     backends = ", ".join(build.gpu_backends) or "the processor only"
     finding = f"{build.library} {build.version} was built for {backends}"
     advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or omit gpu_layers"
@@ -181,7 +180,6 @@ def check_gpu(build: EngineBuild, layers: int | None) -> HealthCheck:
 
 
 def check_file(model: NamedModel) -> HealthCheck:
-    """Report the file and its checksum (verified if pinned), or a server's file if it is local."""
     if isinstance(model, ModelFile):
         pinned = model.name in model_registry.registered()
         proof = f"not pinned; compare its sha256 with the publisher's: {model.sha256}"
@@ -196,7 +194,7 @@ def check_file(model: NamedModel) -> HealthCheck:
 
 
 def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
-    """Report size, memory and shared prompts of an open engine. `free` is the memory before opening, in bytes."""
+    """`free` is the memory before opening, in bytes."""
     is_ = engine.identity
     if is_inspectable(engine):
         layers, width, trained = engine.shape
@@ -220,7 +218,6 @@ def check_engine(engine: ReadableEngine, free: int | None) -> Iterator[HealthChe
 
 
 def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
-    """Compare the memory estimate with the memory that was free before loading."""
     need = engine.memory_bytes
     compared = free is not None and not engine.identity["gpu_layers"]
     room = f"of {readable(free)} free" if free is not None and compared else "the free memory is unknown"
@@ -231,7 +228,6 @@ def check_model_memory(engine: Engine, free: int | None) -> HealthCheck:
 
 
 def check_template(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck:
-    """Report how the prompt is wrapped. The template has already been rendered."""
     shown = "every part" if any(task.is_conversation for task in profile.tasks.values()) else "the whole prompt"
     finding = f"shows {shown} of the profile {profile.name!r} once"
     if not profile.chat or ends is None:

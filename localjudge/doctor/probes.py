@@ -77,7 +77,7 @@ class Probe(NamedTuple):
 
 @cache
 def passages() -> tuple[Passage, ...]:
-    """Return the passages: the first of each domain (a file), then the second of each domain, and so on."""
+    """Return the first passage of each domain (a file), then the second, and so on."""
     files = [
         [Passage.model_validate(table) for table in tomllib.loads(file.read_text(encoding="utf-8"))["passage"]]
         for file in sorted((Path(__file__).parent / "probes").glob("*.toml"))
@@ -86,12 +86,10 @@ def passages() -> tuple[Passage, ...]:
 
 
 def _with_next(count: int | None) -> list[tuple[Passage, Passage]]:
-    """Return the first `count` passages, each with the next one, which has another domain."""
     return list(zip(passages(), (*passages()[1:], passages()[0]), strict=True))[:count]
 
 
 def probes(count: int | None = None) -> list[Probe]:
-    """Return the items of the first `count` passages, or of all."""
     items: list[Probe] = []
     for passage, other in _with_next(count):
         items += _statements(passage)
@@ -104,10 +102,7 @@ def probes(count: int | None = None) -> list[Probe]:
 
 
 def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]]:
-    """Return pairs of tasks with the same statement and evidence, arranged in two ways.
-
-    Uses every fourth of the first `count` passages.
-    """
+    """Return pairs of tasks with the same statement and evidence, arranged in two ways, for every fourth passage."""
     pairs = []
     for passage, other in _with_next(count)[::_REARRANGED_EVERY]:
         needed, first, second = passage.whole, " ".join(other.text[:2]), " ".join(other.text[2:])
@@ -123,7 +118,6 @@ def rearranged(count: int | None = None) -> list[tuple[Attribution, Attribution]
 
 
 def probe_tasks(count: int | None = None) -> list[Task]:
-    """Return all distinct tasks about the first `count` passages."""
     arranged = (task for pair in rearranged(count) for task in pair)
     return list(dict.fromkeys([*(probe.task for probe in probes(count)), *arranged]))
 

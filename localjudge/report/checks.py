@@ -47,7 +47,6 @@ def check_view(check: HealthCheck) -> Table:
 
 
 def conclusion_view(diagnosis: Diagnosis) -> View:
-    """Return the counts, skipped checks, and the recommended uses for each task."""
     counts = Counter(check.status for check in diagnosis.checks)
     lines = [f"{counts['ok']} ok, {numbered(counts['warning'], 'warning')}, {counts['failed']} failed"]
     if diagnosis.not_made:
@@ -167,7 +166,6 @@ def _changed(verification: Verification) -> Iterator[str]:
 
 
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
-    """Return a row to label with the progress: question, texts and statement."""
     contexts = row.get("contexts")
     texts = {"user_input": row.get("user_input")}
     texts |= {f"context {n}": text for n, text in enumerate(contexts if isinstance(contexts, list) else (), 1)}
@@ -190,7 +188,6 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> View:
 
 
 def ended_view(labelling: Labelling) -> Table:
-    """Return the number of labelled statements and the place of the labels."""
     lines = [f"{len(labelling.rows):,} left: run the same command to resume"] if labelling.rows else []
     if not labelling.rows:
         lines.append(f"to draw more: {call('label', str(labelling.run.directory), 'sample', 2 * labelling.total)}")

@@ -268,7 +268,6 @@ def _inspect_records(run: Run) -> Iterator[Row]:
 
 
 def inspect_value(row: ScoreRow | None) -> float:
-    """Return the score, or NaN."""
     return math.nan if row is None or row.score is None else row.score
 
 

@@ -89,7 +89,6 @@ class ReportInputs(Record):
 
 
 def writer() -> str:
-    """Return the versions of this program and of zlib, which compresses the samples."""
     return f"localjudge {version('localjudge')}, zlib {zlib.ZLIB_RUNTIME_VERSION}"
 
 
@@ -165,7 +164,6 @@ def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
 
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    """Yield list row and details of each sample."""
     metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
     partners = _Baseline(baseline, side) if baseline is not None else None
     for position, (sample, scores) in enumerate(run.iter_scored_samples()):

@@ -49,7 +49,6 @@ def overview(
     verification: LastVerification | None = None,
     examined: str | None = None,
 ) -> Values:
-    """Return the template values of the run, its labels, gates and comparison."""
     environment = run.manifest.environment
     judge = run.summary.judge.model_copy(update={"examined": examined})
     gates = [parse_gate(decision.gate) for decision in checked.decisions]

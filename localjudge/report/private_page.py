@@ -28,7 +28,6 @@ _BEGINNING = (
 
 
 def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], **values: Any) -> Iterator[str]:
-    """Yield the parts of the page as they are rendered."""
     style, script = (
         "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
     )
@@ -51,7 +50,6 @@ def page_parts(template: str, *, styles: Sequence[str], scripts: Sequence[str], 
 
 
 def _policy(style: str, script: str) -> str:
-    """Return a Content-Security-Policy that allows only this style and script, and no markup from strings."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
     style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
     return (

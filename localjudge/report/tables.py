@@ -150,7 +150,6 @@ def interval_cells(mean: float | None, ci95: tuple[float, float] | None) -> tupl
 
 
 def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
-    """Yield the lines below the table: warnings, the judge and its decidedness."""
     withheld = run.summary.failed_beyond(run.max_failed)
     for name, summary in _metrics(run, metric).items():
         yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
@@ -294,7 +293,6 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
 
 
 def _at_ranks(verdicts: Sequence[VerdictRow], counted: str) -> str:
-    """Format `2 of 5 useful, at ranks 1 and 4`."""
     ranks = [str(rank) for rank, verdict in enumerate(verdicts, 1) if verdict.label == 1]
     listed = " and ".join(", ".join(ranks).rsplit(", ", 1))
     place = f", at rank{'s' if len(ranks) > 1 else ''} {listed}" if ranks else ""

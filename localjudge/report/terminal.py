@@ -41,7 +41,6 @@ def terminal() -> Console:
 
 
 def show(*views: RenderableType) -> None:
-    """Print the views on standard output, with an empty line between them."""
     console = terminal()
     put("\n".join(drawn(view, console) for view in views))
 
