@@ -104,7 +104,7 @@ def report_command(directory: Path, out: Path | None, title: str | None, as_json
     The page is one file that loads no other files and sends no data. It contains the texts of the run, and only you can
     read it. Replaces an earlier report, but no other file.
 
-    Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page not be written.
+    Exit code: 0 written; 3 written, but a gate failed; 1 the run cannot be opened or the page cannot be written.
     """
     checks, run = Checks(cli.typed_arguments()), Run.open(directory)
     checks.refuse_unknown(run.summary.metrics)

@@ -52,8 +52,8 @@ _accept = "Accept only identical bits, or also identical verdicts."
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
-    After an interruption, the same command resumes. localjudge.toml sets options that are not typed, and has more
-    settings (docs/runs.md). --rescore takes the data of RUN and asks only new questions.
+    After an interruption, the same command resumes. Options that are not given come from localjudge.toml, which
+    has more settings (docs/runs.md). --rescore takes the data of RUN and asks only new questions.
     """
     if options["list_metrics"]:
         return _list_metrics(as_json)

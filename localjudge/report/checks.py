@@ -249,7 +249,7 @@ def _advice(best: Calibration, name: str | Text) -> str:
     labels, of, uses = best.worth.labels, best.worth.of, f"without labels it is {recommendation(best.fit_for)}"
     if not labels:
         return f"{name} is better than guessing, but saves no labels; {uses}"
-    return f"use {name}: with it, {of} labels give the interval width of {of + labels} labels; {uses}"
+    return f"use {name}: with it, {of} labels do the work of {of + labels}; {uses}"
 
 
 def _lines(figure: Figure | None, form: str) -> str | Text:
