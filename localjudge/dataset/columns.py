@@ -115,7 +115,6 @@ class Survey:
                 del self._unread[name]
 
     def has(self, name: str) -> bool:
-        """Return whether any row has the column, or a value under a name with dots."""
         return name in self.columns or name in self._reached
 
     def is_read(self, name: str) -> bool:

@@ -10,8 +10,8 @@ The content determines the format. The file extension decides if the content is 
     {                       lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
     anything else           lines, if the name says JSON; otherwise CSV
 
-CSV quotes are read strictly, because an unclosed quote would hide all rows after it. A CSV record is limited to 64 MiB,
-which bounds the memory. One object may contain all rows, under one of its names or as columns:
+CSV quotes are read strictly, because an unclosed quote would hide all rows after it. One object may contain all rows,
+under one of its names or as columns:
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others; a level deeper in promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
@@ -19,7 +19,7 @@ which bounds the memory. One object may contain all rows, under one of its names
     {"experiment": {"items": [{"query": ...}]}}             anywhere, with a given path: experiment.items
 
 An object contains columns if its question or answer is a list, but not a conversation. A list in it contains its rows
-if the list's objects have known columns. Data of other packages in memory are recognised by their methods.
+if the list's objects have known columns.
 """
 
 import csv

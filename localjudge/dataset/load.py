@@ -123,7 +123,7 @@ class Dataset:
         return self._where(lambda position, _: position in chosen)
 
     def draws(self, seed: int, group_of: Mapping[str, str] | None = None) -> list[list[int]]:
-        """Return the positions of all samples in the order of `draw`, in draws of one sample or one whole group."""
+        """Return the positions in the order of `draw`, in draws of one sample or one whole group."""
         groups: dict[bytes, list[int]] = {}
         for row in self.table.rows():
             name = row.id if group_of is None else group_of[row.id]
@@ -207,7 +207,6 @@ def from_samples(
     mapping: Resolved,
     skipped: int = 0,
 ) -> Dataset:
-    """Build a data set from checked samples, each with its position and other columns."""
     table = SampleTable()
     for position, sample, extras in samples:
         table.add(sample.model_dump(), extras, position=position)
@@ -332,7 +331,6 @@ class _Source:
 def _checked(
     sources: Sequence[_Source], progress: Progress
 ) -> tuple[SampleTable, dict[str, Counter[str]], int, Problems]:
-    """Return the valid rows, their `Dataset.nothing` and `Dataset.joined`, and the problems."""
     table, joined, problems = SampleTable(), 0, Problems()
     nothing: dict[str, Counter[str]] = {}
     rows = ((source, row) for source in sources for row in source.rows())

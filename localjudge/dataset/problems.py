@@ -28,7 +28,6 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
-    """Return the value of a column, or under a name with dots."""
     if column in row or not reaches_inside(column):
         return row.get(column, default)
     value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
@@ -225,7 +224,7 @@ def check_text(value: Any, field: str, report: Report, expected: str = "text or 
 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
-    """Return whether the value can be written as JSON in Unicode. Report what cannot."""
+    """Return whether the value can be written as JSON in Unicode, and report what cannot."""
     if depth > DEEPEST:
         report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
         return False

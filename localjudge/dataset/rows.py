@@ -233,7 +233,7 @@ _NODE = ("text", "id_", "metadata")  # keys of a LlamaIndex node
 
 
 def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
-    """Return arguments of `Context`, or None for null. `column` is named in the hints of problems."""
+    """Return arguments of `Context`. `column` is named in the hints of problems."""
     match value:
         case None:
             return None
@@ -326,7 +326,6 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take(rest: dict[str, Any], names: Sequence[str], field: str, report: Report) -> Any:
-    """Remove and return the value under one of the names. Report more than one match."""
     values = {name: value for name in names if (value := rest.pop(name, None)) is not None}
     if len(values) > 1:
         report(field, f"an object with {' and '.join(values)}", "only one of them")
@@ -373,7 +372,7 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
 
 
 def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
-    """Return the last question of a conversation and its answer, if any. Return None for other lists."""
+    """Return the last question of a conversation and its answer. Return None for other lists."""
     turn: tuple[str, str | None] | None = None
     for message in messages:
         role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
@@ -453,7 +452,7 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """Return the fields of a pydantic model, dataclass, named tuple or namespace, otherwise None."""
+    """Return the fields of a pydantic model, dataclass, named tuple or namespace."""
     if isinstance(value, type):
         return None
     if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):

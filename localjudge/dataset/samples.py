@@ -32,7 +32,6 @@ def content_hash(sample: Sample) -> str:
 
 
 def sample_hash(sample: Sample) -> bytes:
-    """Return the sha256 of a sample with its id, for `fingerprint_of`."""
     return hash_of(sample.model_dump(exclude_defaults=True))
 
 
@@ -81,7 +80,6 @@ class Shard(NamedTuple):
 
 
 def shard_number(sample_id: str, count: int) -> int:
-    """Return the shard of a sample: the sha256 of its id modulo `count`, plus 1."""
     return int.from_bytes(id_digest(f"shard|{sample_id}")) % count + 1
 
 
@@ -249,7 +247,7 @@ _EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def extras_text(extras: Mapping[str, Any]) -> str:
-    """Return columns as JSON, with NaN as null and other objects as text."""
+    """Write columns as JSON, with NaN as null and other objects as text."""
     return _EXTRAS.encode(_jsonable(extras, DEEPEST))
 
 

@@ -6,11 +6,9 @@
                0 | 1                 verdict: p_yes = softmax over the valid tokens, summed by label
                }                     forced: known without a model call
 
-llguidance compiles the grammar for the vocabulary. A position where every valid token begins a label ("1", "1}") is a
-verdict; other positions are free text of a reason, chosen greedily. A forced space before a verdict is left to the
-verdict's token if every label has one. Forced text is tokenised like user text because it may quote the user.
-
-Requests form a tree, which is walked depth first with one path in memory, so shared nodes are evaluated once.
+A position where every valid token begins a label ("1", "1}") is a verdict; other positions are free text of a reason,
+chosen greedily. A forced space before a verdict is left to the verdict's token if every label has one. Forced text is
+tokenised like user text because it may quote the user.
 """
 
 import json
@@ -56,7 +54,6 @@ def _number_nodes(paths: Sequence[Sequence[Any]]) -> tuple[dict[tuple[int, Any],
 
 
 def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
-    """Return the number of equal nodes at the start of two paths."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(resident, wanted, strict=False)))
 
 
@@ -76,7 +73,7 @@ class Choice(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Verdict read from the logits. `label` is the value nearest to `p_yes`."""
+    """Verdict from the logits. `label` is the value nearest to `p_yes`."""
 
     label: float
     p_yes: float
@@ -84,7 +81,7 @@ class Reading(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Position in an answer: the forced tokens since the last decision, their bytes, and the choice (None: the end)."""
+    """Position in an answer: forced tokens since the last decision, their bytes, and the choice (None at the end)."""
 
     matcher: llguidance.LLMatcher
     forced: tuple[int, ...]
@@ -93,7 +90,7 @@ class Position(NamedTuple):
 
 
 class CompiledGrammar(NamedTuple):
-    """Grammar in the tokens of one vocabulary. `longest` counts the tokens of an answer up to its last decision."""
+    """Grammar in one vocabulary. `longest` counts the tokens of an answer up to its last decision."""
 
     grammar: Grammar
     start: Position
@@ -126,7 +123,6 @@ class Constraints:
         return self._compiled[key]
 
     def after(self, position: Position, token: int, grammar: Grammar) -> Position:
-        """Return the position after choosing `token`."""
         matcher = position.matcher.deep_copy()
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
@@ -184,7 +180,7 @@ class Constraints:
 
 
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
-    """Read the verdict from logits of shape (vocabulary,). Raises SampleError if they are not finite."""
+    """Read the verdict from logits (vocabulary,). Raises SampleError if they are not finite."""
     scores = logits.astype(np.float64)
     _require_numbers(scores.max(), *scores[choice.legal])
     by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
@@ -221,7 +217,7 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
-    """Return the most likely valid token, or the first of several. Raises SampleError if the logits are not finite."""
+    """Return the first of the most likely valid tokens. Raises SampleError if the logits are not finite."""
     allowed = np.where(legal, logits, -np.inf)
     _require_numbers(logits.max(), allowed.max())
     return int(np.argmax(allowed))
@@ -286,7 +282,6 @@ class ConstrainedAnswer:
 
     @property
     def reason_left(self) -> int:
-        """Number of tokens left for the reason."""
         return max(self._grammar.reason_tokens - self._reason_tokens, 0)
 
     def is_legal(self, token: int) -> bool:
@@ -317,7 +312,6 @@ class ConstrainedAnswer:
             self.continued_tokens += len(self.pending)
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return one answer for each verdict, in order."""
         entries = _entries(self._text.decode(), self._grammar)
         return tuple(
             Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
@@ -326,7 +320,7 @@ class ConstrainedAnswer:
 
 
 def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
-    """Return text and reason of each verdict: the whole answer, or the entries of its list."""
+    """Return text and reason of each verdict."""
     if not grammar.reason_tokens:
         return [(raw, None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
@@ -350,7 +344,6 @@ class TokenizedRequest(NamedTuple):
 
     @property
     def longest(self) -> int:
-        """Tokens of the prompt and the longest answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 

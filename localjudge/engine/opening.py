@@ -18,7 +18,7 @@ def names_a_server(judge: str) -> bool:
 
 
 def may_be_elsewhere(judge: str) -> bool:
-    """Return whether the judge's address, as written, is another machine. Raises InputError for an invalid one."""
+    """Return whether the address, as written, is another machine. Raises InputError for an invalid one."""
     if not names_a_server(judge):
         return False
     from localjudge.engine.server.connection import is_loopback, read_address
@@ -62,7 +62,6 @@ def open_engine(
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """Inspect a model file. Raises ModelError if it cannot judge."""
     from localjudge.engine.llamacpp.gguf import facts_of
 
     return facts_of(path, n_ctx)
@@ -79,14 +78,13 @@ def can_judge(path: Path) -> bool:
 
 
 def engine_build() -> EngineBuild:
-    """Return the build of the model library. Raises ModelError if it cannot be loaded."""
     from localjudge.engine.llamacpp.model import build
 
     return build()
 
 
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
-    """Return the model's metadata by GGUF key. Raises ModelError for a damaged file."""
+    """Return the model's metadata by GGUF key."""
     if not isinstance(model, ModelFile):
         from localjudge.engine.server.served_model import ServedModel
 

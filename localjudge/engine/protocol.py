@@ -81,7 +81,7 @@ class EngineStats(Record):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Answer requests. Keeps a model in memory until it is closed. Only `answers` runs it."""
+    """Answer requests, with a model in memory until it is closed. Only `answers` runs it."""
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
-A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
-error message, or to an `Answer` or `NoAnswer`. It may be a function of the request. A function without source code is
-identified by its qualified name, so after a change, stored answers are outdated.
+A script, or a function of the request, gives the probability of label 1 for its last user text (the statement, sentence
+or chunk), an error message, an `Answer` or a `NoAnswer`. A function without source code is identified by its qualified
+name, so after a change, stored answers are outdated.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 
 def unit_text(request: VerdictRequest) -> str:
-    """Return the judged unit: the last user text of the request, except a custom question repeated after it."""
+    """Return the last user text of the request, except a custom question repeated after it."""
     texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
     *_, last = [[], *filter(None, texts)]
     question_follows = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
@@ -32,8 +32,7 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answer from a mapping of unit texts, or a function of the request. One code point counts as one token.
 
-    Raises InputError for a unit without answer and for a wrong answer. Requests are stored in `asked`, unless
-    `remember=False`.
+    Raises InputError for a unit without answer and for a wrong answer. `remember=False` leaves `asked` empty.
     """
 
     shares_prefixes = True

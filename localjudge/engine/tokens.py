@@ -4,14 +4,13 @@
     user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]` if it marks turns
 
 llama.cpp matches tokens of type USER_DEFINED in plain text even without `parse_special`. So user text is cut inside
-every literal of a control or user-defined token, and its parts are tokenised separately. The result must contain no
-such token and decode to the text. Markers of older templates (`[INST]`, `### Response:`) are spelled by characters.
+every literal of a control or user-defined token, and its parts are tokenised separately. Markers of older templates
+(`[INST]`, `### Response:`) are spelled by characters.
 
 SentencePiece vocabularies put a space before every text, so each part is tokenised after an anchor, usually a newline,
-and the anchor's tokens are removed. A `▁` in user text is spelled by its bytes.
+and the anchor's tokens are removed.
 
-A template is rendered with a placeholder for the user message, without system message, with thinking off if possible
-and a fixed date.
+A template is rendered without system message, with thinking off if possible and a fixed date.
 """
 
 import hashlib
@@ -121,7 +120,6 @@ class _Rendered(NamedTuple):
     prompts: list[dict[str, str]]
 
     def only_prompt(self) -> str:
-        """Return the only prompt. Raises ModelError if the template fails."""
         [prompt] = self.prompts
         if "error" in prompt:
             raise _unusable(prompt["error"])
@@ -265,7 +263,7 @@ class Vocabulary:
         return anchors
 
     def _spelled_space_mark(self) -> list[int]:
-        """Return the byte tokens of `▁` if the vocabulary treats it as a space and has such tokens."""
+        """Return the byte tokens of `▁` if the vocabulary treats it as a space."""
         if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
         spelled = [self._bytes_alone.get(bytes([byte]), -1) for byte in _SPACE_MARK]

@@ -77,7 +77,7 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 
 
 def _grammar(name: str, schema: dict[str, Any], entry: dict[str, Any], verdicts: int = 1) -> Grammar:
-    """Build a grammar. `entry` is the schema of one verdict."""
+    """`entry` is the schema of one verdict."""
     labels = next((_LABELS[key] for key in entry["properties"] if key in _LABELS), _LABELS["attributed"])
     text = json.dumps(schema)
     if COMPILER == "outlines":
@@ -260,7 +260,6 @@ class ProfileFolder(Record):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read a folder. Raises InputError if a file cannot be read."""
         files = (*folder.glob("*.toml"), *folder.glob("special/*.toml"))
         return cls(path=str(folder), files={file.relative_to(folder).as_posix(): _text_of(file) for file in files})
 
@@ -323,7 +322,6 @@ def load_profile(profile: str | ProfileFolder) -> PromptProfile:
 
 
 def read_prompts(files: object) -> tuple[CustomPrompt, ...]:
-    """Read one or more prompt files. Raises InputError if one cannot be read."""
     return tuple(map(_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
 
 

@@ -39,7 +39,6 @@ class SentenceRules:
         self._last: tuple[str, list[int]] = ("", [])
 
     def starts(self, text: str) -> list[int]:
-        """Return the offsets where sentences begin. Caches the result for the most recent text."""
         if self._last[0] != text:
             self._last = (text, sentence_starts(text, self._pattern, self._conventions))
         return self._last[1]
@@ -77,7 +76,6 @@ class SteadyTokenizer:
 
 @Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"], default_config={"abbreviations": []})
 def create_component(nlp: Language, name: str, abbreviations: list[str]) -> SentenceRules:
-    """Create the component for `nlp.add_pipe("localjudge_sentences")`."""
     return SentenceRules(nlp, abbreviations)
 
 

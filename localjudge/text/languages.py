@@ -84,7 +84,6 @@ def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -
 
 
 def abbreviations_of(value: object) -> tuple[str, ...]:
-    """Read abbreviations from a list of words or a UTF-8 file. Raises InputError."""
     if not isinstance(value, str | PathLike):
         if value is None or isinstance(value, Iterable):
             return checked_abbreviations(value or ())
@@ -157,7 +156,6 @@ def words_of(language: str, group: str) -> frozenset[str]:
 def conventions_of(
     language: str, stop_words: Iterable[str], exceptions: Iterable[str], abbreviations: Sequence[str] = ()
 ) -> Conventions:
-    """Build the tables of a language from spaCy's stop words and exceptions and the user's abbreviations."""
     table = language if language in languages() else _FALLBACK
 
     def group(name: str) -> frozenset[str]:

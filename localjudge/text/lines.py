@@ -7,9 +7,8 @@ r"""Split a text into paragraphs, headings and list items.
     Do this: 1. Open it 2. Close it    numbers that increase from the first                cut before each
 
 A line is *full* if the first word of the next line would not have fitted in the widest line of its block (adjacent
-non-blank lines). Wrapped text has full lines; headings, verse, addresses and list items do not. A list inside a line
-begins at the start of its piece, with a number or dash after a colon, or with a bullet after a stop. Numbers after a
-comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
+non-blank lines). A list inside a line begins at the start of its piece, with a number or dash after a colon, or with a
+bullet after a stop. Numbers after a comma or "and" are part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re
@@ -105,7 +104,6 @@ class _Line(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[TextPiece]:
-    """Yield the pieces of a text in order, separated only by white space."""
     lines = list(_lines(text))
     cuts = [number for number, (above, line) in enumerate(pairwise(lines), 1) if _cuts(text, above, line)]
     for first, end in pairwise([0, *cuts, len(lines)] if lines else []):

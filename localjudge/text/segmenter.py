@@ -115,7 +115,6 @@ class Segmenter:
         object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
-        """Return the sentences of a text. Raises InputError for an unknown language or unsuitable pipeline."""
         nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
         rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
         return [
@@ -126,7 +125,7 @@ class Segmenter:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Everything that affects the cuts: names, versions (`version`: spaCy's), languages, abbreviations."""
+        """Everything that affects the cuts. `version` is spaCy's."""
         spacy = {"version": version("spacy")}
         if self.pipeline:
             meta = named_pipeline(self.pipeline).meta

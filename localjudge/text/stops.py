@@ -55,7 +55,7 @@ class _Stop(NamedTuple):
 
     @property
     def before_number(self) -> bool:
-        """Whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
+        """Whether a number follows an abbreviation: "Suppl. Fig. 4", "Pub. L. No. 94"."""
         return self.next in self.conventions.before_number and bool(_STOP_AND_NUMBER.match(self.after_next))
 
     @property
@@ -72,7 +72,7 @@ _Rule = Callable[[_Stop], bool | None]
 
 
 def _without_article(word: str, conventions: Conventions) -> str:
-    """Remove an article joined by an apostrophe: "l'art" and "dell'art" become "art"."""
+    """Turn "l'art" and "dell'art" into "art"."""
     return _ELIDED.sub("", word, count=1) if conventions.elides else word
 
 
@@ -88,7 +88,7 @@ _WINDOW = 40  # characters of a list marker or an opening, at most
 
 
 def _goes_on(stop: _Stop) -> bool | None:
-    """Continue the sentence at a comma after a stop ("et al., 2015") and at stops in its opening ("...", "1.")."""
+    """Continue at a comma after a stop ("et al., 2015") and at stops in an opening ("...", "1.")."""
     so_far = stop.text[stop.begin : min(stop.end, stop.begin + _WINDOW + 1)]
     if stop.follower in ",;:)]}、，；：،؛" or not so_far[:_WINDOW].strip(_OPENING):
         return False
@@ -100,7 +100,7 @@ def _goes_on(stop: _Stop) -> bool | None:
 
 
 def _own_stop(stop: _Stop) -> bool | None:
-    """End the sentence at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
+    """End at a stop of another script, unless a Japanese quotation continues: "「はい。」と言った"."""
     if stop.mark[-1] in LATIN_STOPS:
         return None
     if stop.mark == "．" and stop.follower.isdigit() and not stop.gap:
@@ -135,7 +135,7 @@ def _is_run_on_word(stop: _Stop, rest: str) -> bool:
 
 
 def _ellipsis(stop: _Stop) -> bool | None:
-    """End the sentence at dots before a capital, except at three dots before "I"."""
+    """End at dots before a capital, except at three dots before "I"."""
     if "." in stop.closed:  # "(pears, etc.). Then"
         return True
     dots = stop.mark.count(".") + len("...") * stop.mark.count("…")
@@ -150,7 +150,7 @@ _EXCLAIMING = written(["Yahoo", "Jeopardy", "Joomla", "Wham", "Oklahoma", "Kahoo
 
 
 def _exclamation(stop: _Stop) -> bool | None:
-    """End the sentence at "!" or "?", except in "Yahoo!" and before a lower-case letter after a quote or bracket."""
+    """End at "!" or "?", except in "Yahoo!" and before a lower-case letter after a quote or bracket."""
     if "!" not in stop.mark and "?" not in stop.mark:
         return False if stop.closed and not stop.before_capital else None
     if stop.word in _EXCLAIMING and len(stop.mark) == 1:
@@ -186,7 +186,7 @@ _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
 
 def _clock(stop: _Stop) -> bool | None:
-    """End the sentence after "a.m." before a capital, except at its start and before a time zone or a day."""
+    """End after "a.m." before a capital, except at the sentence's start and before a time zone or a day."""
     if "." not in stop.word or not _CLOCK.fullmatch(stop.word):
         return None
     words = stop.text[stop.begin : stop.end].split(maxsplit=_MIN_WORDS_BEFORE_CLOCK)
@@ -196,7 +196,7 @@ def _clock(stop: _Stop) -> bool | None:
 
 
 def _quantity(stop: _Stop) -> bool | None:
-    """End the sentence after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
+    """End after a number and a unit before a capital: "4 g. Take it", "88/min. Temp"."""
     if not _is_quantity(stop, stop.conventions.units):
         return None
     more = _NEXT_AMOUNT.match(stop.ahead)
@@ -252,7 +252,7 @@ def _is_listed(stop: _Stop, table: frozenset[str]) -> bool:
 
 
 def _numbered(stop: _Stop) -> bool | None:
-    """Continue the sentence after titles and "e.g.", and at an abbreviation before a number or letter ("p. 55")."""
+    """Continue after titles and "e.g.", and at an abbreviation before a number or letter ("p. 55")."""
     word, conventions = stop.word, stop.conventions
     if _is_listed(stop, conventions.never_ends):
         return False
@@ -277,7 +277,7 @@ def _ordinal(stop: _Stop) -> bool | None:
 
 
 def _closing(stop: _Stop) -> bool | None:
-    """End the sentence after "etc." before a capital, in some languages also after "p.a."."""
+    """End after "etc." before a capital, in some languages also after "p.a."."""
     if stop.word in stop.conventions.often_ends:
         return stop.before_capital and not stop.follower.isdigit() and stop.follower != "("
     dotted = "." in stop.word and stop.conventions.dotted_ends and stop.word.islower() and _DOTTED.fullmatch(stop.word)
@@ -287,7 +287,7 @@ def _closing(stop: _Stop) -> bool | None:
 
 
 def _abbreviation(stop: _Stop) -> bool | None:
-    """End the sentence at an abbreviation or initial only before a function word."""
+    """End at an abbreviation or initial only before a function word."""
     word, initial = stop.word, stop.after_letter
     like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(stop.conventions.endings)
     if not (initial or like_one or _is_listed(stop, stop.conventions.may_end)):
@@ -396,7 +396,6 @@ _UNSTOPPED = re.compile(
 
 
 def sentence_starts(text: str, pattern: re.Pattern[str], conventions: Conventions) -> list[int]:
-    """Return the sorted offsets of sentence starts. `pattern` is from `stop_pattern`."""
     starts: set[int] = set()
     for piece in pieces(text):
         unstopped = {piece.start, *items(text, piece), *_unstopped(text, piece, conventions)}

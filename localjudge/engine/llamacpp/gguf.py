@@ -9,8 +9,7 @@ cannot predict the next token (adapters, embedding models), with meaningless out
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
 
-A test compares these formulas with llama.cpp's allocations. For layers other than attention, the cache is an upper
-bound without their states.
+For layers other than attention, the cache is an upper bound without their states.
 """
 
 import mmap
@@ -37,7 +36,7 @@ _UINT32, _UINT64 = _NUMBERS[4], _NUMBERS[10]
 
 
 class Header(NamedTuple):
-    """Keys and size of a GGUF file, or of a split model: the keys of its first file, the weights of all."""
+    """Keys and size of a GGUF file; for a split model, the keys of its first file and the weights of all."""
 
     path: Path
     keys: Mapping[str, Any]  # long lists and lists of texts are empty tuples
@@ -68,7 +67,6 @@ def read(path: Path, *, words: bool = True) -> Header:
 
 
 def require_gguf(path: Path) -> None:
-    """Raise ModelError unless the file starts like a GGUF model."""
     with _opened(path):
         pass
 
@@ -178,7 +176,7 @@ _CANNOT_JUDGE = {
 
 
 def check(path: Path, *, words: bool = True) -> Header:
-    """Return the header of a model. Raises ModelError if it cannot judge."""
+    """Read the header of a model. Raises ModelError if it cannot judge."""
     headers = [read(part, words=words) for part in parts(path)]
     header = headers[0]._replace(
         tensor_count=sum(part.tensor_count for part in headers),
@@ -236,7 +234,6 @@ def context_for(model: Header, wanted: int | None) -> int:
 
 
 def needed(model: Header, *, n_ctx: int) -> MemoryNeed:
-    """Estimate the memory for a context of `n_ctx` tokens."""
     heads, width = model.size("attention.head_count"), model.size("embedding_length")
     head_width = width // heads if heads else 0
     key_and_value = model.size("attention.key_length", head_width) + model.size("attention.value_length", head_width)
@@ -276,7 +273,6 @@ _FILE_TYPE_NAMES = {
 
 
 def facts_of(path: Path, n_ctx: int | None) -> ModelFacts:
-    """Return the facts of a file, with a context of `n_ctx` tokens. Raises ModelError if it cannot judge."""
     model = check(path)
     n_ctx = context_for(model, n_ctx)
     return ModelFacts(

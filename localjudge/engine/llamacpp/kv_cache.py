@@ -1,4 +1,4 @@
-"""llama.cpp context that keeps one path in memory, reuses shared prefixes, and evaluates new tokens.
+"""llama.cpp context that keeps one path in memory and reuses shared prefixes.
 
 Attention cells are removed from the end. A recurrent layer (Mamba, gated delta networks, short convolutions) has one
 state that the next token overwrites, so it is saved at the end of each node.
@@ -58,7 +58,7 @@ class KVCache:
         self.seconds_inside = 0.0
 
     def hold(self, path: TokenPath) -> int:
-        """Make the cells contain this path and return its length. Evaluates only new tokens."""
+        """Make the cells contain this path, evaluating only new tokens, and return its length."""
         shared = shared_nodes(self._path, path)
         self._path = ()
         occupied = self.rewind(sum(map(len, path[:shared])))
@@ -96,7 +96,6 @@ class KVCache:
                 raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
     def checkpoint(self, position: int) -> None:
-        """Save the state after `position` tokens as a point to rewind to."""
         if self._rewind_mode == "checkpoint":
             size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
             state = (ctypes.c_uint8 * size)()

@@ -85,7 +85,7 @@ class SelfCheckResult(Record):
 
 
 class LoadedModel(NamedTuple):
-    """Open model with its context size and self-check result."""
+    """Open model with its self-check result."""
 
     model: OpenModel
     shape: ModelShape
@@ -184,7 +184,7 @@ def _try_with_progress(wanted: SelfCheckInput, progress: Progress | None) -> Sel
 
 
 def _try_in_child(wanted: SelfCheckInput, on_tick: Callable[[], None]) -> SelfCheckResult:
-    """Test in a child process, again without repacking if it dies. Calls `on_tick` each second."""
+    """Test in a child process, again without repacking if it dies."""
     done = _run_child(wanted, on_tick)
     if done.returncode in _OF_THE_BUILD:
         without_repacking = _run_child(wanted.model_copy(update={"repack": False}), on_tick)

@@ -1,8 +1,7 @@
 """Import llama.cpp and open model files.
 
-llama.cpp's log is captured for our messages. An interrupt is raised after the native call, because Python would lose it
-inside a callback. Weights are copied into memory: overwriting a mapped file would change them silently, and truncating
-it would end the process (SIGBUS).
+An interrupt is raised after the native call, because Python would lose it inside a callback. Weights are copied into
+memory: overwriting a mapped file would change them silently, and truncating it would end the process (SIGBUS).
 """
 
 import ctypes
@@ -86,7 +85,7 @@ def complaints() -> str:
 
 
 def usable_threads(threads: int, gpu_layers: int) -> int:
-    """Return the number of processor threads: 1 in a fork of a process that used several, which OpenMP would wait for.
+    """Return 1 in a fork of a process that used several processor threads, for which OpenMP would wait.
 
     Raises InputError for a GPU in such a fork.
     """

@@ -34,7 +34,7 @@ class ServerAddress(NamedTuple):
 
 
 def read_address(judge: str) -> ServerAddress:
-    """Parse the address in a judge's name. Raises InputError if it is invalid."""
+    """Raise InputError for an invalid address."""
     match = _HTTP.fullmatch(judge)
     port = int(match["port"] or 80) if match else 0
     if not match or not 0 < port <= _LAST_PORT:
@@ -221,7 +221,7 @@ class ServerConnection:
 
 
 def _content(response: http.client.HTTPResponse, most: int) -> bytes:
-    """Return at most so many bytes. Raises IncompleteRead if the content ends too early."""
+    """Read at most so many bytes. Raises IncompleteRead if the content ends too early."""
     data = response.read(most)
     if response.length and len(data) < most:
         raise http.client.IncompleteRead(data, response.length)

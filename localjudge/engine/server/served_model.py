@@ -1,8 +1,7 @@
 """Identify the model of a llama-server. Any other server is refused.
 
-The server names its model. If the name is the full path of a file on this machine, with the same token count and
-weight size, the file's checksum identifies the model, and its registered profile, card and caution apply. Any other
-name proves nothing.
+If the server names the full path of a file on this machine, with the same token count and weight size, the file's
+checksum identifies the model, and its registered profile, card and caution apply. Any other name proves nothing.
 """
 
 import logging
@@ -69,7 +68,6 @@ class ServedModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the proved file, or the server's name for the model."""
         return self.proved.file.name if self.proved else Path(self.called).name.removesuffix(".gguf") or LLAMA_SERVER
 
     @property
@@ -168,7 +166,7 @@ def _ask_if_known(connection: ServerConnection, path: str, kind: type[Any] = dic
 
 
 def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
-    """Return a value of type `kind` at keys and indices of a reply. Raises ModelError if missing."""
+    """Return the value at keys and indices of a reply. Raises ModelError if it is missing or of another type."""
     value, place, hint = reply, ".".join(map(str, steps)), "use a recent version of the server"
     try:
         for step in steps:
@@ -181,7 +179,6 @@ def inside(reply: Any, *steps: str | int, kind: type[Any] = object) -> Any:
 
 
 def whole(value: Any, what: str, *, least: int = 0, most: int | None = None) -> int:
-    """Return an integer within the range. Raises ModelError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
         raise ModelError(f"the server gives {value!r:.40} as {what}")
     return value

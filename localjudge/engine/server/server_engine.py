@@ -14,8 +14,8 @@ Isolation. The server continues from the longest prefix in its cache, so an answ
 Another number of cached tokens means that another client uses the slot. Other requests in a batch and a quantised cache
 remain invisible, so the identity says "not isolated".
 
-Vocabulary. Without the model's file, the server lists the bytes of each token, but not which ones match in plain text
-(llama.cpp's USER_DEFINED). So every token that looks like markup is reserved, `<div>` as well as `<|im_end|>`.
+Vocabulary. Without the model's file, the server does not tell which tokens match in plain text (llama.cpp's
+USER_DEFINED), so every token that looks like markup is reserved, `<div>` as well as `<|im_end|>`.
 """
 
 import math
@@ -70,10 +70,9 @@ def open_server(model: ServedModel, settings: EngineSettings, *, begin_of_text: 
 
 
 class ServerEngine(DecodingEngine):
-    """Engine on a llama-server. Tests whether the server can return to a shared prefix.
+    """Engine on a llama-server. Raises ModelError if the requested context exceeds the server's.
 
-    Raises ModelError if the requested context exceeds the server's. `answers` raises OutOfResource if the server is
-    gone, in other use, or serves another model.
+    `answers` raises OutOfResource if the server is gone, in other use, or serves another model.
     """
 
     ignored_settings = ("threads", "gpu_layers")
