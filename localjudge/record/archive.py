@@ -18,7 +18,6 @@ _Row = TypeVar("_Row")
 
 
 def stored_rows(path: Path) -> Iterator[SampleRow]:
-    """Yield the samples and their other columns in the order of the data, as JSON."""
     query = "SELECT position, id, content, extras FROM sample ORDER BY position"
     previous = None
     for row in _rows(path, tuple[int, str, str, str], query):
@@ -30,7 +29,6 @@ def stored_rows(path: Path) -> Iterator[SampleRow]:
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
-    """Yield the samples in the order of the data."""
     return (checked_json(Sample, row.content, path) for row in stored_rows(path))
 
 
@@ -39,7 +37,6 @@ def stored_ids(path: Path) -> Iterator[str]:
 
 
 def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield id and other columns of each sample in the order of the data."""
     rows = _rows(path, tuple[str, str], "SELECT id, extras FROM sample ORDER BY position")
     return ((sample_id, decoded_object(columns, path)) for sample_id, columns in rows)
 
@@ -58,7 +55,6 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
 
 
 def stored_sample_at(path: Path, position: int) -> Sample:
-    """Return the sample at this position of the run, counted from 0."""
     query = "SELECT content FROM sample ORDER BY position LIMIT 1 OFFSET ?"
     ((content,),) = _rows(path, tuple[str], query, (position,))
     return checked_json(Sample, content, path)
@@ -78,7 +74,6 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
-    """Return the prompts of one metric on one sample, in the order of units and windows."""
     query = f"SELECT {PROMPT} FROM unit JOIN request ON id = request WHERE sample_id = ? AND metric = ?"
     rows = _rows(path, tuple[str], f"{query} ORDER BY position, window", (storable(sample_id), metric))
     prompts, size = [], 0

@@ -3,8 +3,7 @@
     questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
                                   └── copied into the own store, with their origin ────────┘
 
-A run with another `JudgeIdentity.answering` is refused. Errors are never reused. The cache contains no sample text
-except the model's reasons. A damaged or locked cache is reported and left unchanged.
+Errors are never reused. The cache contains no sample text except the model's reasons.
 """
 
 import hashlib
@@ -48,7 +47,7 @@ class EarlierAnswers(Protocol):
         """Return the available answers by key."""
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Store a new answer of the judge."""
+        """Store a new answer."""
 
 
 class OtherRun:
@@ -83,9 +82,8 @@ def cache_file() -> Path:
 
 
 def open_cache(answering: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
-    """Open the cache for a judge with this `JudgeIdentity.answering`. None, with a warning, if unusable.
-
-    Raises InputError if its folder is not private.
+    """Open the cache for `JudgeIdentity.answering`, or warn if it is unusable. Raises InputError if its folder is not
+    private.
     """
     file = cache_file()
     resources.make_private(file.parent)
@@ -124,7 +122,6 @@ class AnswerCache:
         return answers
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Store a new answer, in batches. Ignores errors."""
         if isinstance(answer, Answer):
             self._new.append((self._hash(key), json.dumps(answer.model_dump())))
         if len(self._new) >= _AT_ONCE:

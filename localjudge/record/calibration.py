@@ -91,20 +91,19 @@ class Calibration(Record):
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not significantly better than guessing (AUC .5)."""
+        """Whether the judge is not significantly better than guessing."""
         auc = self.figures.get("auc")
         return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Return the differences from the measured judge that can change verdicts, and those that only round."""
+        """Return the differences that can change verdicts, and those that only round."""
         changes = differences(self.judge, measured)
         return [change for change in changes if not only_rounds(change)], list(filter(only_rounds, changes))
 
 
 def calibrations_of(values: object) -> tuple[Calibration, ...]:
-    """Return calibrations from names, files or calibrations, alone or in a list.
-
-    Raises InputError for an invalid one, and for two of the same question.
+    """Return calibrations from names, files or calibrations. Raises InputError for an invalid one, or two of one
+    question.
     """
     listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
     by_question: dict[str, Calibration] = {}
@@ -146,7 +145,6 @@ def read_calibration(name_or_file: str | Path) -> Calibration:
 
 
 def save_calibration(calibration: Calibration) -> None:
-    """Save the calibration under its name. Raises InputError if it cannot be written, OutOfResource without room."""
     path = calibration_file(calibration.name)
     resources.make_private(path.parent)
     resources.write_output(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])

@@ -26,7 +26,7 @@ class Difference(Record):
 
 
 def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] | BaseModel) -> list[Difference]:
-    """Return the values that differ between two parts of manifests, named by path: `engine.n_ctx`."""
+    """Return the values that differ, named by path: `engine.n_ctx`."""
     old, new = _leaves(before), _leaves(after)
     return [
         Difference(ingredient=name, before=old.get(name), after=new.get(name))
@@ -36,7 +36,6 @@ def differences(before: Mapping[str, Any] | BaseModel, after: Mapping[str, Any] 
 
 
 def only_rounds(change: Difference) -> bool:
-    """Return whether the change only affects the last digits of a probability."""
     return _ROUNDING.fullmatch(change.ingredient) is not None
 
 

@@ -3,8 +3,7 @@
     run.lock        advisory lock of the writing process
     NAME.part       a file being written; renamed to NAME once it is complete and synced
 
-Links (which could expose or overwrite other files of the reader), content beyond the limits, invalid JSON, unexpected
-shapes and non-finite numbers raise RunDirectoryError.
+Links, oversized content, invalid JSON, unexpected shapes and non-finite numbers raise RunDirectoryError.
 """
 
 import hashlib
@@ -64,7 +63,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raise RunDirectoryError if the path exists and is not a regular file, such as a link."""
+    """Raise RunDirectoryError for a link, directory or device."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         kind = "a link" if path.is_symlink() else "not a regular file"
         raise RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
@@ -112,7 +111,6 @@ def parse_row(line: bytes, where: str, kind: TypeAdapter[_Row]) -> _Row:
 
 
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:
-    """Return the value as a record, or raise RunDirectoryError with the first invalid field."""
     try:
         return kind.model_validate(value)
     except (ValidationError, InputError) as error:
@@ -216,7 +214,7 @@ class PartFile:
                     os.close(descriptor)
 
     def close(self) -> None:
-        """Stop writing. An unfinished part remains until the next writer replaces it."""
+        """Stop writing. An unfinished part remains."""
         with _translated_errors(self._name.parent):
             self._file.close()
 

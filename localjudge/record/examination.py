@@ -32,13 +32,11 @@ class Examination(NamedTuple):
 
 
 def remember_examination(engine: EngineIdentity, prompts: PromptsIdentity, examination: Examination) -> None:
-    """Store the examination of the judge. Does nothing for a model without a checksum."""
     if file := _examination_file(engine, prompts):
         resources.remember(file, str(examination))
 
 
 def with_examination(card: JudgeCard, judge: JudgeIdentity) -> JudgeCard:
-    """Add the uses recommended on this machine to the card of a run's judge."""
     file = _examination_file(judge.engine, judge.judge)
     if file and file.exists():
         return card.model_copy(update={"examined": file.read_text()})

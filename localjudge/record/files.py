@@ -1,10 +1,5 @@
-"""Write the result files of a run and compute its summary.
-
-scores.jsonl     one row per sample and metric         ┐
-verdicts.jsonl   one row per judged unit               ├ equal bytes after any number of interruptions
-summary.json     means, intervals, counts              ┘
-manifest.json    everything behind the numbers
-so-far.json      bytes of complete samples in each NAME.part, during writing
+"""Write the result files of a run and compute its summary. `so-far.json` has the bytes of complete samples in each
+part.
 """
 
 import hashlib
@@ -45,8 +40,7 @@ _ALL = Sampling()
 class MetricSummary(Record, extra="ignore"):
     """One metric over all samples: the mean of the scored samples with its interval.
 
-    `ci95` is None if all samples are in one group, and `clusters` is the number of groups. `bounds` are the means if
-    every failed sample scored 0, or 1. With too many failed samples, only bounds and counts are given.
+    `ci95` is None if all samples are in one group. `bounds` are the means if every failed sample scored 0, or 1.
     """
 
     mean: float | None
@@ -75,8 +69,7 @@ class MetricSummary(Record, extra="ignore"):
 class VerdictSummary(Record, extra="ignore"):
     """How clear the verdicts are: the share within `NEAR` of the threshold, and the lower median of the valid mass.
 
-    `count` is the number of verdicts with a probability, without rubric levels; `windowed` of them are about one of
-    several windows.
+    `count` excludes rubric levels; `windowed` verdicts are about one of several windows.
     """
 
     count: int
@@ -109,15 +102,11 @@ class Summary(Record, extra="ignore"):
         return self.stopped and (self.stopped if self.stopped.startswith(ALL_JUDGED) else f"stopped {self.stopped}")
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
-        """Return the metrics with more failed samples than allowed, which have no mean."""
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
 
 
 class Totals:
-    """Running totals for a summary, independent of the order of evaluations, in 8 to 12 bytes for each score.
-
-    `rubrics` are the metrics with levels as verdicts. With more than `max_failed` failed samples there is no mean.
-    """
+    """Running totals for a summary, independent of the order of evaluations, in 8 to 12 bytes for each score."""
 
     def __init__(
         self,
@@ -271,7 +260,6 @@ class ResultFiles:
 
 
 def rows_so_far(directory: Path) -> RowsSoFar | None:
-    """Return the complete rows of an unfinished run, or None before its first sample."""
     file = directory / _SO_FAR
     return validated(RowsSoFar, read_object(file), str(file)) if os.path.lexists(file) else None
 

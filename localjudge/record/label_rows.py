@@ -4,10 +4,8 @@
 
 `key` is the hash of the question and texts shown to the annotator. A decision is 1, 0, "?" for an undecidable
 statement, or null to withdraw an earlier one. `draw`, `frame` (hash of the statements), `share` (of their total size)
-and `turn` describe the drawing, if any. `drawn_by` is the directory of another run that drew it.
-
-The rows form a chain: `previous` is the sha256 of the previous row without its line end. A changed, removed or moved
-row contradicts the next one. The manifest does not sign this file.
+and `turn` describe the drawing. `drawn_by` is the directory of another run that drew it. `previous` is the sha256 of
+the previous row without its line end, so a changed, removed or moved row contradicts the next one.
 """
 
 import getpass
@@ -46,7 +44,7 @@ def _moment(when: str) -> str:
 
 
 class LabelRow(Record):
-    """One decision of an annotator on a statement, placed at its first verdict in the run."""
+    """One decision of an annotator on a statement."""
 
     key: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
     sample_id: str
@@ -94,7 +92,6 @@ _ROWS = TypeAdapter(_ChainedRow)
 
 
 def now(*, precise: bool = False) -> str:
-    """Return the time in UTC to the second, or to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds" if precise else "seconds")
 
 

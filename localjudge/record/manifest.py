@@ -4,8 +4,7 @@
           │              └── first digits of sha256 over `data`: the samples, independent of order and format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. The unsigned `environment` cannot change a number. It contains the criteria and
-calibrations behind the checksums in `judge`.
+Equal signatures mean equal numbers.
 """
 
 import os
@@ -177,7 +176,7 @@ class JudgeIdentity(AsWritten):
 
     @property
     def answering(self) -> dict[str, Any]:
-        """Return the part that can change an answer: engine, prompts, grammars, package versions."""
+        """The part that can change an answer."""
         return {"engine": self.engine.as_json, "judge": self.judge.of_answers, "versions": self.versions}
 
     def measured(self, metric: Metric) -> dict[str, Any]:
@@ -311,7 +310,7 @@ class Manifest(Record):
 
     @property
     def shard(self) -> Shard | None:
-        """The shard, or None. Raises InputError if invalid."""
+        """The shard. Raises InputError if invalid."""
         name = self.environment.settings.shard
         return None if name is None else Shard.read(name)
 
@@ -324,7 +323,6 @@ class Manifest(Record):
         return rubrics(self.criteria.values())
 
     def metric(self, name: str) -> Metric:
-        """Return a criterion of the run or a metric. Raises InputError for an unknown name."""
         return self.criteria.get(name) or catalog.get(name)
 
     def with_environment(self, **more: Any) -> Self:

@@ -86,7 +86,6 @@ def _manifest(runs: Sequence[Run], groups: Mapping[str, str] | None) -> Manifest
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
-    """Return the shards sorted by number. Raises InputError unless each exists once."""
     by_number: dict[int, Run] = {}
     for run in runs:
         shard = _shard(run)
@@ -140,7 +139,7 @@ def _in_common(run: Run) -> dict[str, Any]:
 
 
 def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | None:
-    """Return the group of each sample. Raises RunDirectoryError unless the shards contain all of their data."""
+    """Return the group of each sample."""
     hashes: list[bytes] = []
     groups: dict[str, str] = {}
     whole = _whole(runs[0])
@@ -156,7 +155,6 @@ def _check_data(runs: Sequence[Run], progress: Progress) -> dict[str, str] | Non
 
 
 def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy questions and answers. Raises RunDirectoryError if two shards differ in an answer."""
     path = directory / STORE
     with reading(path) as reader:
         for kind, query, statement in COPIES:

@@ -159,7 +159,6 @@ class Run(Mapping[str, MetricSummary]):
 
     @property
     def max_failed(self) -> int:
-        """Number of tolerated failed samples per metric."""
         return self.manifest.environment.settings.max_failed
 
     @property
@@ -218,7 +217,7 @@ class Run(Mapping[str, MetricSummary]):
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def iter_scores(self) -> Iterator[ScoreRow]:
-        """Yield one row for each sample and metric, in this order. Raises RunDirectoryError for an invalid row."""
+        """Yield one row for each sample and metric, in this order."""
         return (row for _, row in self._rows(SCORES, SCORE_ROWS))
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
@@ -230,11 +229,10 @@ class Run(Mapping[str, MetricSummary]):
         return (list(of_sample) for _, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id))
 
     def iter_samples(self) -> Iterator[Sample]:
-        """Yield the samples in the order of the data. Raises RunDirectoryError if `run.sqlite` cannot be read."""
+        """Yield the samples in the order of the data."""
         return stored_samples(self.directory / STORE)
 
     def sample_at(self, position: int) -> Sample:
-        """Return the sample at this position, counted from 0."""
         return stored_sample_at(self.directory / STORE, position)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -256,7 +254,7 @@ class Run(Mapping[str, MetricSummary]):
         return [row for row in self.iter_verdicts() if row.sample_id == sample_id]
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
-        """Yield each sample with its scores by metric. Raises RunDirectoryError if scores and samples do not match."""
+        """Yield each sample with its scores by metric."""
         if not self.in_one_order():
             raise RunDirectoryError(
                 f"scores and samples in {self.directory} do not match",
@@ -266,7 +264,7 @@ class Run(Mapping[str, MetricSummary]):
         return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
 
     def in_one_order(self) -> bool:
-        """Return whether scores and stored samples have the same ids in the same order."""
+        """Return whether scores and stored samples have the same order."""
         scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
         return all(name == other for name, other in zip_longest(scored, stored_ids(self.directory / STORE)))
 
@@ -312,15 +310,11 @@ RunLike = Run | str | Path
 
 
 def as_run(run: RunLike, *, check: bool = True) -> Run:
-    """Return the run, opened if given by directory. Raises the errors of `Run.open`."""
     return run if isinstance(run, Run) else Run.open(run, check=check)
 
 
 def seconds_per_verdict(run: Run) -> float | None:
-    """Return the judge's seconds per verdict over all finished processes, or None if no verdict was timed.
-
-    Merged shards count as sequential.
-    """
+    """Return the judge's seconds per verdict over all finished processes; merged shards count as sequential."""
     sessions = run.manifest.environment.sessions
     asked = sum(session.asked or 0 for session in sessions)
     seconds = sum(session.effort.seconds_total or 0 for session in sessions if session.effort)
@@ -328,7 +322,6 @@ def seconds_per_verdict(run: Run) -> float | None:
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """Return the manifest in the directory, or None if there is none."""
     file = directory / MANIFEST
     if not os.path.lexists(file):
         return None

@@ -43,7 +43,6 @@ class Sampling(Record):
 
     @property
     def by_scores(self) -> bool:
-        """Whether scores decided the number of samples."""
         return self.largest_draw is not None
 
     @property
@@ -51,12 +50,12 @@ class Sampling(Record):
         return (self.largest_draw or 1) > 1
 
     def joined(self, other: "Sampling") -> "Sampling":
-        """Return the sampling of paired samples. Scores decided it if they decided one of the runs."""
+        """Return the sampling of samples paired with another run's."""
         draws = [each.largest_draw for each in (self, other) if each.largest_draw]
         return self.model_copy(update={"largest_draw": max(draws, default=None)})
 
     def interval(self, values: "ArrayLike", clusters: Sequence[int] | None = None) -> "Interval":
-        """Return the interval of the mean of `values` (n,) in [0, 1], as `stats.interval.mean_interval`."""
+        """Return the interval of the mean of `values` (n,) in [0, 1]."""
         from localjudge.stats.interval import mean_interval
         from localjudge.stats.sequence import sequence_interval
 
@@ -65,7 +64,6 @@ class Sampling(Record):
         return sequence_interval(values, clusters=clusters, largest=self.largest_draw)
 
     def difference(self, before: "ArrayLike", after: "ArrayLike", clusters: "ArrayLike | None") -> "PairedDifference":
-        """Return the paired difference of scores, as `stats.paired.paired_difference`."""
         from localjudge.stats.paired import paired_difference
 
         return paired_difference(before, after, clusters=clusters, largest_draw=self.largest_draw)

@@ -6,8 +6,8 @@
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
 
-Equal keys mean equal answers. Killing the process loses none. A foreign file cannot run code (SQLite's documentation,
-"Defense Against The Dark Arts"), and a rollback journal is refused, because a crafted one deletes a file of its choice.
+A foreign file cannot run code (SQLite's documentation, "Defense Against The Dark Arts"), and a rollback journal is
+refused, because a crafted one deletes a file of its choice.
 """
 
 import hashlib
@@ -99,7 +99,6 @@ class Reader:
         self._connection = connection
 
     def rows(self, kind: type[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
-        """Yield the rows. Raises RunDirectoryError for a row of another type."""
         for row in self._connection.execute(query, parameters):
             yield _checked(kind, row, self._path)
 
@@ -287,7 +286,7 @@ class Store:
         self._reader = Reader(self._connection, path)
 
     def add_samples(self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None) -> bool:
-        """Store samples with their groups. Returns whether this changed the stored data."""
+        """Store samples with their groups. Returns whether this changed any."""
         values = ((*row, None if cluster_of is None else storable(cluster_of[row.id])) for row in rows)
         with self._transaction():
             changes = self._connection.total_changes
@@ -295,7 +294,7 @@ class Store:
             return self._connection.total_changes > changes
 
     def keep_samples(self, names: Iterable[str]) -> None:
-        """Delete all other samples, left by an unfinished run over more data."""
+        """Delete all other samples."""
         with self._transaction():
             query = "DELETE FROM sample WHERE id NOT IN (SELECT value FROM json_each(?))"
             self._connection.execute(query, (_LIST.encode(list(names)),))

@@ -1,8 +1,4 @@
-"""Store and read the result of the last `verify` in `verification.json`.
-
-The checksum of the manifest, which contains the checksums of the result files, identifies the verified run. The number
-and sha256 of the label rows detect changed labels, unless this unsigned file was rewritten, too.
-"""
+"""Store and read the result of the last `verify` in `verification.json`."""
 
 import os
 import platform
@@ -31,7 +27,9 @@ class VerifiedLabels(Record):
 
 
 class LastVerification(Record):
-    """The file: `asked_again` of the `stored` answers were repeated on this `machine`."""
+    """The file: `asked_again` of the `stored` answers were repeated on this `machine`. The checksum of the manifest,
+    which contains the checksums of the result files, identifies the run.
+    """
 
     schema_version: int = 1
     result: Result
@@ -49,7 +47,6 @@ class LastVerification(Record):
 def keep_verification(
     directory: Path, result: Result, *, asked_again: int, stored: int, labels: VerifiedLabels | None = None
 ) -> None:
-    """Write the file. Raises InputError if it cannot be written, OutOfResource without room."""
     verification = LastVerification(
         result=result,
         when=now(),
@@ -63,6 +60,5 @@ def keep_verification(
 
 
 def last_verification(directory: Path) -> LastVerification | None:
-    """Return the last verification, or None. Raises RunDirectoryError for an invalid file."""
     path = directory / VERIFICATION
     return validated(LastVerification, read_object(path), str(path)) if os.path.lexists(path) else None

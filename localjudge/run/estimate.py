@@ -1,10 +1,8 @@
 """Estimate the work of a run before it starts (`localjudge run --dry-run`).
 
-    tokens     of the real prompts of each metric's first round, with shared prefixes once
-    seconds    tokens x seconds per token, from the judge's last run here or measured on the first requests
-    memory     weights, cache and working space of the model
-
-With `--until` or `--width`, the first samples are judged to estimate the number of samples for a decision.
+tokens     of the real prompts of each metric's first round, with shared prefixes once
+seconds    tokens x seconds per token, from the judge's last run here or measured on the first requests
+memory     weights, cache and working space of the model
 """
 
 from collections.abc import Sequence
@@ -31,7 +29,7 @@ _MEASURED_REQUESTS = 16
 
 
 class Needed(Record):
-    """Status of an aim after a few samples, with the samples and seconds to reach it (None if unknown)."""
+    """Samples and seconds to reach an aim (None if unknown)."""
 
     aim: str
     samples: int | None
@@ -68,7 +66,7 @@ def estimate_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
-    """Count and measure the work of a plan. Raises the errors of `use_judge` and `check_aims`."""
+    """Count and measure the work of a plan. With `until` or `width`, judge the first samples."""
     check_aims(planned, baseline)
     settings, metrics, samples = planned.settings, planned.metrics, planned.dataset.samples
     notes = NotedProgress(progress)

@@ -2,7 +2,7 @@
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
-The same call resumes an interrupted job without asking stored answers again. The results have the same bytes.
+The same call resumes an interrupted job; the results have the same bytes.
 """
 
 import os
@@ -73,8 +73,7 @@ def rescore_run(
 ) -> Run:
     """Score the samples of a run again with other metrics or options. Asks only new questions.
 
-    Raises the errors of `run_plan`, and InputError if the judge or its packages have changed, or if an option would
-    change the questions.
+    Raises InputError if the judge or its packages have changed, or if an option would change the questions.
     """
     for name in options:
         if name not in settings_with("rescorable"):
@@ -180,9 +179,6 @@ class _Job:
         return counts
 
     def _stopping(self, path: Path, existing: manifests.Manifest | None) -> Stopping | None:
-        """Return the stopping rule, if any sample is left. Raises RunDirectoryError for samples drawn with another
-        seed.
-        """
         settings, at_least = self.plan.settings, 0
         if not settings.stops_by:
             return None

@@ -44,8 +44,7 @@ def use_judge(
 ) -> Iterator[OpenJudge]:
     """Open a judge, by default the reference judge, and close it at the end. A given engine replaces the model.
 
-    Raises ModelError if the model cannot be found or used, InputError for an invalid judge, and the errors of
-    `wrap_engine`.
+    Raises ModelError if the model cannot be found or used, InputError for an invalid judge.
     """
     if isinstance(judge, OpenJudge):
         yield wrap_engine(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
@@ -70,7 +69,7 @@ def use_judge(
 
 
 def other_judges() -> str:
-    """Name the models on this machine that can judge, or return "". Reads file names and the beginnings of headers."""
+    """Name the models on this machine that can judge, from file names and the beginnings of headers."""
     models: dict[Path, str] = {}
     with suppress(Exception):  # advice never ends a run
         for program in ("ollama", "hf", "lmstudio"):
@@ -84,7 +83,7 @@ def other_judges() -> str:
 def wrap_engine(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
     """Wrap an open engine as a judge, with the `chosen` profile or the one for its model.
 
-    Raises the errors of `Asking.profile_for`, and ModelError if the chat template cannot be rendered.
+    Raises ModelError if the chat template cannot be rendered.
     """
     identity = EngineIdentity(**engine.identity)
     registered = model_registry.registered_as(str(identity.model_sha256))
@@ -149,8 +148,7 @@ def announce_judge(
 def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings) -> Iterator[list[EarlierAnswers]]:
     """Open the sources of earlier answers: runs to reuse, the open judge's memory, the cache.
 
-    The cache takes no answers of a given engine or a model without a checksum. Raises the errors of `OtherRun` and
-    `open_cache`.
+    The cache takes no answers of a given engine or a model without a checksum.
     """
     with ExitStack() as stack:
         earlier: list[EarlierAnswers] = [OtherRun(Path(name), part) for name in settings.reuse]
@@ -164,7 +162,7 @@ def earlier_answers(judge: OpenJudge, part: JudgeIdentity, settings: RunSettings
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
-    """Return the metadata of a model if its profile depends on it. Raises ModelError for a damaged file."""
+    """Return the metadata of a model if its profile depends on it."""
     return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 

@@ -3,12 +3,7 @@
     block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
           └── in rounds: all metrics ask together, and again, until no metric has a question left
 
-Uses constant memory and stores each answer as soon as it arrives. The size and position of blocks change no byte. A
-SampleError makes its sample `Failed`; any other error stops the run.
-
-    p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
-    threshold    0.5                  -> 1, by window 0
-    valid mass   0.99   0.0001        -> no verdict: the grammar would only scale up noise in the second window
+The size and position of blocks change no byte. A SampleError makes its sample `Failed`; any other error stops the run.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +66,6 @@ class Wording:
         self.keys = RequestKeys(self._engine.identity if identity is None else identity)
 
     def worded(self, tasks: Sequence[TaskRef]) -> list[Worded]:
-        """Return the questions or the result of each task."""
         worded: list[Worded] = []
         for _, group in groupby(tasks, key=lambda task: (task.sample_id, task.metric)):
             together = [ref.task for ref in group]
@@ -137,7 +131,7 @@ def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progres
 
 
 def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
-    """Return the verdict from the answers about a unit's windows, or the first NoAnswer."""
+    """Return the verdict from the answers about a unit's windows: supported if any window supports it."""
     valid: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
@@ -155,7 +149,6 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
 def verdicts_of(
     tasks: Sequence[TaskRef], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
 ) -> list[Verdict | NoAnswer]:
-    """Return the verdict of each worded task. All questions must have an answer."""
     return [
         verdict_of([(answers[keyed.key], window) for keyed, window in questions], rule.of(task.metric))
         if isinstance(questions, tuple)
@@ -228,7 +221,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
 
 @dataclass
 class Blocks:
-    """Judge the samples of a run in blocks. Takes known answers from the store and the `earlier` sources."""
+    """Judge samples in blocks. Takes known answers from the store and the `earlier` sources."""
 
     judge: OpenJudge
     store: Store | None

@@ -1,7 +1,4 @@
-"""Remember the time per verdict of a model loaded on this machine, in LOCALJUDGE_HOME/paces.
-
-Servers and given engines are not timed. `localjudge.record.run.seconds_per_verdict` gives the time of one run.
-"""
+"""Remember the time per verdict of a model loaded on this machine, in LOCALJUDGE_HOME/paces."""
 
 from datetime import datetime
 from pathlib import Path
@@ -53,7 +50,7 @@ def remember_pace(judge: OpenJudge, settings: RunSettings, verdicts: int, work: 
 
 
 def latest_pace(sha256: str) -> Pace | None:
-    """Return the latest pace of the model with this checksum, for any settings."""
+    """Return the latest pace of a model for any settings."""
     file = _file(sha256, "*")
     return max(filter(None, map(_read, file.parent.glob(file.name))), key=lambda pace: pace.when, default=None)
 

@@ -1,8 +1,6 @@
 """Plan a run before judging: data, metrics and directory.
 
-    data ──> samples ──columns──> metrics        data + judge + settings ──signature──> runs/answers-3f9a1c2e
-
-Invariant: the same command finds its directory again, and a directory of another run is refused.
+data ──> samples ──columns──> metrics        data + judge + settings ──signature──> runs/answers-3f9a1c2e
 """
 
 import logging
@@ -81,7 +79,7 @@ class StoppedRun(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Data and metrics to judge. `left_out` maps each omitted default metric to its missing fields."""
+    """Data and metrics to judge. `left_out` maps omitted default metrics to missing fields."""
 
     dataset: Dataset
     metrics: tuple[Metric, ...]
@@ -145,7 +143,7 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
 
 
 def plan_from_run(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan:
-    """Plan the stored samples of a run with their groups. Raises InputError like `plan`."""
+    """Plan the stored samples of a run with their groups."""
     settings = wanted.in_settings(settings)
     environment = run.manifest.environment
     rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
@@ -185,10 +183,7 @@ class WantedMetrics(NamedTuple):
 def wanted_metrics(
     metrics: object, criteria: Sequence[Criterion] = (), earlier: Mapping[str, Metric] = MappingProxyType({})
 ) -> WantedMetrics:
-    """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name).
-
-    Raises InputError for an invalid metric or a repeated name.
-    """
+    """Resolve one or several metrics: names, objects, or criteria (also by file or bundled name)."""
     objects: dict[str, Metric] = {}
     for criterion in criteria:
         _add(objects, criterion)
@@ -255,7 +250,7 @@ def default_directory(planned: Plan, judge: JudgeIdentity) -> Path:
 
 
 def below_runs(name: str) -> Path:
-    """Return the directory with this name in `runs`. Raises InputError for a link."""
+    """Return a directory in `runs`. Raises InputError for a link."""
     path = RUNS / name
     if link := next((place for place in (RUNS, path) if place.is_symlink()), None):
         message = f"{link} is a link: the run and its texts would be written to {os.path.realpath(link)}"
@@ -264,7 +259,6 @@ def below_runs(name: str) -> Path:
 
 
 def _column_types(data: Any) -> dict[str, Any]:
-    """Return the column types of a pandas or polars frame."""
     package = type(data).__module__.partition(".")[0]
     types = {"pandas": "dtypes", "polars": "schema"}.get(package, "")
     return {str(name): dtype for name, dtype in getattr(data, types, {}).items()} if hasattr(data, "columns") else {}
@@ -330,7 +324,7 @@ class NotedProgress:
 
 
 def report_data(planned: Plan, progress: NotedProgress) -> None:
-    """Report samples, columns and omitted metrics. `--quiet` does not hide possible errors in numbers."""
+    """Report samples, columns and omitted metrics. Possible errors in numbers are warnings."""
     dataset = planned.dataset
     for remarks in (_data_remarks(planned), _cell_remarks(planned)):
         if line := "; ".join(remarks):

@@ -183,11 +183,10 @@ class RunSettings(EngineSettings):
 
     @property
     def sentences(self) -> Segmenter:
-        """The segmenter. Raises InputError for invalid abbreviations, or abbreviations with a pipeline."""
+        """The segmenter. Raises InputError for invalid abbreviations."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
-        """Return the rule that turns answers into verdicts, with the calibrated thresholds of these metrics."""
         questions = {calibration.question for calibration in self.calibration}
         names = [metric.name for metric in metrics if question_of(metric.name) in questions]
         return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
@@ -257,10 +256,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 
 
 def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
-    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign.
-
-    Raises InputError for an invalid change, RunDirectoryError for invalid stored settings.
-    """
+    """Return the settings of a run with changes. Reads no file that the run names, because it may be foreign."""
     # With calibrations, the run's threshold is one half.
     calibrated = changed.get("calibration")
     changes = checked({name: value for name, value in changed.items() if name != "threshold" or not calibrated})
@@ -274,8 +270,7 @@ def settings_of(manifest: Manifest, **changed: Any) -> RunSettings:
 def judge_of(run: Run) -> str:
     """Return the judge named in the run's manifest.
 
-    Raises InputError without a named judge and for an address on another machine, because a foreign run must not send
-    texts away, and ModelError for a file that was moved.
+    Raises InputError for an address on another machine, because a foreign run must not send texts away.
     """
     judge = run.manifest.environment.judge
     if judge is None:

@@ -6,8 +6,7 @@
     after 41    context_recall 0.93 [0.81, 0.98]      >= 0.8?  decided: the run has these 41 samples
 
 The samples equal those of `--sample` with this size. If scores decide when to stop, intervals are confidence sequences
-(`stats.sequence`); a time budget ignores scores and has an ordinary interval. The deciding sample depends only on the
-answers, not on kills.
+(`stats.sequence`); a time budget ignores scores and has an ordinary interval.
 """
 
 import math
@@ -48,7 +47,7 @@ class AimStatus(NamedTuple):
 
     @property
     def at_the_end(self) -> str:
-        """Return the words after the last sample, with the sample size that a missed aim needs."""
+        """The words after the last sample, with the sample size that a missed aim needs."""
         if self.decided:
             return self.words
         would = f", about {numbered(self.needed, 'sample')} would do" if self.needed else ""
@@ -84,7 +83,7 @@ class BaselineScores:
         return not self._waiting[metric]
 
     def interval(self, metric: str) -> Interval | None:
-        """Return the interval of the mean difference over the judged samples, or None without pairs."""
+        """Return the interval of the mean difference over the judged samples."""
         scores = self._scores[metric]
         places = sorted(scores)
         rows = []
@@ -100,7 +99,7 @@ class BaselineScores:
 
 
 def check_aims(plan: Plan, baseline: Run | None) -> list[Gate]:
-    """Return the gates that stop the run. Raises InputError for a gate on another metric, or without its baseline."""
+    """Return the gates that stop the run. Raises InputError for another metric or a missing baseline."""
     gates = [parse_gate(gate) for gate in plan.settings.until]
     check_metrics(gates, [metric.name for metric in plan.metrics])
     check_baseline(gates, baseline)
@@ -135,7 +134,7 @@ class Stopping:
         self._started, self._timed = time.monotonic(), 0
 
     def judge(self, judging: Blocks) -> str:
-        """Judge until the aims are reached. Returns the sample size and the reason of the end."""
+        """Judge until the aims are reached. Returns the sample size and the reason."""
         next_check = max(1, self.at_least)
         for judged in self.draws(judging):
             enough = ""
@@ -154,7 +153,7 @@ class Stopping:
         return f"{ALL_JUDGED}{reached and ': '}{reached}"
 
     def draws(self, judging: Blocks) -> Iterator[int]:
-        """Judge the samples in random order. Yields the number of judged samples after each draw."""
+        """Judge in random order. Yields the number of judged samples after each draw."""
         table = self.plan.dataset.table
         for draw in self._draws:
             share = min(1.0, (len(self.positions) + len(draw)) / self._expected)

@@ -86,10 +86,9 @@ class ReportCheck(Record):
 class Verification(Record):
     """Result of a verification. `judge_changes` and `data_changes` list differences from the manifest.
 
-    `rows` are the verdict rows whose answer changed in any bit, changed verdicts first, then by distance.
-    `altered_requests` counts stored requests that differ from the recomputed ones. `files` lists altered files with the
-    first places: rows, names of summary values, or labels with a wrong drawing. Unless the judge is `isolated`, answers
-    may depend on other requests, as on a server.
+    `rows` are the changed answers, changed verdicts first, then by distance. `altered_requests` counts stored requests
+    that differ from the recomputed ones. `files` lists altered files with the first places. Unless the judge is
+    `isolated`, answers may depend on other requests, as on a server.
     """
 
     schema_version: int = 1
@@ -135,8 +134,7 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 ) -> Verification:
     """Ask the judge all questions of the run again, or `sample` drawn by `seed`, and check data and files.
 
-    `check_report` checks its report if no other difference exists. Stores the result in the run directory if it is
-    writable. Raises InputError (ModelError, RunDirectoryError) if a judge or the run cannot be opened.
+    `check_report` checks the report if nothing else differs. Stores the result in the run directory if it is writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()
@@ -173,7 +171,6 @@ def _keep(run: Run, verification: Verification, progress: Progress) -> None:
 
 
 def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
-    """Draw digests of the keys to ask, from the sorted keys, so that row order does not matter."""
     if sample is not None and sample < 1:
         hint = "omit it to repeat all answers"
         raise InputError(f"{option_name('sample')} must be at least 1, got {sample}", hint=hint)
@@ -184,10 +181,7 @@ def _drawn(keys: Sequence[str], sample: int | None, seed: int) -> set[bytes]:
 
 @dataclass
 class _Replay:
-    """Judge the samples of a run again, by its stored answers and by the judge's current ones.
-
-    The metrics use the stored answers, so that they ask the same questions.
-    """
+    """Judge the samples of a run again. Metrics use the stored answers, so that they ask the same questions."""
 
     run: Run
     judge: OpenJudge

@@ -4,7 +4,7 @@
                   ──drawn again────────────────────────────────> each label has the drawing that it names
                   ──verification.json──────────────────────────> the rows of the last verification come first
 
-Rows that were never verified may have been rewritten with new checksums, which is not detected.
+Rows that were never verified may have been rewritten with new checksums.
 """
 
 from collections import defaultdict
