@@ -52,9 +52,6 @@ class MetricSummary(Record, extra="ignore"):
     method: str | None = None
     clusters: int | None = None
 
-    def has_mean(self, max_failed: int) -> bool:
-        return self.scored > 0 and self.failed <= max_failed
-
     @property
     def interval(self) -> "Interval | None":
         from localjudge.stats.interval import Interval

@@ -99,6 +99,7 @@ class VerdictRow:
     position: Place | None = None
 
 
+_OF_VERDICT = ("p_yes", "label", "reason", "window", "error", "legal_mass")
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
@@ -119,7 +120,6 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
     for evaluation in evaluations:
         for position, (unit, verdict) in enumerate(evaluation.units):
-            answer = verdict if isinstance(verdict, Verdict) else None
             yield VerdictRow(
                 sample_id=evaluation.sample_id,
                 metric=evaluation.metric,
@@ -130,14 +130,9 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
                 start=unit.span.start,
                 end=unit.span.end,
                 text=unit.span.text,
-                p_yes=answer.p_yes if answer else None,
-                label=answer.label if answer else None,
-                reason=answer.reason if answer else None,
-                window=answer.window if answer else None,
-                error=verdict.error if isinstance(verdict, NoAnswer) else None,
                 against=unit.against,
-                legal_mass=verdict.legal_mass,
                 position=position,
+                **{name: getattr(verdict, name, None) for name in _OF_VERDICT},
             )
 
 

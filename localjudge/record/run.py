@@ -187,9 +187,6 @@ class Run(Mapping[str, MetricSummary]):
     def __len__(self) -> int:
         return len(self.summary.metrics)
 
-    def __contains__(self, metric: object) -> bool:
-        return metric in self.summary.metrics
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
             return NotImplemented

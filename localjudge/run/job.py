@@ -28,14 +28,7 @@ from localjudge.record.store import Store
 from localjudge.run.judges import JudgeName, OpenJudge, announce_judge, earlier_answers, use_judge
 from localjudge.run.loop import Blocks
 from localjudge.run.pace import pace_of, remember_pace
-from localjudge.run.plan import (
-    NotedProgress,
-    Plan,
-    default_directory,
-    plan_from_run,
-    report_data,
-    wanted_metrics,
-)
+from localjudge.run.plan import NotedProgress, Plan, default_directory, plan_from_run, report_data, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_of, settings_with
 from localjudge.run.stopping import Stopping, check_aims
 from localjudge.words import numbered, option, option_name
@@ -112,13 +105,6 @@ class _Job:
     progress: NotedProgress
     baseline: Run | None = None
 
-    def __post_init__(self) -> None:
-        self._take(self.plan)
-
-    def _take(self, plan: Plan) -> None:
-        self.plan = plan
-        self._data_part = self.plan.identity
-
     def run(self, out: str | Path | None) -> Run:
         plan, progress = self.plan, self.progress
         path = Path(os.path.expanduser(out or default_directory(plan, self.judge_part)))
@@ -137,7 +123,7 @@ class _Job:
             if stopping:
                 self._stop_early(stopping, judging)
             finished = manifests.finished_part(existing)
-            if existing and existing.data != self._data_part:  # more samples
+            if existing and existing.data != self.plan.identity:  # more samples
                 directory.remove(SUMMARY)
                 finished = {}
             write_manifest(directory, self._manifest(sessions, **finished))
@@ -183,7 +169,7 @@ class _Job:
         if not settings.stops_by:
             return None
         if existing and (os.path.lexists(path / SUMMARY) or existing.environment.drawn_from):
-            if existing.data == self._data_part:
+            if existing.data == self.plan.identity:
                 self.progress.note("all samples are already judged, so the run cannot stop early")
                 return None
             if (seed := existing.environment.settings.seed) != settings.seed:
@@ -196,7 +182,7 @@ class _Job:
     def _stop_early(self, stopping: Stopping, judging: Blocks) -> None:
         stopped = stopping.judge(judging)
         if self.plan.settings.by_scores or len(stopping.positions) < len(self.plan.dataset.samples):
-            self._take(self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw))
+            self.plan = self.plan.after(stopping.positions, stopped, stopping.sampling.largest_draw)
         judging.progress = Silence()  # all questions are answered
 
     def _store_data(self, store: Store) -> bool:
@@ -213,7 +199,8 @@ class _Job:
         inputs = (summary.skipped_rows, summary.judge, summary.stopped)
         same = begun_again is None and inputs == (self.plan.dataset.skipped, self.judge.card, self.plan.stopped.reason)
         # Another `max_failed` may withhold a mean, or give it.
-        same &= all((metric.mean is not None) == metric.has_mean(max_failed) for metric in summary.metrics.values())
+        for metric in summary.metrics.values():
+            same &= (metric.mean is not None) == (metric.scored > 0 and metric.failed <= max_failed)
         return summary if same and run.in_one_order() else None
 
     def _judge(self, judging: Blocks, results: ResultFiles) -> Summary:
@@ -223,7 +210,7 @@ class _Job:
         for evaluations in judging.evaluations(self.plan.dataset.samples):
             totals.add(evaluations)
             results.add(evaluations)
-        signature = manifests.signature(self.judge_part, self._data_part)
+        signature = manifests.signature(self.judge_part, self.plan.identity)
         summary = totals.summary(signature, self.judge.card, self.plan.dataset.skipped)
         return summary.model_copy(update={"stopped": self.plan.stopped.reason})
 
@@ -237,7 +224,7 @@ class _Job:
         }
         return manifests.Manifest.of(
             self.judge_part,
-            self._data_part,
+            planned.identity,
             {
                 "judge": self.judge.source,
                 "sources": list(dataset.sources),
