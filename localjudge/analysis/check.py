@@ -122,11 +122,7 @@ class _Basis(NamedTuple):
 
 def _basis_of(gate: Gate, run: Run, comparison: RunComparison | None, labels: RunLabels | None) -> _Basis:
     summary, corrected = run.summary.metrics[gate.metric], labels.corrected.get(gate.metric) if labels else None
-    if gate.delta:
-        if comparison is None or gate.metric not in comparison.metrics:
-            raise InputError(
-                f"the gate {gate} needs a baseline with this metric", hint="compare the run with a baseline"
-            )
+    if gate.delta and comparison:
         change = comparison.metrics[gate.metric]
         failed = max(summary.failed, change.failed_in_baseline)
         unsettled = _to_settle(change.corrected)
@@ -227,8 +223,7 @@ class Check(Record):
         return self.passed
 
     def __str__(self) -> str:
-        lines = [f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions] or ["no gates"]
-        return "; ".join(lines)
+        return "; ".join(f"{gate.outcome}: {gate.gate}: {gate.reason}" for gate in self.decisions) or "no gates"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"

@@ -430,18 +430,15 @@ class _BothRuns:
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
-        before, after, clusters = list[int](), list[int](), list[int]()
-        units = 0
+        labels, units = list[tuple[int, int, int]](), 0
         for pair in pairs:
-            changes = self._units(metric, pair)
+            changes, cluster = self._units(metric, pair), self._clusters[pair.after]
             units += len(changes)
-            for change in changes:
-                if change.before is not None and change.after is not None:
-                    before.append(change.before)
-                    after.append(change.after)
-                    clusters.append(self._clusters[pair.after])
-        if not before:
+            both = ((change.before, change.after) for change in changes)
+            labels += [(old, new, cluster) for old, new in both if old is not None and new is not None]
+        if not labels:
             return None
+        before, after, clusters = zip(*labels, strict=True)
         shares = paired_difference(before, after, clusters=clusters)
         return VerdictChanges(
             paired=len(before),
@@ -455,9 +452,9 @@ class _BothRuns:
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
-        moved = [(-abs(after - before), after > before, before, after, pair) for before, after, pair in scores]
-        furthest = sorted((change for change in moved if change[0]), key=lambda change: change[:2])
-        for *_, before, after, pair in furthest[:most]:
+        moved = [change for change in scores if change[0] != change[1]]
+        moved.sort(key=lambda change: (-abs(change[1] - change[0]), change[1] > change[0]))
+        for before, after, pair in moved[:most]:
             yield SampleChange(
                 sample_id=self.after.samples[pair.after].id,
                 baseline_id=self.before.samples[pair.before].id,

@@ -16,17 +16,11 @@ HUMAN = "human"
 LABEL_FORM = "1 or 0 (also true and false, yes and no, in several languages), or an empty cell"
 
 _NUMBER = re.compile(r"([01])(?:[.,]0+)?")
-_ONE = (
-    *("y", "yes", "ja", "oui", "si", "sí", "sì", "tak", "sim", "да"),
-    *("true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "prawda", "истина"),
-)
-_ZERO = (
-    *("n", "no", "nein", "non", "nee", "nie", "não", "нет"),
-    *("false", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"),
-)
 _LABELS: dict[str, Label | None] = {
-    **dict.fromkeys(_ONE, 1),
-    **dict.fromkeys(_ZERO, 0),
+    **dict.fromkeys(("y", "yes", "ja", "oui", "si", "sí", "sì", "tak", "sim", "да"), 1),
+    **dict.fromkeys(("true", "wahr", "vrai", "verdadero", "verdadeiro", "vero", "waar", "prawda", "истина"), 1),
+    **dict.fromkeys(("n", "no", "nein", "non", "nee", "nie", "não", "нет"), 0),
+    **dict.fromkeys(("false", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"), 0),
     **dict.fromkeys(("", "?", "-"), None),
 }
 

@@ -225,16 +225,12 @@ class Decisions:
                 drawing_of.setdefault((row.key, row.labeller, row.when), (row.draw, row.frame))
         self._begun = list(dict.fromkeys(drawing_of.values()))
         """Drawings in the order of their first label that was not carried over."""
-        self.human: dict[str, float] = {
-            key: sum(labels) / len(labels)
-            for key, people in self.of.items()
-            if (labels := [label for label in people.values() if label is not None])
-        }
-        """Mean label of each labelled statement."""
         self.labels: dict[str, dict[str, Label]] = {
             key: {name: label for name, label in people.items() if label is not None} for key, people in self.of.items()
         }
         """By statement, then by annotator, without undecided ones."""
+        self.human = {key: sum(people.values()) / len(people) for key, people in self.labels.items() if people}
+        """Mean label of each labelled statement."""
         counts = Counter(name for people in self.labels.values() for name in people)
         self.annotators = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         """Number of labels of each annotator, most first."""
@@ -460,12 +456,9 @@ def _mean_by_labels(frame: UnitFrame, people: Mapping[str, LabelledUnits], look:
 def cannot_correct(frame: UnitFrame) -> str | None:
     if frame.share_of is None:
         return NO_SHARE
-    return TOO_SMALL if _clusters_to_label(frame) < FEWEST_CLUSTERS else None
-
-
-def _clusters_to_label(frame: UnitFrame) -> int:
-    """Count a shared statement in one sample only, because it is labelled once."""
-    return len({frame.clusters[indices[0]] for indices in frame.by_key.values()})
+    # A shared statement is labelled in one sample only.
+    clusters = {frame.clusters[indices[0]] for indices in frame.by_key.values()}
+    return TOO_SMALL if len(clusters) < FEWEST_CLUSTERS else None
 
 
 def _rates(units: JudgedUnits, good: ShareOf) -> dict[str, Any]:
