@@ -29,7 +29,7 @@ from localjudge.errors import InputError, RunDirectoryError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
-from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
+from localjudge.types import CONTEXT_FIELDS, known_texts
 from localjudge.words import escape_formula
 
 if TYPE_CHECKING:
@@ -115,16 +115,14 @@ def table_of(run: Run, rows: Rows, *, texts: bool = False, columns: bool = False
 
 def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     if rows != "samples":
-        return (dict(vars(row)) for row in (run.iter_scores() if rows == "scores" else run.iter_verdicts()))
-    return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
-
-
-def _sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterable[str]) -> Row:
-    row: Row = {"sample_id": sample.id}
-    for metric in metrics:
-        score = scores.get(metric)
-        row |= {metric: score and score.score, f"{metric}_status": score and score.status}
-    return row
+        yield from (dict(vars(row)) for row in (run.iter_scores() if rows == "scores" else run.iter_verdicts()))
+        return
+    for sample, scores in run.iter_scored_samples():
+        row: Row = {"sample_id": sample.id}
+        for metric in run.summary.metrics:
+            score = scores.get(metric)
+            row |= {metric: score and score.score, f"{metric}_status": score and score.status}
+        yield row
 
 
 def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:

@@ -24,14 +24,17 @@ def check_report(run: Run) -> ReportCheck:
     if not os.path.lexists(path):
         return ReportCheck(note="none in the run directory")
     try:
-        return _compared(run, path, _inputs_in(path))
+        return _compared(run, path)
     except LocaljudgeError as error:
         return ReportCheck(problem=f"it cannot be written again: {excerpt(error.message)}")
     except ValidationError:
         return ReportCheck(problem="its inputs are missing or invalid")
 
 
-def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
+def _compared(run: Run, path: Path) -> ReportCheck:
+    with open_regular(path) as file:
+        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
+    inputs = ReportInputs.model_validate((decoded_object(config[1], path) if config else {}).get("inputs"))
     baseline = as_run(run.directory / inputs.baseline) if inputs.baseline else None
     if inputs.writer != (now := writer()):
         return ReportCheck(note=f"not checked: written by {excerpt(inputs.writer)}, this is {now}")
@@ -43,10 +46,3 @@ def _compared(run: Run, path: Path, inputs: ReportInputs) -> ReportCheck:
         if all(file.read(len(part)) == part for part in parts) and not file.read(1):
             return ReportCheck(note="unchanged; its lines on verification and examination cannot be checked")
     return ReportCheck(problem="it differs from the page of the run")
-
-
-def _inputs_in(path: Path) -> ReportInputs:
-    with open_regular(path) as file:
-        config = _CONFIG.search(file.read(MOST_BYTES_OF_OBJECT))
-    content = decoded_object(config[1], path) if config else {}
-    return ReportInputs.model_validate(content.get("inputs"))

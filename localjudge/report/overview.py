@@ -55,11 +55,12 @@ def overview(
     aims = map(parse_gate, environment.settings.until)
     metrics = list(_metrics(run, checked.labels, [*dict.fromkeys([*gates, *aims])]))
     sentences = [metric for metric in metrics if metric["sentence"]]
+    stopped = run.summary.stopped or ""
     return {
         "title": title or ", ".join(Path(source).name for source in environment.sources),
         "day": next((session.started for session in environment.sessions), "")[:10],
         "samples": _samples(run),
-        "ended": _ended(run),
+        "ended": stopped.partition(": ")[2] if run.part else stopped,
         "how_to_label": how_to_label(run) if run.sampling.by_scores else "",
         "skipped": run.summary.skipped_rows,
         "judge": judge,
@@ -82,11 +83,6 @@ def _samples(run: Run) -> str:
     if run.part is None or run.summary.stopped is None:
         return str(run.part or numbered(run.summary.samples, "sample"))
     return f"{run.part.samples:,} of {run.part.whole:,} samples, in random order (seed {run.part.seed})"
-
-
-def _ended(run: Run) -> str:
-    stopped = run.summary.stopped or ""
-    return stopped.partition(": ")[2] if run.part else stopped
 
 
 def _metrics(run: Run, labels: RunLabels | None, gates: Sequence[Gate]) -> Iterator[Values]:

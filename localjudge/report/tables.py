@@ -172,7 +172,15 @@ def remarks(run: Run, *, metric: str | None = None) -> Iterator[str]:
         levels = metric in run.manifest.rubrics
         verdicts = verdict_summary(rows, None if levels else run.summary.threshold_of(metric))
     yield decidedness_line(verdicts)
-    yield from _warnings(run, verdicts, metric)
+    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR:
+        advice = "test it with `localjudge doctor`"
+        yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
+    if verdicts.windowed:
+        yield (
+            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context together with their "
+            "texts, and were judged in windows: the highest window decides, so many windows mean more false verdicts "
+            f"of 1; a larger {option_name('n_ctx')} avoids windows"
+        )
     yield f"signature {run.summary.signature}"
 
 
@@ -232,18 +240,6 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
     mass = "" if verdicts.median_legal_mass is None else f"; median valid mass {number(verdicts.median_legal_mass)}"
     return near + mass
-
-
-def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterator[str]:
-    if verdicts.near_threshold is not None and verdicts.near_threshold >= _MOST_NEAR:
-        advice = "test it with `localjudge doctor`"
-        yield f"warning: most verdicts are close to the threshold; the judge may be guessing: {advice}"
-    if verdicts.windowed:
-        yield (
-            f"warning: {numbered(verdicts.windowed, 'unit')} did not fit the judge's context together with their "
-            "texts, and were judged in windows: the highest window decides, so many windows mean more false verdicts "
-            f"of 1; a larger {option_name('n_ctx')} avoids windows"
-        )
 
 
 def estimate_view(estimate: Estimate) -> Table:
