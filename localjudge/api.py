@@ -95,7 +95,7 @@ def evaluate(
 
     Prompts and sentences:
 
-    language: language whose rules split sentences, as a spaCy code ("en").
+    language: language of the rules that split sentences, as a spaCy code ("en").
     segmenter: installed spaCy pipeline that splits sentences instead.
     abbreviations: words whose full stop does not end a sentence, or a file with one per line.
     profile: prompt profile ("instruct", "minicheck" ...), or a folder; None for the one made for the model.
@@ -121,7 +121,7 @@ def evaluate(
 
 @check_arguments
 def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Merge all shards of a run, without a model. The result files equal those of an undivided run, byte for byte.
+    """Merge all shards of a run, without a model. The result files equal the files of an undivided run, byte for byte.
 
     shards: runs, or the directories of `evaluate(..., shard="1/4")`, in any order.
     out: the directory of the whole run.
@@ -149,14 +149,14 @@ def calibrate(
 
     Returns a calibration per question and judge, the best judge of a question first.
 
-    labels: a labelled run, or a list of runs, whose labels are shared; or a file with the columns context, statement
+    labels: a labelled run, or a list of runs that share labels; or a file with the columns context, statement
         and label, or question, sentences and relevant.
     judge: the judge to ask about a file (the reference judge if None), or a list of judges.
     name: name for `evaluate(calibration=name)`; None for judge and question.
-    metrics: metrics whose labelled verdicts count; None for all.
+    metrics: metrics with labels that count; None for all.
     out: the run directory for asking the judge.
 
-    The other arguments and the errors are those of `evaluate`; DataError is raised for unusable labels.
+    Other arguments and errors as in `evaluate`, and DataError for unusable labels.
     """
     how = {**named(options), "metrics": metrics, "out": out, "engine": engine}
     sources = [labels] if isinstance(labels, RunLike) else runs_in(labels)

@@ -61,7 +61,7 @@ class Judge:
     ) -> Self:
         """Load a judge: a registered name, the path of a GGUF file, or a server's address.
 
-        The arguments are those of `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
+        Arguments as in `localjudge.evaluate`; `engine` is not closed. Raises ModelError, InputError, and
         OutOfResource for too little memory.
         """
         return cls.with_settings(judge, checked(named(options)), engine)

@@ -184,7 +184,7 @@ def assert_gates(
     ) -> Any:
         """Evaluate data with the session's judge, check gates such as `context_recall>=0.8`, and return the run.
 
-        `options` are those of `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by default those
+        `options` as in `localjudge.evaluate`, with `until` in place of `gates`; `metrics` are by default those
         of the gates.
         """
         __tracebackhide__ = True

@@ -127,7 +127,7 @@ class Run(record.Run):
     def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
         """Compare this run with the baseline by paired intervals, corrected by labels of both if they suffice.
 
-        `by` names a column, by whose values each metric is also compared. Lists at most `moved` samples per metric.
+        `by` names a column; each metric is also compared by its values. Lists at most `moved` samples per metric.
         Raises RunDirectoryError without a finished run, InputError for an unsuitable column.
         """
         return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
@@ -164,7 +164,7 @@ class Run(record.Run):
         sample: number of stored questions to ask, drawn by `seed`; None for all. Files and data are always checked.
         metrics: your metric objects that the run computed.
 
-        The other arguments and the errors are those of `localjudge.evaluate`.
+        Other arguments and errors as in `localjudge.evaluate`.
         """
         how = {**named(options), "seed": seed, "metrics": metrics, "check_report": check_report}
         return verify_run(self, judge=judge, engine=engine, sample=sample, progress=progress_for(progress), **how)
@@ -182,7 +182,7 @@ class Run(record.Run):
     ) -> "Run":
         """Score the samples again with other metrics or settings, and return a new run. Asks only new questions.
 
-        None keeps a setting of this run. The arguments and errors are those of `localjudge.evaluate`; InputError is
+        None keeps a setting of this run. Arguments and errors as in `localjudge.evaluate`; InputError is
         also raised if the judge or its packages have changed.
         """
         directory, folder = directory_for(out)
@@ -257,8 +257,8 @@ class Run(record.Run):
     ) -> Path:
         """Draw `sample` statements (50), or as many as fit into `minutes`, and write them for annotators.
 
-        A .csv or .jsonl file is a sheet, .html a page for a browser; `read_labels` imports it. The arguments are those
-        of `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
+        A .csv or .jsonl file is a sheet, .html a page for a browser; `read_labels` imports it. Arguments as in
+        `localjudge label`. Raises InputError for a metric without judged verdicts, and for an existing file.
         """
         path = Path(out).expanduser()
         names = [metrics] if isinstance(metrics, str) else metrics

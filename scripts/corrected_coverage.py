@@ -6,7 +6,7 @@ A run has samples of 1 to 6 units, with the sizes of CLAPnq's reference answers.
 between samples (a beta distribution around the truth); in the clustered case, groups of four share it. Units come from
 a pool: of a simulated judge, or of real verdicts on labelled statements.
 
-    labels alone    uniform random draw: the mean without a judge
+    labels only     uniform random draw: the mean without a judge
     PPI++           uniform random draw: the judge's mean and the mean of its errors, weighted by lambda
     corrected       localjudge's drawing and correction
 
@@ -42,9 +42,9 @@ _MADE_UP_UNITS = 4_000
 _STRATA = 10
 _THRESHOLD = 0.5
 _MORE_LABELS = (1.0, 1.25, 1.5, 2.0, 3.0)
-WAYS = ("labels alone", "PPI++", "corrected")
+WAYS = ("labels only", "PPI++", "corrected")
 LABELS_AT = 50
-"""Number of labels at which widths are compared."""
+"""Number of labels for the comparison of widths."""
 _MOST_LABELS = 150
 ORDINARY = dict.fromkeys(range(15, _MOST_LABELS + 1, 5), CONFIDENCE)
 """Numbers of labels for looks at an ordinary interval."""
@@ -84,7 +84,7 @@ JUDGES: Mapping[str, tuple[float, float]] = {
 
 
 def made_up_pool(sensitivity: float, specificity: float, seed: int = 0) -> Pool:
-    """Simulate a judge whose p_yes is weakly informative about its errors, as in real judges."""
+    """Simulate a judge with a p_yes that is weakly informative about its errors, as in real judges."""
     generator = np.random.Generator(np.random.PCG64(seed))
     human = (np.arange(_MADE_UP_UNITS) % 2).astype(np.float64)
     right = generator.random(_MADE_UP_UNITS) < np.where(human == 1, sensitivity, specificity)

@@ -1,4 +1,4 @@
-"""Tokenizers for random models: three synthetic vocabularies, and those of GGUF files.
+"""Tokenizers for random models: three synthetic vocabularies, and vocabularies of GGUF files.
 
 bytes     byte-pair encoding: 256 bytes, a few words, control tokens of a chat model
 words     the same with more words, a leading space, and a begin token before every text

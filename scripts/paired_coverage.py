@@ -1,6 +1,6 @@
 """Measure the interval of a mean difference on populations of differences with a known mean.
 
-    coverage   share of repeats whose interval contains the mean
+    coverage   share of intervals that contain the mean
     width      mean width relative to Student's t
     power      share of repeats that exclude 0, compared with t and the sign-flip test of R. A. Fisher (1935, The Design
                of Experiments, section 21), which swaps the runs of each pair, or of each document, at random

@@ -168,7 +168,7 @@ def decided(population: Population, gate: float, *, repeats: int, limit: int, se
 
 
 def fixed_size(population: Population, gate: float, *, seed: int) -> int:
-    """Return the smallest fixed sample size whose interval excludes the gate in 80 % of cases."""
+    """Return the smallest fixed sample size with an interval that excludes the gate in 80 % of cases."""
 
     def power(size: int) -> float:
         generator = np.random.Generator(np.random.PCG64([seed, size]))

@@ -107,7 +107,7 @@ class UnitChange(Record):
 
 
 def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
-    """Return all units: those of the new run in order, then units only in the baseline."""
+    """Return all units: the new run's in order, then units only in the baseline."""
 
     def by_unit(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
         # The number of a context is comparable only if the whole sample is the same.

@@ -111,7 +111,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 @cli.option("Output", "--verbose", is_flag=True, help="Also list unusable and skipped files, with the reasons.")
 @cli.json_option
 def models_command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
-    """List the models on this machine: registered ones, those of other programs, and those in each FOLDER.
+    """List the models on this machine: registered models, models of other programs, and models in each FOLDER.
 
     Searches Ollama, LM Studio, the Hugging Face cache and installed Python packages. Use a name with --judge. Reads
     only file headers. Not every model is a good judge; localjudge doctor measures that.

@@ -145,7 +145,7 @@ def _print_run(
 def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
     """Merge all shards of `localjudge run --shard I/N` in these directories, in any order, into one run.
 
-    The result files equal those of one run over all data, byte for byte. Opens no model and leaves the shards
+    The result files equal the files of one run over all data, byte for byte. Opens no model and leaves the shards
     unchanged. All shards need the same judge and kind of processor.
     """
     with cli.progress_shown(quiet=quiet) as progress:

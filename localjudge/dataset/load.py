@@ -74,7 +74,7 @@ class Dataset:
     joined: int = 0
     """Number of rows with one text that may contain several retrieved contexts."""
     conversations: int = 0
-    """Number of rows with a conversation as question, of which only the last turn was read."""
+    """Number of rows with a conversation as question; only its last turn was read."""
     skipped: int = 0
     problem_count: int = 0
     problems: tuple[str, ...] = ()

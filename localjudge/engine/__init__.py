@@ -1,4 +1,4 @@
-"""Turn requests into answers. This package knows tokens and nothing about retrieval."""
+"""Turn requests into answers. This package knows tokens, not retrieval."""
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import ScriptedEngine

@@ -41,7 +41,7 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
     """Answer DeepEval's questions with a local judge, loaded immediately.
 
     judge: a name, the path of a GGUF file, or an open `localjudge.Judge`.
-    options: those of `localjudge.Judge.open`.
+    options: as in `localjudge.Judge.open`.
 
     Raises the errors of `Judge.open`, and DeepEvalError if a question gets no answer.
     """

@@ -50,7 +50,7 @@ class LocaljudgeEvaluator:
     metrics: names such as "faithfulness", metric objects and criteria. Their inputs are mandatory.
     judge: a name, the path of a GGUF file, or an open `localjudge.Judge`. A pipeline with an open judge or a metric
         object cannot be written to YAML.
-    options: those of `localjudge.Judge.open`.
+    options: as in `localjudge.Judge.open`.
 
     Raises InputError for unknown metrics and options.
     """

@@ -1,4 +1,4 @@
-"""inspect: a scorer that judges the samples of a task while they run, or those of a log with `inspect score`.
+"""inspect: a scorer that judges the samples of a task while they run, or the samples of a log with `inspect score`.
 
     from localjudge.integrations.inspect_ai import localjudge_scorer
 
@@ -39,7 +39,7 @@ def localjudge_scorer(
     metrics: names such as "faithfulness"; metric objects and criteria, which the log cannot name.
     judge: a name, the path of a GGUF file, or an open `localjudge.Judge`, which the log cannot name either.
     contexts: name of the retrieved texts in a sample's metadata.
-    options: those of `localjudge.Judge.open`, such as `threshold`.
+    options: as in `localjudge.Judge.open`, such as `threshold`.
 
     A sample raises the errors of `Judge.open` and `Judge.evaluate`, but no DataError.
     """

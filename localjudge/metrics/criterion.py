@@ -165,7 +165,7 @@ class Criterion(UserValue):
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
-    """Return the names of metrics whose verdicts are levels."""
+    """Return the names of metrics with levels as verdicts."""
     return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 

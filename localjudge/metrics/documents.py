@@ -11,7 +11,7 @@
 
 A hit is the first retrieval of a ground-truth document, so no score exceeds 1. Documents are equal if their *comparison
 values* are: their text (`content`), their `id`, or a value of their meta (`meta.a.b` reaches into objects). A document
-without the value keeps its rank and matches nothing; so does an empty text for recall and the metrics at k. A relevance
+without the value keeps its rank and has no match; so does an empty text for recall and the metrics at k. A relevance
 is the `score` of a ground-truth document (the highest of a repeated one), 1 if none has one.
 
 Source: Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for float: a test runs both. Two

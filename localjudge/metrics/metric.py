@@ -20,7 +20,7 @@ from localjudge.types import Attribution, Outcome, Sample, Scored, Span, Task, U
 
 
 class About(NamedTuple):
-    """What users read about a metric. Every part may be missing.
+    """Words about a metric for users. Every part may be missing.
 
     `question` is asked about each `unit` ("none" without a judge). `headline` states the mean, with `{}` for the
     amount: "in an average answer, {} of the sentences ..."; it names the average, as a mean of shares is not the share
@@ -73,7 +73,7 @@ class _Frozen:
 
 @dataclass(frozen=True)
 class BuiltIn(_Frozen):
-    """What the metrics of this package share: they are values, of version 1 by default."""
+    """Common base of the metrics of this package: they are values, of version 1 by default."""
 
     version = 1
 
@@ -112,7 +112,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions(BuiltIn):
-    """A metric whose options have fixed values. Raises InputError for others."""
+    """A metric with fixed values of its options. Raises InputError for others."""
 
     base: ClassVar[str]
 

@@ -1,1 +1,1 @@
-"""What a run leaves in its directory: files, a store, and what they mean. Imports nothing that judges."""
+"""What a run leaves in its directory: files, a store, and what they mean. Never imports a module that judges."""

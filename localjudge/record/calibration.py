@@ -96,7 +96,7 @@ class Calibration(Record):
         return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
-        """Return the differences that can change verdicts, and those that only round."""
+        """Return the differences that can change verdicts, and the ones that only round."""
         changes = differences(self.judge, measured)
         return [change for change in changes if not only_rounds(change)], list(filter(only_rounds, changes))
 

@@ -1,1 +1,1 @@
-"""Run a job: ask each question once and write a directory from which every number can be traced."""
+"""Run a job: ask each question once and write a directory that explains every number."""

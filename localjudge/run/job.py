@@ -43,7 +43,7 @@ def run_plan(
     baseline: Run | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score a plan and write a run directory. Arguments and errors are those of `localjudge.evaluate`."""
+    """Score a plan and write a run directory. Arguments and errors as in `localjudge.evaluate`."""
     notes = NotedProgress(progress)
     check_aims(planned, baseline)
     if out:

@@ -134,7 +134,8 @@ def verify_run(  # noqa: PLR0913 # those of `Run.verify`, and what is above this
 ) -> Verification:
     """Ask the judge all questions of the run again, or `sample` drawn by `seed`, and check data and files.
 
-    `check_report` checks the report if nothing else differs. Stores the result in the run directory if it is writable.
+    `check_report` checks the report of an otherwise unchanged run. Stores the result in the run directory if it is
+    writable.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()

@@ -231,7 +231,7 @@ class DrawnUnits(NamedTuple):
 
 
 def draw(sizes: Floats, strata: Indices, count: int, seed: int) -> DrawnUnits:
-    """Draw `count` units with these positive sizes (units,), or those that `MOST_POINTS` points hit."""
+    """Draw `count` units with these positive sizes (units,), or all that `MOST_POINTS` points hit."""
     generator = np.random.Generator(np.random.PCG64(seed))
     start, size = generator.random(), len(sizes)
     order = np.lexsort((generator.random(size), strata))

@@ -96,7 +96,7 @@ def test_a_good_judge_saves_labels_and_a_guessing_one_none() -> None:
     setting = Setting(300, 0.7, False, 50)
     good, guessing = made_up_pool(*JUDGES["good"]), made_up_pool(0.5, 0.5)
     ways = measure_corrected(setting, good, repeats=40, seed=1)
-    assert ways["corrected"].width < ways["PPI++"].width < 0.8 * ways["labels alone"].width
-    assert labels_for(ways["corrected"].width, "labels alone", setting, good, repeats=20, seed=1) > 100
+    assert ways["corrected"].width < ways["PPI++"].width < 0.8 * ways["labels only"].width
+    assert labels_for(ways["corrected"].width, "labels only", setting, good, repeats=20, seed=1) > 100
     ways = measure_corrected(setting, guessing, repeats=40, seed=1)
-    assert ways["PPI++"].width == pytest.approx(ways["labels alone"].width, rel=0.05)
+    assert ways["PPI++"].width == pytest.approx(ways["labels only"].width, rel=0.05)

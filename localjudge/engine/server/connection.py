@@ -221,7 +221,7 @@ class ServerConnection:
 
 
 def _content(response: http.client.HTTPResponse, most: int) -> bytes:
-    """Read at most so many bytes. Raises IncompleteRead if the content ends too early."""
+    """Read at most `most` bytes. Raises IncompleteRead if the content ends too early."""
     data = response.read(most)
     if response.length and len(data) < most:
         raise http.client.IncompleteRead(data, response.length)

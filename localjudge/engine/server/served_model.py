@@ -1,7 +1,7 @@
 """Identify the model of a llama-server. Any other server is refused.
 
 If the server names the full path of a file on this machine, with the same token count and weight size, the file's
-checksum identifies the model, and its registered profile, card and caution apply. Any other name proves nothing.
+checksum identifies the model, and its registered profile, card and caution apply. Any other name is no proof.
 """
 
 import logging
@@ -147,7 +147,7 @@ def _proved_file(named: str, vocabulary_size: int, weight_bytes: int) -> ProvedF
 
 
 def _refuse_adapters(connection: ServerConnection) -> None:
-    """Raise ModelError for a model with LoRA adapters: its path and size are those of the base file."""
+    """Raise ModelError for a model with LoRA adapters: it has the path and size of the base file."""
     for row in _ask_if_known(connection, "/lora-adapters", list):
         if inside(row, "scale") != 0:
             raise ModelError(

@@ -89,7 +89,7 @@ def word(judge: OpenJudge, case: Case) -> Wording:
 
 
 def list_answers(grammar: Grammar) -> list[str]:
-    """List all answers of a grammar whose answers differ only in the label; empty if it contains a reason."""
+    """List all answers of a grammar with answers that differ only in the label; empty if it contains a reason."""
     labels = "|".join(grammar.labels)
     answers = [re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label)) for label in grammar.labels]
     answers = [text[1:-1] if text.startswith("(") else text for text in answers]

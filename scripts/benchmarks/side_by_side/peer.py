@@ -1,4 +1,4 @@
-"""Process in which one evaluator judges samples, in its own environment.
+"""Process of one evaluator, in its own environment.
 
     python peer.py WAY MODEL URL SECONDS     samples in, results out, one line of JSON each
 
